@@ -1,0 +1,26 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+// One executable for each workload, so that its name is all there is to say:
+// `swift run -c release --package-path Benchmarks operations`
+let package = Package(
+    name: "Benchmarks",
+    platforms: [.macOS(.v15)],
+    products: [
+        .executable(name: "operations", targets: ["OperationsBenchmark"])
+    ],
+    dependencies: [.package(name: "OperationKit", path: "..")],
+    targets: [
+        .target(name: "AllocationCounter"),
+        .target(name: "BenchmarkSupport", dependencies: ["AllocationCounter"]),
+        .executableTarget(
+            name: "OperationsBenchmark",
+            dependencies: ["BenchmarkSupport", .product(name: "OperationCore", package: "OperationKit")]
+        ),
+    ]
+)
+
+for target in package.targets where target.name != "AllocationCounter" {
+    target.swiftSettings = [.swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny")]
+}

@@ -1,0 +1,68 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// What every benchmark is on the command line: `[--check] [--smoke] [--json FILE]`.
+package struct BenchmarkCommand {
+    private let name: String
+    private let workload: (Scale) -> [Figure]
+
+    package init(_ name: String, workload: @escaping (Scale) -> [Figure]) {
+        self.name = name
+        self.workload = workload
+    }
+
+    /// Runs the workload as the arguments of the process ask for; ends the process.
+    package func main() -> Never {
+        var arguments = Array(CommandLine.arguments.dropFirst())
+        let isCheck = take("--check", from: &arguments)
+        let isSmoke = take("--smoke", from: &arguments)
+        let file = takeValue(of: "--json", from: &arguments)
+        guard arguments.isEmpty else { fail(usage) }
+        #if DEBUG
+            print("This is a debug build: its figures mean nothing. Add -c release.")
+        #endif
+        let report = Report(workload: name, figures: workload(isSmoke ? .smoke : .full))
+        print(report.table)
+        do {
+            let json = try report.json
+            if let file {
+                try json.write(to: URL(fileURLWithPath: file))
+            } else {
+                print(String(decoding: json, as: UTF8.self))
+            }
+        } catch {
+            fail("The JSON could not be written: \(error)")
+        }
+        let missed = report.figures.filter { !$0.isMet }
+        for figure in missed { print("MISSED: \(figure.name): \(figure.judged), target \(figure.target.text)") }
+        exit(isCheck && !missed.isEmpty ? 1 : 0)
+    }
+
+    private func take(_ flag: String, from arguments: inout [String]) -> Bool {
+        defer { arguments.removeAll { $0 == flag } }
+        return arguments.contains(flag)
+    }
+
+    private func takeValue(of option: String, from arguments: inout [String]) -> String? {
+        guard let index = arguments.firstIndex(of: option) else { return nil }
+        guard index + 1 < arguments.count else { fail(usage) }
+        defer { arguments.removeSubrange(index...index + 1) }
+        return arguments[index + 1]
+    }
+
+    private func fail(_ message: String) -> Never {
+        FileHandle.standardError.write(Data((message + "\n").utf8))
+        exit(2)
+    }
+
+    private var usage: String {
+        """
+        usage: swift run -c release --package-path Benchmarks \(name) [--check] [--smoke] [--json FILE]
+          --check   exit with 1 where a target is missed
+          --smoke   small sizes, to see that it works
+          --json    write the JSON to FILE instead of printing it
+        """
+    }
+}

@@ -1,0 +1,35 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// What a run prints and writes.
+package struct Report: Encodable {
+    package var workload: String
+    package var figures: [Figure]
+    package var cores = ProcessInfo.processInfo.activeProcessorCount
+    package var system = ProcessInfo.processInfo.operatingSystemVersionString
+
+    package var json: Data {
+        get throws {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+            return try encoder.encode(self)
+        }
+    }
+
+    package var table: String {
+        let header = ["figure", "ours", "peer", "ratio", "target", ""]
+        let rows = figures.map { figure in
+            [
+                figure.name, "\(figure.ours.short) \(figure.unit)",
+                figure.peer.map { "\($0.short) \(figure.unit)" } ?? "–",
+                figure.peer == nil ? "–" : figure.value.short, figure.target.text, figure.isMet ? "" : "MISSED",
+            ]
+        }
+        let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
+        return ([header] + rows).map { row in
+            zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }.joined(separator: "  ")
+        }.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,17 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let package = Package(
+    name: "Examples",
+    platforms: [.macOS(.v15)],
+    products: [.executable(name: "quickstart", targets: ["quickstart"])],
+    dependencies: [.package(name: "OperationKit", path: "..")],
+    targets: [
+        .executableTarget(
+            name: "quickstart",
+            dependencies: [.product(name: "OperationCore", package: "OperationKit")],
+            swiftSettings: [.swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny")]
+        )
+    ]
+)

@@ -1,0 +1,32 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let package = Package(
+    name: "OperationKit",
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+    products: [
+        .library(name: "OperationCore", targets: ["OperationCore"]),
+        .library(name: "OperationNetworking", targets: ["OperationNetworking"]),
+        .library(name: "OperationTestKit", targets: ["OperationTestKit"]),
+    ],
+    targets: [
+        .target(name: "OperationCore"),
+        .target(name: "OperationNetworking", dependencies: ["OperationCore"]),
+        .target(name: "OperationTestKit", dependencies: ["OperationCore"]),
+        .executableTarget(
+            name: "MainThreadProbe", dependencies: ["OperationCore"], path: "Tests/Fixtures/MainThreadProbe"),
+        .testTarget(
+            name: "OperationCoreTests", dependencies: ["OperationCore", "OperationTestKit", "MainThreadProbe"]),
+        .testTarget(name: "OperationTestKitTests", dependencies: ["OperationTestKit"]),
+        .testTarget(name: "OperationNetworkingTests", dependencies: ["OperationNetworking", "OperationTestKit"]),
+    ]
+)
+
+for target in package.targets {
+    target.swiftSettings = [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+    ]
+}

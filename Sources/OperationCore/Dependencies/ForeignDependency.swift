@@ -1,0 +1,201 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// Edges between operations of this package and Foundation operations of any other kind.
+
+extension ManagedOperation {
+    /// Waits for an operation that is not of this package.
+    ///
+    /// A cycle that runs through such operations cannot be seen.
+    func connect(
+        toForeign upstream: Operation, judge: DependencyEdge.Judge?
+    ) throws(DependencyError) -> DependencyEdge {
+        let edge = DependencyEdge(to: self, judge: judge)
+        let watcher = ForeignWatcher(upstream) { [weak edge] operation in edge?.upstreamDidEnd(operation) }
+        let insertion = core.withLock { core in
+            core.insertUpstream(upstream, edge: edge, watcher: watcher, isPlain: judge == nil)
+        }
+        switch insertion {
+        case .added:
+            signalDependencyAdded()
+            watcher.begin()
+        case .needless: break
+        case .tooLate: throw .alreadyStarted(displayName, dependency: upstream.displayName)
+        }
+        return edge
+    }
+}
+
+#if canImport(ObjectiveC)
+    /// Calls back once when a Foundation operation finished, and holds nothing that could outlive it.
+    final class ForeignWatcher: @unchecked Sendable {
+        // Sendable: `observation` is only set in `begin`, before anybody else knows the watcher, and freed in `deinit`.
+
+        private let upstream: Operation
+        private let onEnd: @Sendable (Operation) -> Void
+        private var observation: NSKeyValueObservation?
+
+        init(_ upstream: Operation, onEnd: @escaping @Sendable (Operation) -> Void) {
+            self.upstream = upstream
+            self.onEnd = onEnd
+        }
+
+        func begin() {
+            observation = upstream.observe(\.isFinished, options: [.initial]) { [onEnd] operation, _ in
+                if operation.isFinished { onEnd(operation) }
+            }
+        }
+    }
+#else
+    /// Calls back once when a Foundation operation finished, and holds nothing that could outlive it.
+    ///
+    /// Foundation on Linux keeps a pointer to a dependent that it does not retain, so a dependent must not go before
+    /// the operation it depends on unless it takes itself out first, and taking out is not possible while the dependent
+    /// is being freed. So the dependent that Foundation sees is this watcher, which its owner frees only after `detach`.
+    final class ForeignWatcher: Sendable {
+        private let probe: Probe
+
+        init(_ upstream: Operation, onEnd: @escaping @Sendable (Operation) -> Void) {
+            probe = Probe(upstream, onEnd: onEnd)
+        }
+
+        func begin() { probe.begin() }
+
+        deinit { probe.detach() }
+
+        /// An operation that is never run: Foundation asks it whether it is ready when its dependency finished.
+        private final class Probe: Operation, @unchecked Sendable {
+            // Sendable: the mutable state is behind its lock.
+
+            private struct State {
+                var upstream: Operation?
+                var onEnd: (@Sendable (Operation) -> Void)?
+                var hasBegun = false
+            }
+
+            private let state: Locked<State>
+
+            init(_ upstream: Operation, onEnd: @escaping @Sendable (Operation) -> Void) {
+                state = Locked(State(upstream: upstream, onEnd: onEnd))
+            }
+
+            func begin() {
+                guard let upstream = state.withLock({ $0.upstream }) else { return }
+                addDependency(upstream)
+                state.withLock { $0.hasBegun = true }
+                callBackIfReady()
+            }
+
+            func detach() {
+                let (upstream, onEnd) = state.withLock { state in
+                    (exchange(&state.upstream, with: nil), exchange(&state.onEnd, with: nil))
+                }
+                withExtendedLifetime(onEnd) {}
+                // Takes the lock of the upstream operation, so that it either sees this one whole or not at all.
+                if let upstream { removeDependency(upstream) }
+            }
+
+            override var isReady: Bool {
+                let isReady = super.isReady
+                if isReady { callBackIfReady() }
+                return isReady
+            }
+
+            private func callBackIfReady() {
+                guard let upstream = state.withLock({ $0.hasBegun ? $0.upstream : nil }), upstream.isFinished else {
+                    return
+                }
+                state.withLock { exchange(&$0.onEnd, with: nil) }?(upstream)
+            }
+        }
+    }
+
+    /// What stands for an operation of this package among the dependencies of a foreign one.
+    ///
+    /// Foundation's own edge would leave a pointer behind when the foreign operation is freed first.
+    final class ForeignGate: Operation, @unchecked Sendable {
+        // Sendable: nothing in it changes after init but the flag, which is behind its lock; the weak reference is loaded
+        // atomically.
+
+        let source: ManagedOperation
+        private weak var dependent: Operation?
+        private let phase = Locked(Phase.shut)
+
+        private enum Phase { case shut, opening, open }
+
+        /// Whether the dependent has been told, and counts this dependency no more.
+        var isOpen: Bool { phase.withLock { $0 == .open } }
+
+        init(from source: ManagedOperation, to dependent: Operation) {
+            self.source = source
+            self.dependent = dependent
+            super.init()
+            name = source.displayName
+        }
+
+        /// Lets the dependent go on, if it is still there.
+        func open() {
+            guard let dependent else { return }
+            let isFirst = phase.withLock { phase in
+                guard phase == .shut else { return false }
+                phase = .opening
+                return true
+            }
+            guard isFirst else { return }
+            if FoundationQueueProbe.isHeld(self, mayBeStarting: true) {
+                // Somebody gave this to a queue, which must be the one to start it.
+                didChangeValue(forKey: "isReady")
+            } else {
+                start()
+            }
+            phase.withLock { $0 = .open }
+            Self.remind(dependent)
+        }
+
+        /// Not before it was opened, even in a queue that somebody gave it to.
+        override var isReady: Bool { phase.withLock { $0 != .shut } && super.isReady }
+
+        /// Announces once more that the dependent is ready, if a queue was just taking it in.
+        ///
+        /// The queue may have asked before this gate opened and note the older answer after it: see
+        /// ``ReadinessReports``, which such an operation cannot have.
+        private static func remind(_ dependent: Operation) {
+            switch FoundationQueueProbe.state(of: dependent) {
+            // No queue has asked: it will be told the truth.
+            case "initialized": break
+            // Between the question and the note.
+            case "enqueuing": DispatchQueue.global().async { remind(dependent) }
+            default: dependent.didChangeValue(forKey: "isReady")
+            }
+        }
+    }
+
+    extension Operation {
+        /// Makes an operation of any kind wait for one of this package.
+        ///
+        /// On Linux this is safe where Foundation's own method is not: the waiting operation may be freed before the
+        /// other one ends. Among `dependencies` it shows as an operation of the same name.
+        public func addDependency(_ operation: ManagedOperation) {
+            if let own = self as? ManagedOperation { return own.addReportedDependency(on: operation) }
+            let gate = ForeignGate(from: operation, to: self)
+            addDependency(gate as Operation)
+            // Weakly: the dependent keeps the gate, and the gate the operation, as Foundation's own edge does.
+            operation.whenEnded { [weak gate] in gate?.open() }
+        }
+
+        /// Takes a dependency on an operation of this package back.
+        public func removeDependency(_ operation: ManagedOperation) {
+            if let own = self as? ManagedOperation { return own.removeEdges(to: operation) }
+            for case let gate as ForeignGate in dependencies where gate.source === operation {
+                // Foundation does not count off a dependency that is removed before it finished, so this one finishes
+                // first; where another thread is just seeing to that, it stays in the list, done. From a cancelled
+                // operation it would be counted off twice, and there it no longer matters.
+                gate.open()
+                if gate.isOpen, !isCancelled { removeDependency(gate as Operation) }
+            }
+            removeDependency(operation as Operation)
+        }
+    }
+#endif

@@ -1,0 +1,43 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// Something that an operation was asked to do and could not: it changed nothing, and is told instead of trapping.
+public struct OperationNotice: Sendable, CustomStringConvertible {
+    /// What kind of request it was.
+    public let kind: Kind
+    /// The operation's name, or the name of its type.
+    public let operation: String
+    /// What was asked for, why it changed nothing, and what to do.
+    public let message: String
+
+    /// One line for a log.
+    public var description: String { "\(operation): \(message) [\(kind)]" }
+
+    /// The kind of a notice.
+    public struct Kind: Hashable, Sendable, CustomStringConvertible {
+        /// The name of the kind.
+        public let description: String
+        /// Whether a correct program can bring it about, by a race that was lost.
+        public let isHarmless: Bool
+
+        private init(_ name: String, isHarmless: Bool = false) {
+            description = name
+            self.isHarmless = isHarmless
+        }
+
+        /// The operation had a result or an error already.
+        public static let finishedTwice = Kind("finishedTwice")
+        /// The operation had been started already.
+        public static let startedTwice = Kind("startedTwice")
+        /// The body finished an operation that had been cancelled in the meantime.
+        public static let finishedAfterCancellation = Kind("finishedAfterCancellation", isHarmless: true)
+        /// The operation had its outcome already when it was cancelled.
+        public static let cancelledAfterEnd = Kind("cancelledAfterEnd", isHarmless: true)
+        /// A dependency was refused: it came too late, or would have closed a cycle.
+        public static let dependencyRefused = Kind("dependencyRefused")
+        /// A body returned without a result.
+        public static let noResult = Kind("noResult")
+        /// A timeout, delay or clock was set after the start.
+        public static let timing = Kind("timing")
+    }
+}

@@ -1,0 +1,87 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// What all file operations have in common: blocking work with a file, cancellable between chunks, with progress.
+///
+/// It cannot be subclassed outside of the package. The work is done on the thread on which the operation is started, so
+/// start it in a queue or with `run()`. A cancelled operation tells at once that it is cancelled, and ends when the call
+/// to the system that it is in has returned and what it had begun is cleared away.
+public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, FileOperationError>, @unchecked Sendable {
+    // Sendable: it keeps its state behind a lock.
+
+    private struct Knobs {
+        var progressHandler: (@Sendable (FileProgress) -> Void)?
+        var files = FileSystem()
+    }
+
+    private let knobs = Locked(Knobs())
+
+    override init() {
+        super.init()
+    }
+
+    /// Called as the work goes on, on ``callbackQueue``: about each mebibyte or hundredth of the whole, and at the end.
+    ///
+    /// It never runs backwards, its last call before a success is complete, and it is never put on the queue after the
+    /// handler of the outcome. Let go of when the operation ended.
+    public final var progressHandler: (@Sendable (FileProgress) -> Void)? {
+        get { knobs.withLock { $0.progressHandler } }
+        set {
+            let old = knobs.withLock { exchange(&$0.progressHandler, with: newValue) }
+            withExtendedLifetime(old) {}
+            // Set too late, it would never be let go of.
+            if core.withLock({ $0.machine.isTold }) { releaseProgressHandler() }
+        }
+    }
+
+    /// The system's calls, as tests want them.
+    package final var files: FileSystem {
+        get { knobs.withLock { $0.files } }
+        set { knobs.withLock { $0.files = newValue } }
+    }
+
+    /// Does the work.
+    public final override func main() {
+        let work = FileWork(
+            files: files,
+            isCancelled: { [unowned self] in isCancelled },
+            report: { [unowned self] in deliver($0) })
+        do throws(FileInterruption) {
+            try work.checkCancellation()
+            let result = try perform(work)
+            work.complete()
+            finish(withResult: result)
+        } catch {
+            guard case .failed(let error) = error else { return }
+            finish(withError: error)
+        }
+    }
+
+    /// The work itself; for subclasses in the package.
+    func perform(_ work: FileWork) throws(FileInterruption) -> ResultType {
+        fatalError("\(type(of: self)) must override perform(_:).")
+    }
+
+    package override func releaseBody() {
+        releaseProgressHandler()
+    }
+
+    private func releaseProgressHandler() {
+        let old = knobs.withLock { exchange(&$0.progressHandler, with: nil) }
+        withExtendedLifetime(old) {}
+    }
+
+    /// Puts the handler's call on the queue, unless the outcome is decided.
+    package final func deliver(_ progress: FileProgress) {
+        guard let handler = progressHandler else { return }
+        let queue = callbackQueue
+        // Under the lock under which the outcome is decided, so that the outcome's handler, which is put on the queue
+        // afterwards, comes later. Putting a block on a queue calls nobody.
+        core.withLock { core in
+            guard core.machine.ending == nil else { return }
+            queue.async { [self] in withExtendedLifetime(self) { handler(progress) } }
+        }
+    }
+}

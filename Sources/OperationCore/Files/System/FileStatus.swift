@@ -1,0 +1,64 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// What the system knows about a file.
+package struct FileStatus: Sendable {
+    package enum Kind: Sendable { case regular, directory, symbolicLink, device, other }
+
+    /// Which file it is, whatever its names.
+    package struct Identity: Hashable, Sendable {
+        let device: UInt64
+        let number: UInt64
+    }
+
+    /// A moment, as the file system keeps it.
+    package struct Time: Hashable, Sendable {
+        let seconds: Int
+        let nanoseconds: Int
+    }
+
+    package let kind: Kind
+    package let identity: Identity
+    package let size: Int64
+    /// The lower twelve bits of the mode.
+    package let permissions: UInt16
+    package let linkCount: UInt64
+    package let accessed: Time
+    package let modified: Time
+
+    /// Whether it is something that a user puts there, and may want to be replaced.
+    var isReplaceable: Bool { kind != .device && kind != .other }
+}
+
+extension FileStatus {
+    init(_ value: stat) {
+        #if canImport(Darwin)
+            let (accessed, modified) = (value.st_atimespec, value.st_mtimespec)
+        #else
+            let (accessed, modified) = (value.st_atim, value.st_mtim)
+        #endif
+        self.init(
+            kind: Kind(mode: value.st_mode),
+            identity: Identity(
+                device: UInt64(truncatingIfNeeded: value.st_dev), number: UInt64(truncatingIfNeeded: value.st_ino)),
+            size: Int64(value.st_size),
+            permissions: UInt16(truncatingIfNeeded: value.st_mode & 0o7777),
+            linkCount: UInt64(value.st_nlink),
+            accessed: Time(seconds: Int(accessed.tv_sec), nanoseconds: Int(accessed.tv_nsec)),
+            modified: Time(seconds: Int(modified.tv_sec), nanoseconds: Int(modified.tv_nsec)))
+    }
+}
+
+extension FileStatus.Kind {
+    fileprivate init(mode: mode_t) {
+        switch mode & S_IFMT {
+        case S_IFREG: self = .regular
+        case S_IFDIR: self = .directory
+        case S_IFLNK: self = .symbolicLink
+        case S_IFCHR, S_IFBLK: self = .device
+        default: self = .other
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Android)
+    import Android
+#endif
+
+/// The system calls beneath file operations, each made once: the one file that differs between platforms.
+///
+/// Each returns -1 where it failed, and then `lastError` says why.
+enum PosixCalls {
+    static var workingDirectory: Int32 { AT_FDCWD }
+    static var lastError: Int32 { errno }
+
+    static func open(_ folder: Int32, _ name: UnsafePointer<CChar>, _ flags: Int32, _ permissions: UInt16) -> Int {
+        Int(openat(folder, name, flags | O_CLOEXEC | O_NOCTTY, mode_t(permissions)))
+    }
+
+    static func read(_ file: Int32, _ buffer: UnsafeMutableRawBufferPointer, at offset: Int64?) -> Int {
+        guard let offset else { return readBytes(file, buffer.baseAddress, buffer.count) }
+        return pread(file, buffer.baseAddress, buffer.count, off_t(offset))
+    }
+
+    static func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+        writeBytes(file, bytes.baseAddress, bytes.count)
+    }
+
+    /// Brings what was written to the disk, on Apple's systems through the disk's own cache too.
+    static func synchronize(_ file: Int32) -> Int {
+        #if canImport(Darwin)
+            if fcntl(file, F_FULLFSYNC) != -1 { return 0 }
+        #endif
+        return Int(fsync(file))
+    }
+
+    static func close(_ file: Int32) -> Int { closeDescriptor(file) }
+
+    static func status(of file: Int32) -> FileStatus? {
+        var value = stat()
+        return fstat(file, &value) == 0 ? FileStatus(value) : nil
+    }
+
+    static func status(_ folder: Int32, _ name: UnsafePointer<CChar>) -> FileStatus? {
+        var value = stat()
+        return fstatat(folder, name, &value, AT_SYMLINK_NOFOLLOW) == 0 ? FileStatus(value) : nil
+    }
+
+    static func setPermissions(_ file: Int32, _ permissions: UInt16) -> Int { Int(fchmod(file, mode_t(permissions))) }
+
+    static func setTimes(_ file: Int32, from status: FileStatus) -> Int {
+        let times = [status.accessed, status.modified].map { time in
+            timespec(tv_sec: time_t(time.seconds), tv_nsec: time.nanoseconds)
+        }
+        return Int(futimens(file, times))
+    }
+
+    /// Adds the names in a directory, but for its own and its parent's.
+    static func list(_ folder: Int32, into names: inout [PathBytes]) -> Int {
+        // The stream closes the descriptor that it reads from: it gets one of its own.
+        let own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+        guard own != -1 else { return -1 }
+        guard let stream = fdopendir(own) else {
+            let number = errno
+            _ = closeDescriptor(own)
+            errno = number
+            return -1
+        }
+        defer {
+            let number = errno
+            closedir(stream)
+            errno = number
+        }
+        errno = 0
+        while let entry = readdir(stream) {
+            // Through the entry's address: only as much of the name as there is may be read.
+            guard let offset = MemoryLayout<dirent>.offset(of: \dirent.d_name) else { continue }
+            let start = UnsafeRawPointer(entry).advanced(by: offset)
+            let length = strlen(start.assumingMemoryBound(to: CChar.self))
+            let name = PathBytes(UnsafeRawBufferPointer(start: start, count: length))
+            if name != .here && name != .up { names.append(name) }
+            errno = 0
+        }
+        return errno == 0 ? 0 : -1
+    }
+
+    static func makeDirectory(_ folder: Int32, _ name: UnsafePointer<CChar>, _ permissions: UInt16) -> Int {
+        Int(mkdirat(folder, name, mode_t(permissions)))
+    }
+
+    static func makeLink(
+        _ folder: Int32, _ name: UnsafePointer<CChar>, to newFolder: Int32, _ newName: UnsafePointer<CChar>
+    ) -> Int {
+        Int(linkat(folder, name, newFolder, newName, 0))
+    }
+
+    static func makeSymbolicLink(_ target: UnsafePointer<CChar>, _ folder: Int32, _ name: UnsafePointer<CChar>) -> Int {
+        Int(symlinkat(target, folder, name))
+    }
+
+    static func readSymbolicLink(
+        _ folder: Int32, _ name: UnsafePointer<CChar>, _ buffer: UnsafeMutableBufferPointer<CChar>
+    ) -> Int {
+        guard let start = buffer.baseAddress else { return 0 }
+        return readlinkat(folder, name, start, buffer.count)
+    }
+
+    static func rename(
+        _ folder: Int32, _ name: UnsafePointer<CChar>, to newFolder: Int32, _ newName: UnsafePointer<CChar>
+    ) -> Int {
+        Int(renameat(folder, name, newFolder, newName))
+    }
+
+    /// Renames unless the new name is taken, in one step; fails with ENOSYS where the system has no such call.
+    static func renameExclusively(
+        _ folder: Int32, _ name: UnsafePointer<CChar>, to newFolder: Int32, _ newName: UnsafePointer<CChar>
+    ) -> Int {
+        #if canImport(Darwin)
+            return Int(renameatx_np(folder, name, newFolder, newName, UInt32(RENAME_EXCL)))
+        #else
+            guard let renameWithFlags else {
+                errno = ENOSYS
+                return -1
+            }
+            let doNotReplace: UInt32 = 1
+            return Int(renameWithFlags(folder, name, newFolder, newName, doNotReplace))
+        #endif
+    }
+
+    static func remove(_ folder: Int32, _ name: UnsafePointer<CChar>, isDirectory: Bool) -> Int {
+        Int(unlinkat(folder, name, isDirectory ? AT_REMOVEDIR : 0))
+    }
+
+    #if !canImport(Darwin)
+        private typealias RenameWithFlags =
+            @convention(c) (
+                Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32
+            ) -> Int32
+
+        /// `renameat2`, which Swift's modules leave out, and older C libraries lack.
+        private static let renameWithFlags: RenameWithFlags? = dlsym(nil, "renameat2").map { symbol in
+            unsafeBitCast(symbol, to: RenameWithFlags.self)
+        }
+    #endif
+}
+
+// Under names of their own, because the calls above hide them.
+private func readBytes(_ file: Int32, _ start: UnsafeMutableRawPointer?, _ count: Int) -> Int {
+    read(file, start, count)
+}
+
+private func writeBytes(_ file: Int32, _ start: UnsafeRawPointer?, _ count: Int) -> Int {
+    write(file, start, count)
+}
+
+private func closeDescriptor(_ file: Int32) -> Int {
+    Int(close(file))
+}

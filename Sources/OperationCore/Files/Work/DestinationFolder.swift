@@ -1,0 +1,93 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// The directory in which something is to appear, opened, and made first if so wished.
+struct DestinationFolder {
+    /// How often one begins anew because others take away what one counts on.
+    static let attempts = 64
+
+    private let work: FileWork
+    private let place: FilePlace
+    let folder: OpenFile
+    let name: PathBytes
+    /// The directories that were made for this, the outermost first.
+    private var made: [PathBytes]
+
+    init(
+        of address: FileAddress, makingFolders: Bool, at place: FilePlace, work: FileWork
+    ) throws(FileInterruption) {
+        guard let (path, name) = address.parts else { throw .failed(place.error(.invalidPath)) }
+        self.work = work
+        self.place = place
+        self.name = name
+        var made: [PathBytes] = []
+        let opened = Self.open(path, making: makingFolders, &made, files: work.files)
+        if case .failure(let error) = opened {
+            Self.remove(made, files: work.files)
+            guard error.number != ENOENT else { throw .failed(place.error(for: error, code: .folderNotFound)) }
+        }
+        folder = try opened.get(at: place)
+        self.made = made
+    }
+
+    /// The name's entry.
+    var entry: FolderEntry { FolderEntry(name, in: folder) }
+
+    /// Removes the directories that were made, if nobody has put anything into them.
+    func discard() {
+        Self.remove(made, files: work.files)
+    }
+
+    /// Whether somebody removed the directory, so that nothing can appear in it any more.
+    var isGone: Bool {
+        guard case .success(let status) = work.files.status(of: folder) else { return false }
+        return status.linkCount == 0
+    }
+
+    /// Brings the directory's names to the disk, and those of the directories that were made.
+    func synchronize() throws(FileInterruption) {
+        try work.files.synchronize(folder).get(at: place)
+        for path in made {
+            let outer = FolderEntry(PathBytes(Array(path.bytes) + Array("/..".utf8)))
+            try work.files.openFolder(outer).flatMap { work.files.synchronize($0) }.get(at: place)
+        }
+    }
+
+    private static func open(
+        _ path: PathBytes, making: Bool, _ made: inout [PathBytes], files: FileSystem
+    ) -> Result<OpenFile, SystemError> {
+        let opened = files.openFolder(FolderEntry(path))
+        guard making, case .failure(SystemError(ENOENT)) = opened else { return opened }
+        // Another operation that failed may take away a directory just as this one counts on it: then it makes its own.
+        for _ in 0..<attempts {
+            let opened = makeFolders(path, &made, files: files).flatMap { files.openFolder(FolderEntry(path)) }
+            guard case .failure(SystemError(ENOENT)) = opened else { return opened }
+        }
+        return .failure(SystemError(ENOENT))
+    }
+
+    private static func makeFolders(
+        _ path: PathBytes, _ made: inout [PathBytes], files: FileSystem
+    ) -> Result<Void, SystemError> {
+        let bytes = Array(path.bytes)
+        let slash = UInt8(ascii: "/")
+        for end in bytes.indices.map({ $0 + 1 }) where end == bytes.count || bytes[end] == slash {
+            guard bytes[end - 1] != slash else { continue }
+            let step = PathBytes(bytes[..<end])
+            switch files.makeDirectory(FolderEntry(step), permissions: 0o777) {
+            case .success: made.append(step)
+            case .failure(SystemError(EEXIST)): continue
+            case .failure(let error):
+                // Some file systems refuse before they look whether the directory is there.
+                guard case .success = files.status(of: FolderEntry(step)) else { return .failure(error) }
+            }
+        }
+        return .success(())
+    }
+
+    private static func remove(_ made: [PathBytes], files: FileSystem) {
+        for path in made.reversed() { _ = files.remove(FolderEntry(path), isDirectory: true) }
+    }
+}

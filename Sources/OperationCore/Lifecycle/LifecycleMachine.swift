@@ -1,0 +1,302 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// The life of one operation as a pure value: each event moves it and says what the shell must do now.
+///
+/// It knows nothing of types, threads or time. The shell applies an event under the operation's lock and performs the
+/// returned action after it; whatever order threads come in, the outcome is decided once, by the event that came first.
+///
+/// ```text
+///           start                              finish, cancel                 told
+/// pending ─────────▶ executing ⇄ suspended ────────────────▶ finishing ────────────▶ finished
+///    │ finish            │ finish (body must return)  concluding ──▲ body returned
+///    ├────▶ kept ────────│──────────────────────────── start ──────▲
+///    │ cancel            │ cancel (body must end)     windingDown ─▲ body ended
+///    └────▶ cancelledEarly ─────────────────────────── start ──────▲
+/// ```
+package struct LifecycleMachine: Sendable, Equatable {
+    /// How an outcome came about.
+    package enum Ending: UInt8, Sendable { case success, failure, cancelled }
+
+    /// When an operation whose outcome is decided counts as ended.
+    package enum Style: UInt8, Sendable {
+        /// There and then, whatever its body still does.
+        case atOnce
+        /// When the body says so after a cancellation; a result or an error ends it at once.
+        case afterWindDown
+        /// When the body returned, always.
+        case whenBodyReturns
+    }
+
+    /// What a start that was asked for waits for.
+    enum Wait: UInt8 {
+        case start
+        case dependencies
+        /// The dependencies ended on a thread of their own, and a queue will begin this one.
+        case turn
+        case delay
+    }
+
+    /// What a cancelled operation has still to wait for before it ends.
+    enum Remainder: Equatable { case start, body(Style), nothing }
+
+    enum Phase: Equatable {
+        /// Undecided, and the body has not begun.
+        case pending(Wait)
+        /// A result or error came before the start: decided, to be told when it is started.
+        case kept(Ending, Wait)
+        /// Cancelled, and somebody is telling so: it cannot end before that is done.
+        case tellingCancellation(until: Remainder)
+        /// Cancelled before the start: decided and told, to be ended when it is started.
+        case cancelledEarly
+        case executing
+        case suspended
+        /// The body gave its result or error and has still to return.
+        case concluding(Ending)
+        /// Cancelled and told; the body has still to end.
+        ///
+        /// How it ends was settled when it was cancelled, whatever its subclass says later.
+        case windingDown(Style)
+        /// Decided and told; `isFinished` is about to be signalled.
+        case finishing(Ending)
+        case finished(Ending)
+    }
+
+    private(set) var phase: Phase = .pending(.start)
+
+    package init() {}
+}
+
+// Events.
+extension LifecycleMachine {
+    package enum StartAction: Sendable, Equatable {
+        /// Run the body.
+        case run
+        /// Not on this thread, which is that of the dependency: `turnCame` will follow, on a queue.
+        case takeTurn
+        /// Nothing yet: `dependenciesEnded` will follow.
+        case awaitDependencies
+        /// Set the timer: `delayEnded` will follow.
+        case delay
+        /// Tell the outcome that was kept, then end.
+        case tellAndEnd
+        /// The outcome is told: end.
+        case end
+        /// Nothing: who tells the cancellation will end it.
+        case awaitTelling
+        /// Call the hook that resumes the body.
+        case resume
+        /// It was started before.
+        case refuse
+    }
+
+    /// The operation was started, by hand or by a queue.
+    package mutating func start(isReady: Bool, hasDelay: Bool) -> StartAction {
+        switch phase {
+        case .pending(.start):
+            guard isReady else {
+                phase = .pending(.dependencies)
+                return .awaitDependencies
+            }
+            return begin(hasDelay: hasDelay)
+        case .kept(let ending, .start):
+            guard isReady else {
+                phase = .kept(ending, .dependencies)
+                return .awaitDependencies
+            }
+            phase = .finishing(ending)
+            return .tellAndEnd
+        case .tellingCancellation(.start):
+            phase = .tellingCancellation(until: .nothing)
+            return .awaitTelling
+        case .cancelledEarly:
+            phase = .finishing(.cancelled)
+            return .end
+        case .suspended:
+            phase = .executing
+            return .resume
+        case .pending, .kept, .executing, .concluding, .tellingCancellation, .windingDown, .finishing, .finished:
+            return .refuse
+        }
+    }
+
+    /// The last dependency ended; nil if no start waits for that.
+    package mutating func dependenciesEnded() -> StartAction? {
+        switch phase {
+        case .pending(.dependencies):
+            phase = .pending(.turn)
+            return .takeTurn
+        case .kept(let ending, .dependencies):
+            phase = .finishing(ending)
+            return .tellAndEnd
+        default:
+            return nil
+        }
+    }
+
+    /// The queue began with it; nil if it was ended meanwhile.
+    package mutating func turnCame(hasDelay: Bool) -> StartAction? {
+        guard case .pending(.turn) = phase else { return nil }
+        return begin(hasDelay: hasDelay)
+    }
+
+    /// The delay before the start is over; nil if nothing waits for that.
+    package mutating func delayEnded() -> StartAction? {
+        guard case .pending(.delay) = phase else { return nil }
+        phase = .executing
+        return .run
+    }
+
+    private mutating func begin(hasDelay: Bool) -> StartAction {
+        phase = hasDelay ? .pending(.delay) : .executing
+        return hasDelay ? .delay : .run
+    }
+
+    package enum FinishAction: Sendable, Equatable {
+        /// Decided: tell, then end.
+        case tellAndEnd
+        /// Decided: tell and end later.
+        case keep
+        /// Decided and told before, as cancelled: end.
+        case end
+        /// Decided before, as cancelled: who tells that will end it.
+        case awaitTelling
+        /// It has a result or an error already.
+        case refuseSecond
+        /// It was cancelled.
+        case refuseCancelled
+    }
+
+    /// The body, or somebody else, gave a result or an error.
+    package mutating func finish(_ ending: Ending, style: Style) -> FinishAction {
+        switch phase {
+        case .pending(.turn), .pending(.delay):
+            // Its dependencies ended, it was started, and there is no body to wait for.
+            phase = .finishing(ending)
+            return .tellAndEnd
+        case .pending(let wait):
+            phase = .kept(ending, wait)
+            return .keep
+        case .executing, .suspended:
+            if style == .whenBodyReturns {
+                phase = .concluding(ending)
+                return .keep
+            }
+            phase = .finishing(ending)
+            return .tellAndEnd
+        case .tellingCancellation(.body(.afterWindDown)):
+            phase = .tellingCancellation(until: .nothing)
+            return .awaitTelling
+        case .windingDown(.afterWindDown):
+            phase = .finishing(.cancelled)
+            return .end
+        case .tellingCancellation, .cancelledEarly, .windingDown, .finishing(.cancelled), .finished(.cancelled):
+            return .refuseCancelled
+        case .kept, .concluding, .finishing, .finished:
+            return .refuseSecond
+        }
+    }
+
+    package enum CancelAction: Sendable, Equatable {
+        /// Decided: tell, and say when that is done.
+        case tell
+        /// Decided: tell, then end.
+        case tellAndEnd
+        /// Decided: tell, stop the body, then end.
+        case tellStopAndEnd
+        /// Something else was decided before.
+        case refuse
+    }
+
+    /// Somebody cancelled the operation.
+    package mutating func cancel(style: Style) -> CancelAction {
+        switch phase {
+        case .pending(.start):
+            phase = .tellingCancellation(until: .start)
+            return .tell
+        case .pending(.dependencies), .pending(.turn), .pending(.delay):
+            phase = .finishing(.cancelled)
+            return .tellAndEnd
+        case .executing, .suspended:
+            phase = style == .atOnce ? .finishing(.cancelled) : .tellingCancellation(until: .body(style))
+            return style == .atOnce ? .tellStopAndEnd : .tell
+        case .kept, .tellingCancellation, .cancelledEarly, .concluding, .windingDown, .finishing, .finished:
+            return .refuse
+        }
+    }
+
+    package enum ToldAction: Sendable, Equatable {
+        /// It ends when it is started.
+        case none
+        /// Stop the body, which will say when it ended.
+        case stop
+        /// What it waited for came meanwhile: end.
+        case end
+    }
+
+    /// Who had to tell a cancellation has told it.
+    package mutating func cancellationTold() -> ToldAction {
+        guard case .tellingCancellation(let remainder) = phase else { return .none }
+        switch remainder {
+        case .start:
+            phase = .cancelledEarly
+            return .none
+        case .body(let style):
+            phase = .windingDown(style)
+            return .stop
+        case .nothing:
+            phase = .finishing(.cancelled)
+            return .end
+        }
+    }
+
+    package enum ReturnAction: Sendable, Equatable {
+        /// Tell the outcome, then end.
+        case tellAndEnd
+        /// The body gave nothing: decide that it was cancelled for that cause, tell, then end.
+        case tellMissingResultAndEnd
+        /// The outcome is told: end.
+        case end
+    }
+
+    /// The body of an operation that ends with it returned; nil if that ends nothing.
+    package mutating func bodyReturned() -> ReturnAction? {
+        switch phase {
+        case .executing, .suspended:
+            phase = .finishing(.cancelled)
+            return .tellMissingResultAndEnd
+        case .concluding(let ending):
+            phase = .finishing(ending)
+            return .tellAndEnd
+        case .tellingCancellation(.body):
+            phase = .tellingCancellation(until: .nothing)
+            return nil
+        case .windingDown:
+            phase = .finishing(.cancelled)
+            return .end
+        case .pending, .kept, .tellingCancellation, .cancelledEarly, .finishing, .finished:
+            return nil
+        }
+    }
+
+    /// The shell has told the outcome and signals now that the operation ended; false if it did so before.
+    package mutating func end() -> Bool {
+        guard case .finishing(let ending) = phase else { return false }
+        phase = .finished(ending)
+        return true
+    }
+
+    /// Puts an executing operation on hold; false if it is not executing.
+    package mutating func suspend() -> Bool {
+        guard case .executing = phase else { return false }
+        phase = .suspended
+        return true
+    }
+
+    /// Lets a suspended operation go on; false if it is not suspended.
+    package mutating func resume() -> Bool {
+        guard case .suspended = phase else { return false }
+        phase = .executing
+        return true
+    }
+}

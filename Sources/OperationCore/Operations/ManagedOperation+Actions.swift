@@ -1,0 +1,123 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// The shell of LifecycleMachine, second half: what its events ask for, performed when the lock was given back.
+extension ManagedOperation {
+    func perform(_ action: LifecycleMachine.StartAction) {
+        switch action {
+        case .run:
+            signalExecuting()
+            beginTimeout()
+            feedInputs()
+            // An input, or the clock on which the timeout was set, may have ended it.
+            if core.withLock({ $0.machine.ending == nil }) { runBody() } else { bodyDidReturn() }
+        case .takeTurn: DispatchQueue.global().async { [self] in turnDidCome() }
+        case .awaitDependencies, .awaitTelling: break
+        case .delay: beginDelay()
+        case .tellAndEnd:
+            tell(core.withLock { $0.takeTold() })
+            end()
+        case .end: end()
+        case .resume: tellBodyOfSuspension()
+        case .refuse:
+            OperationDiagnostics.report(
+                .startedTwice, by: self, "It was started before, so this start() changed nothing.")
+        }
+    }
+
+    /// Brings timeout and body into line with the state, until they are.
+    func tellBodyOfSuspension() {
+        while true {
+            let isSuspended = core.withLock { core -> Bool? in
+                switch core.machine.state {
+                case .suspended: core.need().suspension.next(isSuspended: true)
+                case .executing: core.extras?.suspension.next(isSuspended: false)
+                default: nil
+                }
+            }
+            guard let isSuspended else { return }
+            isSuspended ? pauseTimeout() : resumeTimeout()
+            setBodySuspended(isSuspended)
+            core.withLock { $0.extras?.suspension.finishTelling() }
+        }
+    }
+
+    private func feedInputs() {
+        let inputs = core.withLock { core in
+            guard let extras = core.extras, !extras.inputs.isEmpty else {
+                return [] as [@Sendable (ManagedOperation) -> Void]
+            }
+            return exchange(&extras.inputs, with: [])
+        }
+        for feed in inputs { feed(self) }
+    }
+
+    /// Tells whom it concerns what was decided.
+    func tell(_ told: Told) {
+        if let parties = told.parties {
+            parties.timers.cancel()
+            for waiter in parties.waiters { waiter.tell(self) }
+        }
+        guard told.isTold else { return }
+        if told.hasHandlers { callHandlers() }
+        if let parties = told.parties {
+            for observer in parties.observers { observer.tell(self) }
+            tellLateObservers()
+        }
+        releaseBody()
+    }
+
+    /// Tells those who came while others were told, so that all are told in the order in which they came.
+    private func tellLateObservers() {
+        while true {
+            let late = core.withLock { core -> [OutcomeObserver] in
+                guard let extras = core.extras else { return [] }
+                extras.isTelling = !extras.observers.isEmpty
+                return exchange(&extras.observers, with: [])
+            }
+            if late.isEmpty { return }
+            for observer in late { observer.tell(self) }
+        }
+    }
+
+    /// Signals the end: to Foundation, then to dependents, waiting threads and the completion block.
+    func end() {
+        var extras: OperationExtras?
+        let didEnd = signalEnd {
+            core.withLock { core in
+                extras = exchange(&core.extras, with: nil)
+                return core.machine.end()
+            }
+        }
+        guard didEnd, let extras else { return }
+        ThreadWorklist.perform { [self] in
+            releaseDependents(extras.links.takeDownstream())
+            for action in exchange(&extras.endActions, with: []) { action() }
+            runCompletion(exchange(&extras.completionBlock, with: nil))
+            abandon(extras)
+        }
+    }
+
+    final func runCompletion(_ block: (@Sendable () -> Void)?) {
+        guard let block else { return }
+        // The operation lives until its completion block ran, as it does in Foundation.
+        DispatchQueue.global().async { [self] in
+            withExtendedLifetime(self) { block() }
+        }
+    }
+
+    /// Lets go of what an operation held that ended, or that is being freed without having ended.
+    final func abandon(_ extras: OperationExtras) {
+        extras.timing?.takeTimers().cancel()
+        for feed in extras.feeds { feed.end() }
+        var links: DependencyLinks? = exchange(&extras.links, with: DependencyLinks())
+        guard links?.isEmpty == false else { return }
+        // The upstream operations may be freed by this, and theirs by that: in a loop, not in a recursion.
+        ThreadWorklist.perform {
+            links?.cutUpstream()
+            links = nil
+        }
+    }
+}

@@ -1,0 +1,194 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// The shell of LifecycleMachine, first half: events, applied under the lock. The second is ManagedOperation+Actions.
+extension ManagedOperation {
+    package final var state: OperationState { core.withLock { $0.machine.state } }
+
+    /// The state in words.
+    public final var stateDescription: String { state.description }
+
+    /// Whether the operation is not started, executing or suspended.
+    public final var isWorkingOrInProcess: Bool { state.isWorkingOrInProcess }
+
+    /// Whether the operation finished or was cancelled.
+    public final var isFinishedOrCancelled: Bool { state.isFinishedOrCancelled }
+
+    /// Why the operation was cancelled, if it was.
+    public final var cancellationCause: CancellationCause? { core.withLock { $0.cause } }
+
+    /// Cancels the operation and says why.
+    ///
+    /// The first decision counts: after a result, an error or another cause this changes nothing.
+    ///
+    /// Before the start, the body will never run. In flight, the work is stopped and the operation ends there and then,
+    /// unless its subclass winds down by itself.
+    public final func cancel(because cause: CancellationCause) {
+        let style = endStyle
+        let (action, told) = move { core in
+            let action = core.machine.cancel(style: style)
+            guard action != .refuse else { return (action, Told()) }
+            core.cause = cause
+            return (action, core.takeTold())
+        }
+        if action == .refuse { return reportLateCancellation() }
+        signalCancelled()
+        tell(told)
+        switch action {
+        case .refuse: break
+        case .tell: cancellationDidReachAll(cause)
+        case .tellAndEnd: end()
+        case .tellStopAndEnd:
+            stopBody(because: cause)
+            end()
+        }
+    }
+
+    private func cancellationDidReachAll(_ cause: CancellationCause) {
+        switch core.withLock({ $0.machine.cancellationTold() }) {
+        case .none: signalReadyIfLinked()
+        case .stop: stopBody(because: cause)
+        case .end: end()
+        }
+    }
+
+    /// Puts an executing operation on hold, if its subclass knows how; returns whether it was executing.
+    @discardableResult
+    package final func suspendExecution() -> Bool {
+        guard canBeSuspended, move({ $0.machine.suspend() }) else { return false }
+        tellBodyOfSuspension()
+        return true
+    }
+
+    /// Lets a suspended operation go on; returns whether it was suspended.
+    @discardableResult
+    package final func resumeExecution() -> Bool {
+        guard move({ $0.machine.resume() }) else { return false }
+        tellBodyOfSuspension()
+        return true
+    }
+
+    /// Starts the operation unless it was started or a queue will start it, without a word about it.
+    package final func startIfNeeded() { begin(onlyIfNeeded: true) }
+
+    final func begin(onlyIfNeeded: Bool) {
+        // One step for the many that have nothing but a body; the others are looked at more closely.
+        var isPlain = true
+        let action = move { core -> LifecycleMachine.StartAction? in
+            if onlyIfNeeded, core.isStartUnderWay { return nil }
+            isPlain = core.extras == nil && !core.wasAskedForReadiness
+            return isPlain ? core.machine.start(isReady: true, hasDelay: false) : nil
+        }
+        if isPlain, action == .run {
+            signalExecuting()
+            runBody()
+        } else if let action {
+            perform(action)
+        } else if !isPlain {
+            beginWithCare(onlyIfNeeded: onlyIfNeeded)
+        }
+    }
+
+    private func beginWithCare(onlyIfNeeded: Bool) {
+        if isHeldByQueue(isByQueue: !onlyIfNeeded) {
+            if !onlyIfNeeded { reportStartBesideQueue() }
+            return
+        }
+        expireIfOutOfTime()
+        let action = move { core in
+            onlyIfNeeded && core.isStartUnderWay
+                ? nil : core.machine.start(isReady: core.isReady, hasDelay: core.hasDelay)
+        }
+        guard let action else { return }
+        let notes = ThreadNotes.current
+        notes.queuedBodies += 1
+        perform(action)
+        notes.queuedBodies -= 1
+    }
+
+    /// Starts the operation and keeps it alive until it ended, whoever else lets go of it.
+    public final func startAndKeepAlive() {
+        core.withLock { core in
+            if !core.machine.isFinished { core.need().selfReference = self }
+        }
+        start()
+    }
+
+    // Events, for the typed side.
+
+    /// Decides a result or an error, which is in `box`; returns whether the operation keeps that now.
+    final func finish(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
+        let style = endStyle
+        let (action, told) = move { core in
+            let action = core.machine.finish(ending, style: style)
+            guard action == .tellAndEnd || action == .keep else { return (action, Told()) }
+            core.box = box
+            return (action, core.takeTold())
+        }
+        switch action {
+        case .tellAndEnd:
+            tell(told)
+            end()
+            return true
+        case .keep:
+            tell(told)
+            releaseBody()
+            return true
+        case .awaitTelling: break
+        case .end: end()
+        case .refuseSecond: reportSecondFinish()
+        case .refuseCancelled: reportFinishAfterCancellation()
+        }
+        return false
+    }
+
+    /// Calls `action` once the operation ended, at once if it has.
+    ///
+    /// It must be short and is called outside every lock.
+    package final func whenEnded(_ action: @escaping @Sendable () -> Void) {
+        let isLate = core.withLock { core in
+            if core.machine.isFinished { return true }
+            core.need().endActions.append(action)
+            return false
+        }
+        if isLate { action() }
+    }
+
+    /// The body of an operation that ends with it returned.
+    package final func bodyDidReturn() {
+        let (action, told) = move { core in
+            let action = core.machine.bodyReturned()
+            if action == .tellMissingResultAndEnd { core.cause = .noResult }
+            return (action, action == nil || action == .end ? Told() : core.takeTold())
+        }
+        guard let action else { return }
+        if action == .tellMissingResultAndEnd {
+            OperationDiagnostics.report(.noResult, by: self, CancellationCause.noResult.message)
+            signalCancelled()
+        }
+        tell(told)
+        end()
+    }
+
+    /// The last dependency ended, was removed, or ceased to matter.
+    final func dependenciesDidEnd() {
+        if let action = move({ $0.isReady ? $0.machine.dependenciesEnded() : nil }) {
+            perform(action)
+        } else {
+            // A queue that holds the operation must look at it again.
+            signalReadyIfLinked()
+        }
+    }
+
+    final func turnDidCome() {
+        guard let action = move({ $0.machine.turnCame(hasDelay: $0.hasDelay) }) else { return }
+        perform(action)
+    }
+
+    final func delayDidEnd() {
+        guard let action = move({ $0.machine.delayEnded() }) else { return }
+        perform(action)
+    }
+}

@@ -1,0 +1,31 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// What is said about requests that changed nothing.
+extension ManagedOperation {
+    func reportStartBesideQueue() {
+        OperationDiagnostics.report(
+            .startedTwice, by: self,
+            "It is in an operation queue, which will start it, so this start() changed nothing. "
+                + "Either start an operation by hand or give it to a queue.")
+    }
+
+    func reportLateCancellation() {
+        OperationDiagnostics.report(
+            .cancelledAfterEnd, by: self, "It had its outcome already, so cancelling it changed nothing.")
+    }
+
+    func reportSecondFinish() {
+        OperationDiagnostics.report(
+            .finishedTwice, by: self,
+            "It has a result or an error already, so finishing it again changed nothing. "
+                + "Call finish(withResult:) or finish(withError:) once on each path.")
+    }
+
+    func reportFinishAfterCancellation() {
+        OperationDiagnostics.report(
+            .finishedAfterCancellation, by: self, "It had been cancelled, so its result or error was dropped.")
+    }
+}

@@ -1,0 +1,149 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// What is public of this is in CommonOperationMembers.
+extension ManagedOperation {
+    package final var clock: any OperationClock {
+        get { core.withLock { $0.extras?.timing?.clock } ?? SystemClock.shared }
+        set { setTiming("clock") { $0.clock = newValue } }
+    }
+
+    package final var startDelay: Duration {
+        get { core.withLock { $0.extras?.timing?.startDelay } ?? .zero }
+        set { setTiming("startDelay") { $0.startDelay = max(newValue, .zero) } }
+    }
+
+    package final var timeout: Duration? {
+        get { core.withLock { $0.extras?.timing?.timeout } }
+        set { setTiming("timeout") { $0.timeout = newValue } }
+    }
+
+    package final var deadline: OperationInstant? {
+        get { core.withLock { $0.extras?.timing?.deadline } }
+        set {
+            let old = core.withLock { core -> (any OperationTimer)? in
+                guard core.machine.ending == nil, newValue != nil || core.extras?.timing != nil else { return nil }
+                return core.need().timed { timing in
+                    timing.deadline = newValue
+                    return exchange(&timing.timers.deadline, with: nil)
+                }
+            }
+            old?.cancel()
+            guard let newValue, newValue < .distantFuture else { return }
+            setTimer(\.deadline, at: newValue, onlyIf: { $0.deadline == newValue }) { $0.deadlineDidPass(newValue) }
+        }
+    }
+
+    /// Changes a knob that only counts before the start.
+    private func setTiming(_ name: String, _ change: (inout OperationTiming) -> Void) {
+        let old = clock
+        let isLate = core.withLock { core in
+            guard !core.machine.isStarted, !core.machine.isStartAwaited else { return true }
+            core.need().timed { change(&$0) }
+            return false
+        }
+        // A clock that was replaced is let go of here, outside the lock.
+        withExtendedLifetime(old) {}
+        if isLate {
+            OperationDiagnostics.report(
+                .timing, by: self, "Its \(name) was set after the start and has no effect. Set it before.")
+        }
+    }
+
+    /// Cancels an operation whose time is over before its body could begin.
+    func expireIfOutOfTime() {
+        guard let timing = core.withLock({ $0.machine.ending == nil ? $0.extras?.timing : nil }) else { return }
+        if let deadline = timing.deadline, deadline <= timing.clock.now {
+            cancelIfUndecided(because: .deadlinePassed)
+        } else if let timeout = timing.timeout, timeout <= .zero {
+            cancelIfUndecided(because: .timedOut(after: timeout))
+        }
+    }
+
+    func beginDelay() {
+        setTimer(\.delay, at: clock.now.advanced(by: startDelay)) { operation in
+            operation.expireIfOutOfTime()
+            operation.delayDidEnd()
+        }
+    }
+
+    func beginTimeout() {
+        guard let timeout else { return }
+        armTimeout(timeout)
+    }
+
+    func pauseTimeout() {
+        guard timeout != nil else { return }
+        let now = clock.now
+        let timer = core.withLock { core -> (any OperationTimer)? in
+            guard let extras = core.extras, let end = extras.timing?.timeoutEnd else { return nil }
+            return extras.timed { timing in
+                timing.timeoutRemainder = max(now.duration(to: end), .zero)
+                timing.timeoutEnd = nil
+                return exchange(&timing.timers.timeout, with: nil)
+            }
+        }
+        timer?.cancel()
+    }
+
+    func resumeTimeout() {
+        let remainder = core.withLock { core in
+            core.extras.flatMap { $0.timing == nil ? nil : $0.timed { exchange(&$0.timeoutRemainder, with: nil) } }
+        }
+        guard let remainder else { return }
+        armTimeout(remainder)
+    }
+
+    private func armTimeout(_ duration: Duration) {
+        let end = clock.now.advanced(by: duration)
+        let isRunning = core.withLock { core in
+            // Suspended between the start and here: the resumption will set the timer.
+            if core.machine.state == .suspended { core.extras?.timing?.timeoutRemainder = duration }
+            guard core.machine.state == .executing else { return false }
+            core.extras?.timing?.timeoutEnd = end
+            return true
+        }
+        guard isRunning else { return }
+        setTimer(\.timeout, at: end) { $0.timeoutDidEnd(end) }
+    }
+
+    private func timeoutDidEnd(_ end: OperationInstant) {
+        let timeout = core.withLock { core -> Duration? in
+            guard let extras = core.extras, extras.timing?.timeoutEnd == end else { return nil }
+            guard core.machine.state != .suspended else {
+                // It fired while another thread suspends the operation: nothing is left of it, but it is not over yet.
+                extras.timed { $0.timeoutRemainder = .zero }
+                return nil
+            }
+            return extras.timing?.timeout
+        }
+        if let timeout { cancel(because: .timedOut(after: timeout)) }
+    }
+
+    private func deadlineDidPass(_ deadline: OperationInstant) {
+        if self.deadline == deadline { cancel(because: .deadlinePassed) }
+    }
+
+    /// Sets a timer, which does not keep the operation alive, and forgets it again if the outcome was decided by then.
+    private func setTimer(
+        _ place: WritableKeyPath<OperationTimers, (any OperationTimer)?>,
+        at instant: OperationInstant,
+        onlyIf isWanted: (OperationTiming) -> Bool = { _ in true },
+        _ action: @escaping @Sendable (ManagedOperation) -> Void
+    ) {
+        // Outside the lock: the clock may be the user's. So the timer may fire before it is stored.
+        var timer: (any OperationTimer)? = clock.schedule(at: instant) { [weak self] in
+            if let self { action(self) }
+        }
+        core.withLock { core in
+            guard core.machine.ending == nil, let extras = core.extras else { return }
+            // Two threads may set a deadline at once: the timer that stays is that of the deadline that stays.
+            extras.timed { timing in
+                if isWanted(timing) { swap(&timing.timers[keyPath: place], &timer) }
+            }
+        }
+        timer?.cancel()
+    }
+}

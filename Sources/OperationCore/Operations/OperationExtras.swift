@@ -1,0 +1,43 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// What only some operations have.
+///
+/// Made when it is first needed, given away whole when the operation ends.
+///
+/// Not Sendable on purpose: it is only touched under the lock of its operation, and afterwards by the one thread that
+/// ended the operation.
+final class OperationExtras {
+    /// Told with the outcome, in the order in which they came.
+    var observers: [OutcomeObserver] = []
+    /// Whether they are being told just now.
+    var isTelling = false
+    /// Consumers of the operation's states.
+    var feeds: [StateFeed] = []
+    /// The links to other operations.
+    var links = DependencyLinks()
+    /// What feeds results of dependencies into the operation, called just before its body.
+    var inputs: [@Sendable (ManagedOperation) -> Void] = []
+    /// Called when the operation ended, after its dependents were released.
+    var endActions: [@Sendable () -> Void] = []
+    var completionBlock: (@Sendable () -> Void)?
+    var timing: OperationTiming?
+    var suspension = SuspensionHooks()
+    /// Keeps the operation alive until it ended.
+    var selfReference: ManagedOperation?
+    var lastObserverID: UInt64 = 0
+    #if !canImport(ObjectiveC)
+        var readiness = ReadinessReports()
+    #endif
+}
+
+/// Somebody who wants to know the outcome.
+struct OutcomeObserver {
+    let id: UInt64
+    /// Waiters learn of the outcome when it is decided, the others when the operation's handlers are called.
+    let isWaiter: Bool
+    /// Called outside every lock with the operation whose outcome it reads.
+    ///
+    /// It hands over to a queue or a task at once.
+    let tell: @Sendable (ManagedOperation) -> Void
+}

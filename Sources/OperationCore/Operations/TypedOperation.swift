@@ -1,0 +1,226 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// An operation with a typed result and a typed error: what ``AsyncOperation`` and ``SyncOperation`` have in common.
+///
+/// It cannot be subclassed directly; subclass one of those two.
+///
+/// ### How it ends
+///
+/// Exactly one ``OperationOutcome``, decided by the first of `finish(withResult:)`, `finish(withError:)` and `cancel`;
+/// what comes later changes nothing. Then, in this order: the handler is put on ``callbackQueue``, `isFinished` is
+/// signalled, dependents are released, and `completionBlock` runs. So handlers on one serial queue run in the order of
+/// the graph, and ending never waits for the callback queue.
+open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperation, @unchecked Sendable {
+    // Sendable: the handlers and the queue are only touched under the lock of `core`.
+
+    // A function has the same size whatever its types, and the result is behind a pointer in `core`: so nothing that is
+    // stored here, or handed to a generic function, depends on the two types. Where it does, each access looks up the
+    // type's description in a table of the runtime, which costs more than all else that an operation does.
+    private var success: (@Sendable (ResultType) -> Void)?
+    private var failure: (@Sendable (ErrorType) -> Void)?
+    private var cancellation: (@Sendable (CancellationCause) -> Void)?
+    private var chosenQueue: DispatchQueue?
+
+    deinit {
+        let (ending, box) = core.withLock { ($0.machine.ending, $0.box) }
+        guard let box else { return }
+        ending == .success ? box.free(as: ResultType.self) : box.free(as: ErrorType.self)
+    }
+
+    /// Gives the operation its result.
+    ///
+    /// Only the first result, error or cancellation counts.
+    ///
+    /// Called before the start, it is kept: the body will not run, and the handlers are told when the operation is
+    /// started.
+    public final func finish(withResult result: ResultType) {
+        let box = OutcomeBox(result)
+        if !finish(as: .success, keeping: box) { box.free(as: ResultType.self) }
+    }
+
+    /// Ends the operation with an error of its type.
+    ///
+    /// Only the first result, error or cancellation counts.
+    public final func finish(withError error: ErrorType) {
+        let box = OutcomeBox(error)
+        if !finish(as: .failure, keeping: box) { box.free(as: ErrorType.self) }
+    }
+
+    /// Ends the operation with a result or an error, such as one that was caught: `finish(with: Result { try load() })`.
+    public final func finish(with result: Result<ResultType, ErrorType>) {
+        switch result {
+        case .success(let result): finish(withResult: result)
+        case .failure(let error): finish(withError: error)
+        }
+    }
+
+    /// How the operation ended; nil until that is decided.
+    ///
+    /// It stays readable for as long as the operation lives.
+    public final var outcome: OperationOutcome<ResultType, ErrorType>? {
+        // What the pointer leads to does not change any more and lives as long as the operation.
+        let (ending, box, cause) = core.withLock { ($0.machine.ending, $0.box, $0.cause) }
+        switch ending {
+        case .success: return box.map { .success($0.value(as: ResultType.self)) }
+        case .failure: return box.map { .failure($0.value(as: ErrorType.self)) }
+        case .cancelled: return .cancelled(cause ?? .requested)
+        case nil: return nil
+        }
+    }
+
+    /// The queue on which handlers are called: the main queue unless you choose another.
+    ///
+    /// A program without a main loop (a service on Linux, say) should choose one: on a main queue that nobody serves
+    /// the handlers wait, and keep their operation alive. All else works there too.
+    public final var callbackQueue: DispatchQueue {
+        get { core.withLock { _ in chosenQueue } ?? .main }
+        set {
+            var queue: DispatchQueue? = newValue
+            core.withLock { _ in swap(&chosenQueue, &queue) }
+        }
+    }
+
+    /// Called with the result, once, on ``callbackQueue``; never after a cancellation.
+    ///
+    /// Let go of before it is called.
+    ///
+    /// Set after the operation succeeded, it is called at once.
+    public final var successHandler: (@Sendable (ResultType) -> Void)? {
+        get {
+            var handler: (@Sendable (ResultType) -> Void)?
+            core.withLock { _ in handler = success }
+            return handler
+        }
+        set {
+            // The handler that was there goes when this returns, outside the lock.
+            var old: (@Sendable (ResultType) -> Void)?
+            let isLate = core.withLock { core in
+                guard core.acceptsHandler(newValue != nil) else { return true }
+                old = success
+                success = newValue
+                return false
+            }
+            letGo(success: old)
+            if isLate { deliverLate(success: newValue) }
+        }
+    }
+
+    /// Called with the error, once, on ``callbackQueue``; never after a cancellation.
+    ///
+    /// Let go of before it is called.
+    ///
+    /// Set after the operation failed, it is called at once.
+    public final var failureHandler: (@Sendable (ErrorType) -> Void)? {
+        get {
+            var handler: (@Sendable (ErrorType) -> Void)?
+            core.withLock { _ in handler = failure }
+            return handler
+        }
+        set {
+            var old: (@Sendable (ErrorType) -> Void)?
+            let isLate = core.withLock { core in
+                guard core.acceptsHandler(newValue != nil) else { return true }
+                old = failure
+                failure = newValue
+                return false
+            }
+            letGo(failure: old)
+            if isLate { deliverLate(failure: newValue) }
+        }
+    }
+
+    /// Called with the cause, once, on ``callbackQueue``, as soon as the operation is cancelled.
+    ///
+    /// Set after the operation was cancelled, it is called at once.
+    public final var cancellationHandler: (@Sendable (CancellationCause) -> Void)? {
+        get {
+            var handler: (@Sendable (CancellationCause) -> Void)?
+            core.withLock { _ in handler = cancellation }
+            return handler
+        }
+        set {
+            var old: (@Sendable (CancellationCause) -> Void)?
+            let isLate = core.withLock { core in
+                guard core.acceptsHandler(newValue != nil) else { return true }
+                old = cancellation
+                cancellation = newValue
+                return false
+            }
+            letGo(cancellation: old)
+            if isLate { deliverLate(cancellation: newValue) }
+        }
+    }
+
+    package override func callHandlers() {
+        var success: (@Sendable (ResultType) -> Void)?
+        var failure: (@Sendable (ErrorType) -> Void)?
+        var cancellation: (@Sendable (CancellationCause) -> Void)?
+        let (ending, box, queue) = core.withLock { core in
+            // All are let go of, and the one that is called only after it was.
+            success = self.success
+            failure = self.failure
+            cancellation = self.cancellation
+            self.success = nil
+            self.failure = nil
+            self.cancellation = nil
+            return (core.machine.ending, core.box, chosenQueue)
+        }
+        switch ending {
+        case .success: deliver(success: success, box, on: queue)
+        case .failure: deliver(failure: failure, box, on: queue)
+        case .cancelled: deliver(cancellation: cancellation, on: queue)
+        case nil: break
+        }
+    }
+
+    package override var failureAsError: (any Error)? { outcome?.error }
+
+    /// Calls a handler that was set after the end, if the outcome is the one for it.
+    private func deliverLate(
+        success: (@Sendable (ResultType) -> Void)? = nil,
+        failure: (@Sendable (ErrorType) -> Void)? = nil,
+        cancellation: (@Sendable (CancellationCause) -> Void)? = nil
+    ) {
+        let (ending, box, queue) = core.withLock { ($0.machine.ending, $0.box, chosenQueue) }
+        switch ending {
+        case .success: deliver(success: success, box, on: queue)
+        case .failure: deliver(failure: failure, box, on: queue)
+        case .cancelled: deliver(cancellation: cancellation, on: queue)
+        case nil: break
+        }
+    }
+
+    // These only keep a handler alive up to here. `extendLifetime` would, but at the price described at the top.
+    @inline(never) private func letGo(success handler: (@Sendable (ResultType) -> Void)?) {}
+    @inline(never) private func letGo(failure handler: (@Sendable (ErrorType) -> Void)?) {}
+    @inline(never) private func letGo(cancellation handler: (@Sendable (CancellationCause) -> Void)?) {}
+
+    // Each puts a handler on a queue. The operation, and with it what is in the box, lives until it was called.
+
+    private func deliver(success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?) {
+        guard let success, let box else { return }
+        (queue ?? .main).async { [self] in
+            success(box.value(as: ResultType.self))
+            extendLifetime(self)
+        }
+    }
+
+    private func deliver(failure: (@Sendable (ErrorType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?) {
+        guard let failure, let box else { return }
+        (queue ?? .main).async { [self] in
+            failure(box.value(as: ErrorType.self))
+            extendLifetime(self)
+        }
+    }
+
+    private func deliver(cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?) {
+        guard let cancellation, let cause = cancellationCause else { return }
+        (queue ?? .main).async { [self] in
+            cancellation(cause)
+            extendLifetime(self)
+        }
+    }
+}

@@ -1,0 +1,81 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+extension CancellationCause {
+    /// The kind of a cause.
+    ///
+    /// New kinds may be added; compare, and keep a way for those you do not know.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name of the kind, fit for a metric's label.
+        public let description: String
+
+        /// Makes a kind of your own.
+        public init(_ name: String) {
+            description = name
+        }
+
+        /// Somebody called `cancel`.
+        public static let requested = Code("requested")
+        /// The execution took longer than its `timeout`.
+        public static let timedOut = Code("timedOut")
+        /// The operation's `deadline` passed before it ended.
+        public static let deadlinePassed = Code("deadlinePassed")
+        /// A dependency failed, and the rule of the edge says that its dependents are cancelled.
+        public static let dependencyFailed = Code("dependencyFailed")
+        /// A dependency was cancelled, and the rule of the edge says that its dependents are cancelled.
+        public static let dependencyCancelled = Code("dependencyCancelled")
+        /// The body returned without a result and without an error.
+        public static let noResult = Code("noResult")
+        /// The Swift task that awaited the operation was cancelled.
+        public static let taskCancelled = Code("taskCancelled")
+        /// The body itself threw a `CancellationError`.
+        public static let bodyCancelled = Code("bodyCancelled")
+    }
+}
+
+extension CancellationCause {
+    /// Somebody called `cancel()`.
+    public static let requested = CancellationCause(code: .requested, message: "The operation was cancelled.")
+
+    /// Somebody cancelled the operation and says why.
+    public static func requested(_ reason: String) -> CancellationCause {
+        CancellationCause(code: .requested, message: reason)
+    }
+
+    /// The task that awaited the operation was cancelled.
+    public static let taskCancelled = CancellationCause(
+        code: .taskCancelled, message: "The task that awaited the operation was cancelled, and the operation with it.")
+
+    /// The body threw a `CancellationError`.
+    public static let bodyCancelled = CancellationCause(
+        code: .bodyCancelled, message: "The operation's body cancelled itself by throwing CancellationError.")
+
+    static let noResult = CancellationCause(
+        code: .noResult,
+        message: "main() returned without a result. Call finish(withResult:) or finish(withError:) on each path.")
+
+    static func timedOut(after timeout: Duration) -> CancellationCause {
+        CancellationCause(
+            code: .timedOut,
+            message: timeout > .zero
+                ? "The operation did not end within its timeout of \(timeout)."
+                : "The operation's timeout of \(timeout) leaves it no time to run. Set a timeout above zero.")
+    }
+
+    static let deadlinePassed = CancellationCause(
+        code: .deadlinePassed, message: "The operation had not ended when its deadline passed.")
+
+    static func dependencyFailed(_ name: String, _ error: any Error) -> CancellationCause {
+        CancellationCause(
+            code: .dependencyFailed,
+            message: "The operation was cancelled because its dependency \(name) failed.",
+            underlyingError: error)
+    }
+
+    static func dependencyCancelled(_ name: String, _ cause: CancellationCause?) -> CancellationCause {
+        CancellationCause(
+            code: .dependencyCancelled,
+            message: "The operation was cancelled because its dependency \(name) was cancelled.",
+            underlyingCause: cause)
+    }
+}

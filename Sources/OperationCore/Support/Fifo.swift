@@ -1,0 +1,32 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// First in, first out: adding at the end and taking from the front, each at constant cost.
+package struct Fifo<Element> {
+    private var elements: [Element?] = []
+    private var head = 0
+
+    package init() {}
+
+    package var isEmpty: Bool { head == elements.count }
+    package var count: Int { elements.count - head }
+
+    package mutating func append(_ element: Element) {
+        elements.append(element)
+    }
+
+    package mutating func popFirst() -> Element? {
+        guard head < elements.count else { return nil }
+        let element = elements[head]
+        elements[head] = nil
+        head += 1
+        if head == elements.count {
+            elements.removeAll(keepingCapacity: head <= 64)
+            head = 0
+        } else if head > 64, head * 2 > elements.count {
+            elements.removeFirst(head)
+            head = 0
+        }
+        return element
+    }
+}

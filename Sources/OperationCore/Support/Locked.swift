@@ -1,0 +1,54 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Synchronization
+
+#if TSAN
+    // ThreadSanitizer cannot see the slow path of `Mutex` on Linux, which lives in a library that is not instrumented.
+    // These two tell it of the order which the lock does establish.
+    @_silgen_name("__tsan_acquire") private func sanitizerAcquire(_ address: UnsafeRawPointer)
+    @_silgen_name("__tsan_release") private func sanitizerRelease(_ address: UnsafeRawPointer)
+#endif
+
+/// A value that can only be reached while its lock is held.
+///
+/// The one lock of the package. What runs under it is short, never calls anything that a user wrote (the release of a
+/// user's object included: hand such objects out of the closure and let them go there), and never takes a lock that
+/// `Docs/Design/Concurrency.md` ranks before its own.
+package struct Locked<Value>: ~Copyable, Sendable {
+    private let mutex: Mutex<Unchecked<Value>>
+
+    package init(_ value: Value) {
+        mutex = Mutex(Unchecked(value))
+    }
+
+    /// Runs `body` with exclusive access to the value.
+    @inline(__always)
+    package borrowing func withLock<Result, Failure: Error>(
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try mutex.withLock { (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
+            #if TSAN
+                let identity = unsafe(&box)
+                sanitizerAcquire(identity)
+                defer { sanitizerRelease(identity) }
+            #endif
+            return Unchecked(try body(&box.value))
+        }.value
+    }
+}
+
+#if TSAN
+    private func unsafe<Value>(_ value: inout Value) -> UnsafeRawPointer {
+        withUnsafePointer(to: &value) { UnsafeRawPointer($0) }
+    }
+#endif
+
+/// Carries a value through `Mutex`, whose own signatures ask for values that nobody else can reach.
+struct Unchecked<Value>: @unchecked Sendable {
+    // Sendable: the value inside is only ever touched under the mutex, and what leaves it is the caller's to share.
+
+    var value: Value
+
+    init(_ value: Value) { self.value = value }
+}

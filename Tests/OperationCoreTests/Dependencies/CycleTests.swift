@@ -1,0 +1,163 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct CycleTests {
+    private func error(_ body: () throws(DependencyError) -> Void) -> DependencyError? {
+        do throws(DependencyError) {
+            try body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func `an operation cannot depend on itself`() {
+        let operation = HandDriven("A")
+        let error = error { () throws(DependencyError) in try operation.depend(on: operation, otherwise: .runAnyway) }
+        #expect(error?.code == .cycle)
+        #expect(error?.path == ["A", "A"])
+        #expect(error?.message == "A cannot depend on itself.")
+        #expect(operation.dependencies == [])
+        #expect(Look(operation) == .waiting)
+    }
+
+    @Test(arguments: 2...6)
+    func `a cycle is refused and its path is named, each waiting for the next`(length: Int) throws {
+        let operations = (0..<length).map { HandDriven("\($0)") }
+        for (downstream, upstream) in zip(operations, operations.dropFirst()) {
+            try downstream.depend(on: upstream, otherwise: .runAnyway)
+        }
+        let last = operations[length - 1]
+        let error = error { () throws(DependencyError) in try last.depend(on: operations[0], otherwise: .cancel) }
+        let path = ["\(length - 1)"] + (0..<length).map { "\($0)" }
+        #expect(error?.code == .cycle)
+        #expect(error?.path == path)
+        #expect(error?.message.contains(path.joined(separator: " → ")) == true)
+        #expect(last.dependencies == [])
+        #expect(last.isReady)
+    }
+
+    @Test func `it is found from both sides and however the graph branches`() throws {
+        let root = HandDriven("root"), leaf = HandDriven("leaf")
+        let middle = (0..<10).map { HandDriven("\($0)") }
+        for operation in middle {
+            try operation.depend(on: root, otherwise: .runAnyway)
+            try leaf.depend(on: operation, otherwise: .runAnyway)
+            for _ in 0..<3 {
+                try operation.depend(on: HandDriven(), otherwise: .runAnyway)
+            }
+        }
+        let error = error { () throws(DependencyError) in try root.depend(on: leaf, otherwise: .runAnyway) }
+        #expect(error?.path.first == "root")
+        #expect(error?.path.dropFirst().first == "leaf")
+        #expect(error?.path.last == "root")
+        #expect(error?.path.count == 4)
+        #expect(throws: DependencyError.self) { try middle[0].depend(on: leaf, otherwise: .runAnyway) }
+        #expect(throws: DependencyError.self) { try root.depend(on: middle[9], otherwise: .runAnyway) }
+        // No cycle: sideways.
+        try middle[0].depend(on: middle[1], otherwise: .runAnyway)
+        #expect(throws: DependencyError.self) { try middle[1].depend(on: middle[0], otherwise: .runAnyway) }
+    }
+
+    @Test func `the other forms refuse it too`() throws {
+        let upstream = HandDriven("up"), downstream = HandDriven("down")
+        try downstream.receive(from: upstream, otherwise: .cancel) { _, _ in }
+        #expect(throws: DependencyError.self) { try upstream.receive(from: downstream, otherwise: .cancel) { _, _ in } }
+        #expect(throws: DependencyError.self) { try upstream.receiveOutcome(of: downstream) { _, _ in } }
+        #expect(throws: DependencyError.self) { try upstream.receive(from: downstream, HandDriven()) { _, _, _ in } }
+        #expect(upstream.dependencies == [])
+    }
+
+    @Test func `a refused pack of inputs leaves none of its edges`() throws {
+        let upstream = HandDriven("up"), downstream = HandDriven("down"), other = HandDriven("other")
+        try downstream.depend(on: upstream, otherwise: .runAnyway)
+        #expect(throws: DependencyError.self) { try upstream.receive(from: other, downstream) { _, _, _ in } }
+        #expect(upstream.dependencies == [])
+        #expect(Look(upstream) == .waiting)
+    }
+
+    @Test func `what was a cycle is none once an edge is removed or ended`() throws {
+        let first = HandDriven("1"), second = HandDriven("2"), third = HandDriven("3")
+        try second.depend(on: first, otherwise: .runAnyway)
+        second.removeDependency(first)
+        try first.depend(on: second, otherwise: .runAnyway)
+        #expect(first.dependencies == [second])
+        try first.depend(on: third, otherwise: .runAnyway)
+        UpstreamEnd.succeeds.perform(on: third)
+        #expect(third.dependencies == [])
+        #expect(!first.isReady)
+        UpstreamEnd.succeeds.perform(on: second)
+        #expect(first.isReady)
+    }
+
+    @Test func `unnamed operations go by their types`() throws {
+        let first = ClosureOperation { 1 }, second = HandDriven()
+        try second.depend(on: first, otherwise: .runAnyway)
+        let error = error { () throws(DependencyError) in try first.depend(on: second, otherwise: .runAnyway) }
+        #expect(error?.path == ["ClosureOperation<Int, Never>", "HandDriven", "ClosureOperation<Int, Never>"])
+        #expect(error?.errorDescription == error?.message)
+        #expect(error?.description == error?.message)
+    }
+
+    @Test func `a dependency after the start is refused with another error`() {
+        let operation = HandDriven("late"), other = HandDriven("other"), foreign = BlockOperation()
+        foreign.name = "foreign"
+        operation.start()
+        let error = error { () throws(DependencyError) in try operation.depend(on: other, otherwise: .runAnyway) }
+        #expect(error?.code == .alreadyStarted)
+        #expect(error?.path == [])
+        #expect(error?.message.contains("late") == true)
+        #expect(error?.message.contains("other") == true)
+        let second = self.error { () throws(DependencyError) in
+            try operation.depend(on: foreign, otherwise: .runAnyway)
+        }
+        #expect(second?.code == .alreadyStarted)
+        #expect(operation.dependencies == [])
+        operation.finish(withResult: 1)
+        #expect(throws: DependencyError.self) { try operation.depend(on: other, otherwise: .runAnyway) }
+    }
+
+    @Test func `a dependency of one that was cancelled before its start is needless`() throws {
+        let operation = HandDriven(), upstream = HandDriven()
+        operation.cancel()
+        try operation.depend(on: upstream, otherwise: .runAnyway)
+        operation.start()
+        #expect(Look(operation) == .cancelled)
+    }
+
+    @Test func `eight threads that each add an edge of one ring close it never`() async throws {
+        let rounds = Rounds.count(ci: 2_000, soak: 50_000)
+        let failures = try await TestThread.run { () -> [String] in
+            let team = ThreadTeam(count: 8)
+            var failures: [String] = []
+            for round in 0..<rounds where failures.count < 5 {
+                let length = [2, 3, 4, 8][round % 4]
+                let ring = (0..<length).map { HandDriven("\($0)") }, refused = EventRecorder<Int>()
+                let threads = (0..<8).map { (thread: Int) -> @Sendable () -> Void in
+                    let downstream = ring[thread % length], upstream = ring[(thread + 1) % length]
+                    return {
+                        do throws(DependencyError) {
+                            try downstream.depend(on: upstream, otherwise: .runAnyway)
+                        } catch {
+                            if error.code == .cycle { refused.record(thread % length) }
+                        }
+                    }
+                }
+                team.run(threads)
+                // All threads that add the one edge that came last are refused: one edge is missing, no more.
+                let edges = ring.reduce(0) { $0 + $1.dependencies.count }
+                if edges != length - 1 || Set(refused.events).count != 1 {
+                    failures.append("round \(round): \(edges) edges of \(length), refused \(refused.events)")
+                }
+            }
+            return failures
+        }
+        #expect(failures == [])
+    }
+}

@@ -1,0 +1,161 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+private final class Receiver: SyncOperation<String, Flaw>, @unchecked Sendable {
+    var number = 0
+    var text: String?
+    var log: [String] = []
+
+    override func main() {
+        log.append("main")
+        finish(withResult: "\(number) \(text ?? "none")")
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct InputTests {
+    @Test(arguments: [true, false])
+    func `a result is handed over before the body, on its thread`(endsFirst: Bool) throws {
+        let upstream = HandDriven(), receiver = Receiver(), here = pthread_self()
+        if endsFirst { UpstreamEnd.succeeds.perform(on: upstream) }
+        try receiver.receive(from: upstream, otherwise: .cancel) { receiver, result in
+            #expect(pthread_equal(pthread_self(), here) != 0)
+            receiver.number = result
+            receiver.log.append("input")
+        }
+        if !endsFirst { UpstreamEnd.succeeds.perform(on: upstream) }
+        #expect(receiver.log == [])
+        receiver.start()
+        #expect(receiver.log == ["input", "main"])
+        #expect(receiver.outcome == .success("7 none"))
+    }
+
+    @Test(arguments: [UpstreamEnd.fails, .isCancelled], [true, false])
+    func `without a result it is cancelled, fails or uses another value`(end: UpstreamEnd, endsFirst: Bool) throws {
+        let upstream = HandDriven()
+        let cancelled = Receiver(), failed = Receiver(), replaced = Receiver()
+        if endsFirst { end.perform(on: upstream) }
+        try cancelled.receive(\.number, from: upstream)
+        try failed.receive(\.number, from: upstream, otherwise: .fail { .converted("\($0)") })
+        try replaced.receive(\.number, from: upstream, otherwise: .use(-1))
+        if !endsFirst { end.perform(on: upstream) }
+        for receiver in [cancelled, failed, replaced] { receiver.start() }
+        let code: CancellationCause.Code = end == .fails ? .dependencyFailed : .dependencyCancelled
+        #expect(cancelled.cancellationCause?.code == code)
+        let text = end == .fails ? "failed: first" : "cancelled: [requested] upstream"
+        #expect(failed.outcome == .failure(.converted(text)))
+        #expect(replaced.outcome == .success("-1 none"))
+        #expect(cancelled.log + failed.log == [])
+    }
+
+    @Test func `a key path is written, of an optional property too`() throws {
+        let number = ClosureOperation { 5 }, text = ClosureOperation { "five" }, receiver = Receiver()
+        try receiver.receive(\.number, from: number)
+        try receiver.receive(\.text, from: text)
+        #expect(receiver.dependencies == [number, text])
+        number.start()
+        #expect(!receiver.isReady)
+        text.start()
+        receiver.start()
+        #expect(receiver.outcome == .success("5 five"))
+    }
+
+    @Test func `inputs are handed over in the order of asking, whatever the order of ending`() throws {
+        let sources = (0..<5).map { _ in HandDriven() }, receiver = Receiver()
+        for (number, source) in sources.enumerated() {
+            try receiver.receive(from: source, otherwise: .cancel) { $0.log.append("\(number):\($1)") }
+        }
+        for source in sources.reversed() { UpstreamEnd.succeeds.perform(on: source) }
+        receiver.start()
+        #expect(receiver.log == ["0:7", "1:7", "2:7", "3:7", "4:7", "main"])
+    }
+
+    @Test func `several results of several types are handed over at once`() async throws {
+        let number = ClosureOperation { 1 }, text = TaskOperation { "one" }
+        let fails: ClosureOperation<Bool, Flaw> = ClosureOperation { () throws(Flaw) in true }
+        let receiver = Receiver()
+        try receiver.receive(from: number, text, fails) { receiver, number, text, flag in
+            receiver.number = number
+            receiver.text = "\(text) \(flag)"
+        }
+        receiver.start()
+        for operation in [fails, text, number] as [ManagedOperation] { operation.start() }
+        #expect(await receiver.finalOutcome == .success("1 one true"))
+    }
+
+    @Test(arguments: 0..<3)
+    func `it is cancelled when one of several gives nothing`(failing: Int) throws {
+        let sources = (0..<3).map { HandDriven("\($0)") }, receiver = Receiver()
+        try receiver.receive(from: sources[0], sources[1], sources[2]) { receiver, _, _, _ in
+            receiver.log.append("input")
+        }
+        for (number, source) in sources.enumerated() {
+            (number == failing ? UpstreamEnd.fails : .succeeds).perform(on: source)
+        }
+        receiver.start()
+        #expect(receiver.cancellationCause?.code == .dependencyFailed)
+        #expect(receiver.cancellationCause?.message.contains("dependency \(failing) failed") == true)
+        #expect(receiver.log == [])
+    }
+
+    @Test func `one source may be asked twice`() throws {
+        let source = HandDriven(), receiver = Receiver()
+        try receiver.receive(\.number, from: source)
+        try receiver.receive(from: source, otherwise: .cancel) { $0.text = "\($1 * 2)" }
+        try receiver.receive(from: source, source) { receiver, left, right in receiver.log.append("\(left + right)") }
+        #expect(receiver.dependencies == [source])
+        UpstreamEnd.succeeds.perform(on: source)
+        receiver.start()
+        #expect(receiver.outcome == .success("7 14"))
+        #expect(receiver.log == ["14", "main"])
+    }
+
+    @Test(arguments: UpstreamEnd.allCases, [true, false])
+    func `an outcome is handed over whatever it is`(end: UpstreamEnd, endsFirst: Bool) throws {
+        let upstream = HandDriven(), receiver = Receiver()
+        if endsFirst { end.perform(on: upstream) }
+        try receiver.receiveOutcome(of: upstream) { $0.text = $1.word }
+        if !endsFirst { end.perform(on: upstream) }
+        receiver.start()
+        let word = ["success 7", "failure first", "cancelled requested"][UpstreamEnd.allCases.firstIndex(of: end) ?? 0]
+        #expect(receiver.outcome == .success("0 \(word)"))
+    }
+
+    @Test func `a receiver that was cancelled is given nothing and holds nothing`() throws {
+        let census = LiveObjects(), upstream = HandDriven(), receiver = Receiver()
+        do {
+            let object = census.track(Witness())
+            try receiver.receive(from: upstream, otherwise: .cancel) { receiver, _ in
+                withExtendedLifetime(object) { receiver.log.append("input") }
+            }
+        }
+        receiver.cancel()
+        receiver.start()
+        UpstreamEnd.succeeds.perform(on: upstream)
+        #expect(receiver.log == [])
+        #expect(census.count == 0)
+    }
+
+    @Test func `a source that is removed again gives nothing and holds nothing up`() throws {
+        let source = HandDriven(), receiver = Receiver()
+        try receiver.receive(\.number, from: source, otherwise: .cancel)
+        receiver.removeDependency(source)
+        UpstreamEnd.fails.perform(on: source)
+        receiver.start()
+        #expect(receiver.outcome == .success("0 none"))
+    }
+
+    @Test func `inputs go through a whole graph in a plain queue`() async throws {
+        let first = ClosureOperation { 1 }
+        let second = Receiver(), third = Receiver(), queue = OperationQueue()
+        try second.receive(\.number, from: first)
+        try third.receive(\.text, from: second)
+        for operation in [third, second, first] as [Operation] { queue.addOperation(operation) }
+        #expect(try await third.value == "0 1 none")
+    }
+}

@@ -1,0 +1,83 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+private struct Refusal: Error, Equatable {}
+
+private final class Total: SyncOperation<[Int], Refusal>, @unchecked Sendable {
+    var parts: [Int] = []
+    override func main() { finish(withResult: parts) }
+}
+
+@Suite("The results of many", .timeLimit(.minutes(1)))
+struct ManyInputsTests {
+    private func parts(_ count: Int, failing: Int? = nil) -> [TypedOperation<Int, Refusal>] {
+        (0..<count).map { number in
+            ClosureOperation { () throws(Refusal) -> Int in
+                if number == failing { throw Refusal() }
+                return number
+            }
+        }
+    }
+
+    @Test("arrive in the order of the operations, whichever ends first")
+    func inOrder() async throws {
+        let upstream = parts(50)
+        let total = Total()
+        try total.receive(fromAll: upstream) { $0.parts = $1 }
+        let queue = OperationQueue()
+        queue.addOperation(total)
+        for operation in upstream.reversed() { queue.addOperation(operation) }
+        #expect(try await total.value == Array(0..<50))
+    }
+
+    @Test("are none where there are no operations")
+    func ofNone() async throws {
+        let total = Total()
+        try total.receive(fromAll: [] as [TypedOperation<Int, Refusal>]) { $0.parts = $1 + [1] }
+        #expect(try await total.run() == [1])
+    }
+
+    @Test("are missed as the rule says: cancelled, or with a value in the place of the missing one")
+    func missing() async throws {
+        for rule in [nil, 99] {
+            let upstream = parts(5, failing: 3)
+            let total = Total()
+            try total.receive(fromAll: upstream, otherwise: rule.map { .use($0) } ?? .cancel) { $0.parts = $1 }
+            for operation in upstream { operation.start() }
+            total.start()
+            if rule == nil {
+                #expect(total.cancellationCause?.code == .dependencyFailed)
+            } else {
+                #expect(total.outcome == .success([0, 1, 2, 99, 4]))
+            }
+        }
+    }
+
+    @Test("are asked for of all or of none")
+    func allOrNone() throws {
+        let total = Total()
+        let upstream = parts(2)
+        try upstream[1].depend(on: total, otherwise: .runAnyway)
+        #expect(throws: DependencyError.self) { try total.receive(fromAll: upstream) { $0.parts = $1 } }
+        #expect(total.dependencies.isEmpty)
+        total.start()
+        #expect(total.outcome == .success([]))
+    }
+
+    @Test("of several types have a rule each")
+    func rulePerInput() throws {
+        let number = ClosureOperation { () throws(Refusal) -> Int in throw Refusal() }
+        let text = ClosureOperation { "four" }
+        let total = Total()
+        try total.receive(from: number, text, rules: .use(7), .cancel) { total, number, text in
+            total.parts = [number, text.count]
+        }
+        for operation in [number, text, total] as [Operation] { operation.start() }
+        #expect(total.outcome == .success([7, 4]))
+    }
+}

@@ -1,0 +1,138 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct RemovalTests {
+    @Test func `an operation whose dependency is removed is ready again`() {
+        let upstream = HandDriven(), downstream = HandDriven()
+        downstream.addDependency(upstream)
+        #expect(!downstream.isReady)
+        downstream.removeDependency(upstream)
+        #expect(downstream.isReady)
+        #expect(downstream.dependencies == [])
+        downstream.start()
+        #expect(Look(downstream) == .executing)
+        // Told too late, and of an edge that is no more.
+        UpstreamEnd.fails.perform(on: upstream)
+        #expect(Look(downstream) == .executing)
+    }
+
+    @Test func `a started operation begins when its last dependency is removed`() async {
+        let upstream = HandDriven(), began = Gate()
+        let downstream = HandDriven(hooks: .init(main: { _ in began.open() }))
+        downstream.addDependency(upstream)
+        downstream.start()
+        downstream.removeDependency(upstream)
+        await began.passage()
+        #expect(downstream.state == .executing)
+    }
+
+    @Test func `in a queue it begins when its last dependency is removed`() async throws {
+        let upstream = HandDriven(), downstream = ClosureOperation { 1 }, queue = OperationQueue()
+        downstream.addDependency(upstream)
+        queue.addOperation(downstream)
+        downstream.removeDependency(upstream)
+        #expect(try await downstream.value == 1)
+    }
+
+    @Test func `all edges to one operation go together`() throws {
+        let upstream = HandDriven(), downstream = HandDriven()
+        try downstream.depend(on: upstream, otherwise: .cancel)
+        try downstream.receive(from: upstream, otherwise: .cancel) { _, _ in }
+        downstream.addDependency(upstream)
+        downstream.removeDependency(upstream)
+        #expect(downstream.dependencies == [])
+        UpstreamEnd.fails.perform(on: upstream)
+        #expect(Look(downstream) == .waiting)
+    }
+
+    @Test func `removing what is not there, or has ended, changes nothing`() {
+        let upstream = HandDriven(), other = HandDriven(), downstream = HandDriven()
+        downstream.removeDependency(upstream)
+        #expect(downstream.isReady)
+        downstream.addDependency(upstream)
+        downstream.addDependency(other)
+        UpstreamEnd.succeeds.perform(on: upstream)
+        downstream.removeDependency(upstream)
+        downstream.removeDependency(upstream)
+        #expect(!downstream.isReady)
+        #expect(downstream.dependencies == [other])
+        UpstreamEnd.succeeds.perform(on: other)
+        #expect(downstream.isReady)
+    }
+
+    @Test func `it can be added again after it was removed`() {
+        let upstream = HandDriven(), downstream = HandDriven()
+        for _ in 0..<50 {
+            downstream.addDependency(upstream)
+            #expect(!downstream.isReady)
+            downstream.removeDependency(upstream)
+        }
+        downstream.addDependency(upstream)
+        UpstreamEnd.succeeds.perform(on: upstream)
+        #expect(downstream.isReady)
+    }
+
+    /// Long lists are found by an index, short ones are not: nothing may fall between the two.
+    @Test(arguments: [1, 8, 9, 10, 30])
+    func `a dependency added after others were removed can be removed too`(count: Int) {
+        let downstream = HandDriven(), first = (0..<count).map { _ in HandDriven() }, last = HandDriven()
+        for upstream in first { downstream.addDependency(upstream) }
+        for upstream in first.dropFirst() { downstream.removeDependency(upstream) }
+        downstream.addDependency(last)
+        downstream.addDependency(last)
+        #expect(downstream.dependencies == [first[0], last])
+        downstream.removeDependency(last)
+        #expect(downstream.dependencies == [first[0]])
+        downstream.removeDependency(first[0])
+        #expect(downstream.isReady)
+    }
+
+    @Test(arguments: 0..<5 as Range<UInt64>, [12, 200])
+    func `dependencies come and go in random order`(seed: UInt64, count: Int) {
+        var random = SeededGenerator(seed: seed)
+        let downstream = HandDriven(), sources = (0..<count).map { HandDriven("\($0)") }
+        var expected: Set<Int> = [], unended: Set<Int> = []
+        for step in 0..<2_000 {
+            let number = Int.random(in: 0..<count, using: &random), source = sources[number]
+            switch Int.random(in: 0..<20, using: &random) {
+            case 0 where step.isMultiple(of: 10):
+                if source.state == .notStarted { UpstreamEnd.succeeds.perform(on: source) }
+                unended.remove(number)
+            case 1..<(step < 1_000 ? 12 : 6):
+                downstream.addDependency(source)
+                expected.insert(number)
+                if source.state == .notStarted { unended.insert(number) }
+            default:
+                downstream.removeDependency(source)
+                expected.remove(number)
+                unended.remove(number)
+            }
+            let names = Set(downstream.dependencies.compactMap { $0.name.flatMap(Int.init) })
+            guard names == expected, downstream.isReady == unended.isEmpty else {
+                Issue.record("seed \(seed), step \(step): \(names.symmetricDifference(expected).sorted()) differ")
+                return
+            }
+        }
+        for number in unended { downstream.removeDependency(sources[number]) }
+        #expect(downstream.isReady)
+    }
+
+    @Test func `the list of dependencies holds each once, ended ones too, in order, until the end`() {
+        let sources = (0..<3).map { HandDriven("\($0)") }, operation = HandDriven()
+        for source in sources + sources { operation.addDependency(source) }
+        UpstreamEnd.succeeds.perform(on: sources[1])
+        #expect(operation.dependencies == sources)
+        UpstreamEnd.succeeds.perform(on: sources[0])
+        UpstreamEnd.succeeds.perform(on: sources[2])
+        operation.start()
+        #expect(operation.dependencies == sources)
+        operation.finish(withResult: 1)
+        #expect(operation.dependencies == [])
+    }
+}

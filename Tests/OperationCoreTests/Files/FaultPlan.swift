@@ -1,0 +1,62 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Makes one call to the system fail, or a kind of call from then on.
+final class FaultPlan: Sendable {
+    private struct State {
+        var count = 0
+        var failed: FileSystemCall.Kind?
+    }
+
+    private let state = Locked(State())
+    private let number: Int
+    private let errorNumber: Int32
+    private let lasting: Set<FileSystemCall.Kind>
+    private let isOtherDevice: Bool
+
+    /// - Parameters:
+    ///   - number: Which call fails, counted from one.
+    ///   - errorNumber: With what.
+    ///   - lasting: The kinds of call that fail from then on; only these are counted, if there are any.
+    ///   - isOtherDevice: Whether renaming anything but a temporary file is refused as being across file systems.
+    init(
+        failing number: Int, with errorNumber: Int32, lasting: Set<FileSystemCall.Kind> = [],
+        isOtherDevice: Bool = false
+    ) {
+        self.number = number
+        self.errorNumber = errorNumber
+        self.lasting = lasting
+        self.isOtherDevice = isOtherDevice
+    }
+
+    /// The kind of call that failed; nil in a clean run.
+    var failed: FileSystemCall.Kind? { state.withLock { $0.failed } }
+
+    var name: String { failed?.rawValue ?? "nothing" }
+
+    var interceptor: FileSystem.Interceptor {
+        { [self] call in
+            let isRename = call.kind == .rename || call.kind == .renameExclusively
+            if isOtherDevice, isRename, call.name?.description.hasPrefix(".operationkit-") == false {
+                return .fail(EXDEV)
+            }
+            return state.withLock { state in
+                if !lasting.isEmpty {
+                    guard lasting.contains(call.kind) else { return .proceed }
+                    state.count += 1
+                    guard state.count >= number else { return .proceed }
+                } else {
+                    state.count += 1
+                    guard state.count == number else { return .proceed }
+                }
+                state.failed = call.kind
+                return .fail(errorNumber)
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct FileChecksumStreamTests {
+    static let all: [ChecksumAlgorithm] = [.sha256, .sha1, .md5, .crc32]
+
+    static func pattern(_ count: Int) -> [UInt8] { (0..<count).map { UInt8($0 % 251) } }
+
+    /// The sum of the parts, one after another.
+    static func sum(_ algorithm: ChecksumAlgorithm, _ parts: [some Collection<UInt8>]) -> String {
+        var stream = algorithm.makeStream()
+        for part in parts { Array(part).withUnsafeBytes { stream.update($0) } }
+        return FileChecksum(algorithm: algorithm, bytes: stream.finish()).hexadecimal
+    }
+
+    @Test(arguments: ChecksumVectors.known) func `known messages have their known sums`(known: ChecksumVectors.Known) {
+        for (algorithm, sum) in known.sums {
+            #expect(Self.sum(algorithm, [Array(known.message.utf8)]) == sum, "\(algorithm)")
+        }
+        #expect(known.sums.count == 4)
+    }
+
+    @Test(arguments: ChecksumVectors.boundaries) func `sums are right at the boundaries of blocks`(
+        count: Int, sha256: String, sha1: String, md5: String, crc32: String
+    ) {
+        let message = Self.pattern(count)
+        #expect(Self.all.map { Self.sum($0, [message]) } == [sha256, sha1, md5, crc32])
+    }
+
+    @Test(arguments: all) func `it does not matter in which parts the bytes come`(algorithm: ChecksumAlgorithm) {
+        let message = Self.pattern(200)
+        let whole = Self.sum(algorithm, [message])
+        for split in 0...200 {
+            #expect(Self.sum(algorithm, [message[..<split], message[split...]]) == whole)
+        }
+        #expect(Self.sum(algorithm, message.map { [$0] }) == whole)
+        var generator = SeededGenerator(seed: 14)
+        for _ in 0..<200 {
+            var parts: [ArraySlice<UInt8>] = [], rest = message[...]
+            while !rest.isEmpty {
+                let part = rest.prefix(Int.random(in: 0...150, using: &generator))
+                parts.append(part)
+                rest = rest.dropFirst(part.count)
+            }
+            #expect(Self.sum(algorithm, parts) == whole)
+        }
+    }
+
+    @Test(arguments: all) func `bytes may lie anywhere in memory`(algorithm: ChecksumAlgorithm) {
+        let message = Self.pattern(300)
+        let whole = Self.sum(algorithm, [message])
+        for offset in 0..<16 {
+            let moved = Array(repeating: UInt8(0xEE), count: offset) + message
+            var stream = algorithm.makeStream()
+            moved.withUnsafeBytes { stream.update(UnsafeRawBufferPointer(rebasing: $0[offset...])) }
+            #expect(FileChecksum(algorithm: algorithm, bytes: stream.finish()).hexadecimal == whole)
+        }
+    }
+
+    @Test func `a stream that was copied goes on by itself`() {
+        var one = ChecksumAlgorithm.sha256.makeStream()
+        Array("ab".utf8).withUnsafeBytes { one.update($0) }
+        var two = one
+        Array("c".utf8).withUnsafeBytes { one.update($0) }
+        Array("c".utf8).withUnsafeBytes { two.update($0) }
+        #expect(one.finish() == two.finish())
+    }
+}

@@ -1,0 +1,174 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct FileCopyTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    @Test(arguments: [0, 1, 262_144, 1_000_001]) func `a file is copied whole`(size: Int) throws {
+        try folder.write(bytes: size, to: "file")
+        #expect(try FileCopyOperation(from: folder["file"], to: folder["copy"]).success() == folder["copy"])
+        #expect(try Data(contentsOf: folder["copy"]) == Data.patterned(size))
+        #expect(folder.names() == ["copy", "file"])
+    }
+
+    @Test func `permissions and times are kept`() throws {
+        try folder.write("text", to: "file")
+        try folder.setPermissions(0o751, of: "file")
+        let date = Date(timeIntervalSince1970: 1_000_000_000)
+        try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: folder["file"].path)
+        _ = try FileCopyOperation(from: folder["file"], to: folder["copy"]).success()
+        #expect(folder.permissions(of: "copy") == 0o751)
+        #expect(folder.attribute(.modificationDate, of: "copy") as? Date == date)
+    }
+
+    @Test func `a tree is copied with its links, permissions and empty directories`() throws {
+        try folder.makeFolder("tree/sub/deeper")
+        try folder.makeFolder("tree/empty")
+        try folder.write("one", to: "tree/one")
+        try folder.write("two", to: "tree/sub/deeper/two")
+        try folder.link("tree/link", to: "sub/deeper/two")
+        try folder.link("tree/sub/up", to: "..")
+        try folder.link("tree/nowhere", to: "/no/such/file")
+        try folder.setPermissions(0o500, of: "tree/sub")
+        _ = try FileCopyOperation(from: folder["tree"], to: folder["copy"]).success()
+        #expect(folder.names(in: "copy") == ["empty", "link", "nowhere", "one", "sub"])
+        #expect(folder.names(in: "copy/sub") == ["deeper", "up"])
+        #expect(folder.names(in: "copy/empty") == [])
+        #expect(folder.text("copy/sub/deeper/two") == "two")
+        #expect(folder.text("copy/one") == "one")
+        #expect(folder.isLink("copy/link") && folder.isLink("copy/sub/up") && folder.isLink("copy/nowhere"))
+        let target = try FileManager.default.destinationOfSymbolicLink(atPath: folder["copy/nowhere"].path)
+        #expect(target == "/no/such/file")
+        #expect(folder.permissions(of: "copy/sub") == 0o500)
+        try folder.setPermissions(0o700, of: "tree/sub")
+        try folder.setPermissions(0o700, of: "copy/sub")
+        #expect(folder.names() == ["copy", "tree"])
+    }
+
+    @Test func `a symbolic link is copied as a link`() throws {
+        try folder.write("text", to: "file")
+        try folder.link("link", to: "file")
+        _ = try FileCopyOperation(from: folder["link"], to: folder["copy"]).success()
+        #expect(folder.isLink("copy"))
+        #expect(folder.text("copy") == "text")
+    }
+
+    @Test func `what exists is refused unless it may be replaced`() throws {
+        try folder.write("new", to: "file")
+        try folder.write("old", to: "copy")
+        let error = FileCopyOperation(from: folder["file"], to: folder["copy"]).failure()
+        #expect(error?.code == .alreadyExists)
+        #expect(error?.path == folder["copy"].path)
+        #expect(error?.otherPath == folder["file"].path)
+        #expect(folder.text("copy") == "old")
+        _ = try FileCopyOperation(from: folder["file"], to: folder["copy"], options: .replacing).success()
+        #expect(folder.text("copy") == "new")
+        #expect(folder.names() == ["copy", "file"])
+    }
+
+    @Test func `directories are replaced by nothing but directories, and only when empty`() throws {
+        try folder.write("text", to: "file")
+        try folder.makeFolder("tree/sub")
+        try folder.makeFolder("empty")
+        try folder.makeFolder("filled/sub")
+        func code(_ source: String, _ destination: String) -> FileOperationError.Code? {
+            FileCopyOperation(from: folder[source], to: folder[destination], options: .replacing).failure()?.code
+        }
+        #expect(code("file", "filled") == .isDirectory)
+        #expect(code("tree", "file") == .notADirectory)
+        #expect(code("tree", "filled") == .directoryNotEmpty)
+        #expect(code("tree", "empty") == nil)
+        #expect(folder.names(in: "empty") == ["sub"])
+        #expect(folder.names() == ["empty", "file", "filled", "tree"])
+    }
+
+    @Test func `a file copied onto itself stays as it is`() throws {
+        try folder.write("text", to: "file")
+        #expect(FileCopyOperation(from: folder["file"], to: folder["file"]).failure()?.code == .alreadyExists)
+        _ = try FileCopyOperation(from: folder["file"], to: folder["file"], options: .replacing).success()
+        #expect(folder.text("file") == "text")
+    }
+
+    @Test(arguments: ["tree/copy", "tree/sub/copy"]) func `a directory is not copied into itself`(to: String) throws {
+        try folder.makeFolder("tree/sub")
+        try folder.write("text", to: "tree/file")
+        let error = FileCopyOperation(from: folder["tree"], to: folder[to]).failure()
+        #expect(error?.code == .destinationInsideSource)
+        #expect(error?.path == folder[to].path)
+        #expect(folder.names(in: "tree") == ["file", "sub"])
+        #expect(folder.names(in: "tree/sub") == [])
+    }
+
+    @Test func `pipes and devices are refused by their own path`() throws {
+        try folder.makeFolder("tree/sub")
+        #expect(mkfifo(folder["tree/sub/pipe"].path, 0o600) == 0)
+        let error = FileCopyOperation(from: folder["tree"], to: folder["copy"]).failure()
+        #expect(error?.code == .unsupportedKind)
+        #expect(error?.path == folder["tree/sub/pipe"].path)
+        #expect(error?.otherPath == folder["copy/sub/pipe"].path)
+        #expect(folder.names() == ["tree"])
+        let device = FileCopyOperation(from: URL(fileURLWithPath: "/dev/zero"), to: folder["copy"])
+        #expect(device.failure()?.code == .unsupportedKind)
+    }
+
+    @Test func `names that are no text are copied byte for byte`() throws {
+        try folder.makeFolder("tree")
+        let name = PathBytes([0x66, 0xFF, 0xFE, 0x67])
+        let files = FileSystem()
+        let tree = try files.openFolder(FolderEntry(PathBytes(folder["tree"].path))).get()
+        _ = try files.createFile(FolderEntry(name, in: tree), permissions: 0o600).get()
+        _ = try FileCopyOperation(from: folder["tree"], to: folder["copy"]).success()
+        let copy = try files.openFolder(FolderEntry(PathBytes(folder["copy"].path))).get()
+        #expect(try files.names(in: copy).get() == [name])
+    }
+
+    @Test func `missing directories are made only if asked for`() throws {
+        try folder.write("text", to: "file")
+        let error = FileCopyOperation(from: folder["file"], to: folder["a/b/file"]).failure()
+        #expect(error?.code == .folderNotFound)
+        #expect(error?.path == folder["a/b/file"].path)
+        let options = FileTransferOptions(createsDirectories: true)
+        #expect(
+            FileCopyOperation(from: folder["missing"], to: folder["a/b/c"], options: options).failure()?.code
+                == .notFound)
+        #expect(folder.names() == ["file"])
+        _ = try FileCopyOperation(from: folder["file"], to: folder["a/b/file"], options: options).success()
+        #expect(folder.text("a/b/file") == "text")
+    }
+
+    @Test func `what is missing is named`() {
+        let error = FileCopyOperation(from: folder["missing"], to: folder["copy"]).failure()
+        #expect(error?.code == .notFound)
+        #expect(error?.action == .copying)
+        #expect(error?.path == folder["missing"].path)
+        #expect(error?.otherPath == folder["copy"].path)
+    }
+
+    @Test(arguments: [false, true]) func `a file that was replaced while the tree was read is refused`(
+        byLink: Bool
+    ) throws {
+        try folder.makeFolder("tree")
+        try folder.write("text", to: "tree/file")
+        try folder.write("secret", to: "secret")
+        if byLink { try folder.link("other", to: "secret") } else { try folder.write("other", to: "other") }
+        let folder = folder
+        let copy = FileCopyOperation(from: folder["tree"], to: folder["copy"]).intercepted { call in
+            guard call.kind == .open, call.name?.description == "file" else { return .proceed }
+            // Between the look at the file and its opening.
+            rename(folder["other"].path, folder["tree/file"].path)
+            return .proceed
+        }
+        let error = copy.failure()
+        #expect(error?.path == folder["tree/file"].path)
+        #expect(error?.code == (byLink ? .tooManySymbolicLinks : .changedMeanwhile))
+        #expect(folder.names() == ["secret", "tree"])
+    }
+}

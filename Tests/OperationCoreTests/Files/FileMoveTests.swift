@@ -1,0 +1,178 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct FileMoveTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// Answers as if source and destination were on different file systems.
+    private static let otherDevice: FileSystem.Interceptor = { call in
+        let isRename = call.kind == .rename || call.kind == .renameExclusively
+        return isRename && call.name?.description.hasPrefix(".operationkit-") == false ? .fail(EXDEV) : .proceed
+    }
+
+    private static let oldSystem: FileSystem.Interceptor = { $0.kind == .renameExclusively ? .fail(ENOSYS) : .proceed }
+
+    private static let plain: FileSystem.Interceptor = { _ in .proceed }
+
+    private static let ways = ["plain", "otherDevice", "oldSystem"]
+
+    private func move(
+        _ source: String, _ destination: String, _ way: String = "plain", _ options: FileTransferOptions = .init()
+    ) -> FileMoveOperation {
+        let interceptor = ["otherDevice": Self.otherDevice, "oldSystem": Self.oldSystem][way] ?? Self.plain
+        return FileMoveOperation(from: folder[source], to: folder[destination], options: options)
+            .intercepted(interceptor)
+    }
+
+    @Test(arguments: ways) func `a file is moved`(way: String) throws {
+        try folder.write(bytes: 600_000, to: "file")
+        #expect(try move("file", "moved", way).success() == folder["moved"])
+        #expect(folder.names() == ["moved"])
+        #expect(try Data(contentsOf: folder["moved"]) == Data.patterned(600_000))
+    }
+
+    @Test(arguments: ways) func `a directory is moved with all that is in it`(way: String) throws {
+        try folder.makeFolder("tree/sub/empty")
+        try folder.write("text", to: "tree/sub/file")
+        try folder.link("tree/link", to: "sub/file")
+        _ = try move("tree", "moved", way).success()
+        #expect(folder.names() == ["moved"])
+        #expect(folder.names(in: "moved/sub") == ["empty", "file"])
+        #expect(folder.text("moved/link") == "text")
+        #expect(folder.isLink("moved/link"))
+    }
+
+    @Test(arguments: ways) func `a link is moved itself`(way: String) throws {
+        try folder.write("text", to: "file")
+        try folder.link("link", to: "file")
+        _ = try move("link", "moved", way).success()
+        #expect(folder.names() == ["file", "moved"])
+        #expect(folder.isLink("moved"))
+    }
+
+    @Test(arguments: ways) func `what exists is refused unless it may be replaced`(way: String) throws {
+        try folder.write("new", to: "file")
+        try folder.write("old", to: "moved")
+        let error = move("file", "moved", way).failure()
+        #expect(error?.code == .alreadyExists)
+        #expect(error?.action == .moving)
+        #expect(error?.path == folder["moved"].path)
+        #expect(error?.otherPath == folder["file"].path)
+        #expect(folder.text("file") == "new" && folder.text("moved") == "old")
+        _ = try move("file", "moved", way, .replacing).success()
+        #expect(folder.text("moved") == "new")
+        #expect(folder.names() == ["moved"])
+    }
+
+    @Test(arguments: ways) func `directories are replaced by nothing but directories, and only when empty`(
+        way: String
+    ) throws {
+        try folder.write("text", to: "file")
+        try folder.makeFolder("tree/sub")
+        try folder.makeFolder("empty")
+        try folder.makeFolder("filled/sub")
+        #expect(move("file", "filled", way, .replacing).failure()?.code == .isDirectory)
+        #expect(move("tree", "file", way, .replacing).failure()?.code == .notADirectory)
+        #expect(move("tree", "filled", way, .replacing).failure()?.code == .directoryNotEmpty)
+        #expect(move("tree", "empty", way).failure()?.code == .alreadyExists)
+        #expect(folder.names() == ["empty", "file", "filled", "tree"])
+        #expect(move("tree", "empty", way, .replacing).failure() == nil)
+        #expect(folder.names(in: "empty") == ["sub"])
+        #expect(folder.names() == ["empty", "file", "filled"])
+    }
+
+    @Test(arguments: ways) func `a directory is not moved into itself`(way: String) throws {
+        try folder.makeFolder("tree/sub")
+        for options in [FileTransferOptions(), .replacing] {
+            let error = move("tree", "tree/sub/moved", way, options).failure()
+            #expect(error?.code == .destinationInsideSource)
+            #expect(folder.names(in: "tree/sub") == [])
+        }
+    }
+
+    @Test(arguments: ways) func `what is missing is named`(way: String) {
+        let error = move("missing", "moved", way).failure()
+        #expect(error?.code == .notFound)
+        #expect(error?.path == folder["missing"].path)
+        #expect(folder.names() == [])
+    }
+
+    @Test(arguments: ways) func `missing directories are made only if asked for`(way: String) throws {
+        try folder.write("text", to: "file")
+        #expect(move("file", "a/b/moved", way).failure()?.code == .folderNotFound)
+        #expect(folder.names() == ["file"])
+        _ = try move("file", "a/b/moved", way, .init(createsDirectories: true)).success()
+        #expect(folder.text("a/b/moved") == "text")
+        #expect(folder.names() == ["a"])
+    }
+
+    @Test(arguments: ways) func `a pipe is not replaced`(way: String) throws {
+        try folder.write("text", to: "file")
+        #expect(mkfifo(folder["pipe"].path, 0o600) == 0)
+        #expect(move("file", "pipe", way, .replacing).failure()?.code == .unsupportedKind)
+        #expect(folder.names() == ["file", "pipe"])
+    }
+
+    @Test func `of two names of one file one is left`() throws {
+        let url = try folder.write("text", to: "file")
+        try FileManager.default.linkItem(at: url, to: folder["second"])
+        _ = try move("file", "second", "plain", .replacing).success()
+        #expect(folder.names() == ["second"])
+        #expect(folder.text("second") == "text")
+    }
+
+    @Test func `a file moved onto itself stays, also under another spelling of its path`() throws {
+        let url = try folder.write("text", to: "file")
+        try FileManager.default.linkItem(at: url, to: folder["second"])
+        try folder.link("here", to: ".")
+        _ = try move("file", "file", "plain", .replacing).success()
+        _ = try move("file", "here/file", "plain", .replacing).success()
+        #expect(folder.text("file") == "text")
+        #expect(move("file", "here/file").failure()?.code == .alreadyExists)
+        #expect(folder.names() == ["file", "here", "second"])
+    }
+
+    @Test func `of eight that move to the same place one succeeds and nothing is lost`() async throws {
+        let folder = folder
+        for interceptor in [Self.plain, Self.oldSystem] {
+            try await TestThread.run {
+                let team = ThreadTeam(count: 8)
+                for round in 0..<20 {
+                    let target = "target-\(round)"
+                    for number in 0..<8 { try folder.write("\(number)", to: "source-\(number)") }
+                    let operations = (0..<8).map { number in
+                        FileMoveOperation(
+                            from: folder["source-\(number)"], to: folder[target], options: .init(isDurable: false)
+                        ).intercepted(interceptor)
+                    }
+                    team.run(operations.map { operation in { operation.start() } })
+                    let winners = operations.indices.filter { operations[$0].outcome?.result != nil }
+                    #expect(winners.count == 1)
+                    #expect(folder.text(target) == winners.first.map { "\($0)" })
+                    #expect(folder.names().filter { $0.hasPrefix("source") }.count == 7)
+                    try FileManager.default.removeItem(at: folder[target])
+                }
+            }
+        }
+    }
+
+    @Test func `an original that cannot be removed is named, and the copy is whole`() throws {
+        try folder.write("text", to: "file")
+        let move = FileMoveOperation(from: folder["file"], to: folder["moved"]).intercepted { call in
+            call.kind == .remove ? .fail(EACCES) : Self.otherDevice(call)
+        }
+        let error = move.failure()
+        #expect(error?.code == .permissionDenied)
+        #expect(error?.action == .removing)
+        #expect(error?.path == folder["file"].path)
+        #expect(folder.text("moved") == "text")
+    }
+}

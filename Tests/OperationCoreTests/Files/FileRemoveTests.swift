@@ -1,0 +1,122 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct FileRemoveTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    @Test func `a file is removed`() throws {
+        try folder.write("text", to: "file")
+        #expect(try FileRemoveOperation(folder["file"]).success())
+        #expect(folder.names() == [])
+    }
+
+    @Test func `a tree is removed, and what its links lead to stays`() throws {
+        try folder.makeFolder("tree/sub/deeper")
+        try folder.makeFolder("outside")
+        try folder.write("text", to: "outside/file")
+        try folder.write("text", to: "tree/sub/deeper/file")
+        try folder.link("tree/outside", to: "../outside")
+        try folder.link("tree/sub/file", to: folder["outside/file"].path)
+        #expect(try FileRemoveOperation(folder["tree"]).success())
+        #expect(folder.names() == ["outside"])
+        #expect(folder.text("outside/file") == "text")
+    }
+
+    @Test func `a link is removed itself`() throws {
+        try folder.makeFolder("outside")
+        try folder.write("text", to: "outside/file")
+        try folder.link("link", to: "outside")
+        try folder.link("nowhere", to: "nothing")
+        #expect(try FileRemoveOperation(folder["link"]).success())
+        #expect(try FileRemoveOperation(folder["nowhere"]).success())
+        #expect(folder.names() == ["outside"])
+        #expect(folder.text("outside/file") == "text")
+    }
+
+    @Test func `pipes are removed too`() throws {
+        #expect(mkfifo(folder["pipe"].path, 0o600) == 0)
+        #expect(try FileRemoveOperation(folder["pipe"]).success())
+    }
+
+    @Test func `what is missing is an error, or false if that was said`() throws {
+        for name in ["missing", "missing/below"] {
+            let error = FileRemoveOperation(folder[name]).failure()
+            #expect(error?.code == .notFound)
+            #expect(error?.action == .removing)
+            #expect(error?.path == folder[name].path)
+            #expect(try FileRemoveOperation(folder[name], ignoresMissing: true).success() == false)
+        }
+        try folder.write("", to: "file")
+        #expect(try FileRemoveOperation(folder["file"], ignoresMissing: true).success())
+        try folder.write("", to: "file")
+        let error = FileRemoveOperation(folder["file/below"], ignoresMissing: true).failure()
+        #expect(error?.code == .notADirectory)
+    }
+
+    @Test func `a failure inside names the very file`() throws {
+        try folder.makeFolder("tree/sub")
+        try folder.write("", to: "tree/sub/file")
+        let error = FileRemoveOperation(folder["tree"]).intercepted { call in
+            call.kind == .remove && call.name?.description == "file" ? .fail(EACCES) : .proceed
+        }.failure()
+        #expect(error?.code == .permissionDenied)
+        #expect(error?.path == folder["tree/sub/file"].path)
+    }
+
+    @Test func `what others remove meanwhile is no failure`() throws {
+        try folder.makeFolder("tree/sub")
+        for number in 0..<10 { try folder.write("", to: "tree/sub/\(number)") }
+        let folder = folder
+        let remove = FileRemoveOperation(folder["tree"]).intercepted { call in
+            if call.kind == .remove || call.kind == .status, let name = call.name?.description, "5" <= name, name <= "9"
+            {
+                try? FileManager.default.removeItem(at: folder["tree/sub/\(name)"])
+            }
+            return .proceed
+        }
+        #expect(try remove.success())
+        #expect(folder.names() == [])
+    }
+
+    @Test func `a directory that is moved away while it is emptied leads nowhere else`() throws {
+        try folder.makeFolder("tree/sub/deeper")
+        try folder.makeFolder("elsewhere")
+        try folder.write("text", to: "elsewhere/file")
+        try folder.write("text", to: "tree/sub/deeper/file")
+        let folder = folder
+        let remove = FileRemoveOperation(folder["tree"]).intercepted { call in
+            if call.kind == .remove, call.name?.description == "file" {
+                try? FileManager.default.moveItem(at: folder["tree/sub/deeper"], to: folder["elsewhere/deeper"])
+            }
+            return .proceed
+        }
+        // On the way up it would come out elsewhere.
+        #expect(remove.failure()?.code == .changedMeanwhile)
+        #expect(folder.text("elsewhere/file") == "text")
+    }
+
+    @Test func `two that remove the same tree at once both come to an end`() async throws {
+        let folder = folder
+        try await TestThread.run {
+            let team = ThreadTeam(count: 2)
+            for _ in 0..<20 {
+                for number in 0..<20 {
+                    try folder.makeFolder("tree/\(number)/sub")
+                    try folder.write("", to: "tree/\(number)/sub/file")
+                }
+                let operations = (0..<2).map { _ in FileRemoveOperation(folder["tree"], ignoresMissing: true) }
+                team.run(operations.map { operation in { operation.start() } })
+                for operation in operations { #expect(operation.outcome?.cancellationCause == nil) }
+                if !folder.names().isEmpty { #expect(try FileRemoveOperation(folder["tree"]).success()) }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct FileWriteFolderTests {
+    let folder: TemporaryFolder
+    let new = Data("new".utf8)
+
+    init() throws { folder = try TemporaryFolder() }
+
+    @Test func `missing directories are made only if asked for`() throws {
+        let url = folder["one/two/three/file"]
+        let error = FileWriteOperation(new, to: url).failure()
+        #expect(error?.code == .folderNotFound)
+        #expect(error?.path == url.path)
+        #expect(folder.names() == [])
+        _ = try FileWriteOperation(new, to: url, options: .init(createsDirectories: true)).success()
+        #expect(folder.text("one/two/three/file") == "new")
+    }
+
+    @Test(arguments: [FileWriteOptions.Mode.replacing, .creatingNew, .inPlace])
+    func `a failure takes away the directories that it made`(mode: FileWriteOptions.Mode) throws {
+        try folder.makeFolder("one")
+        let options = FileWriteOptions(mode: mode, createsDirectories: true)
+        let write = FileWriteOperation(new, to: folder["one/two/three/file"], options: options)
+        let error = write.intercepted { $0.kind == .write ? .fail(ENOSPC) : .proceed }.failure()
+        #expect(error?.code == .noSpace)
+        #expect(folder.names() == ["one"])
+        #expect(folder.names(in: "one") == [])
+    }
+
+    @Test(arguments: 1...3) func `a directory that another operation takes away again is made again`(
+        number: Int
+    ) throws {
+        let folder = folder, opened = CallCounter()
+        let options = FileWriteOptions(createsDirectories: true)
+        let write = FileWriteOperation(new, to: folder["one/two/file"], options: options).intercepted { call in
+            // At its worst: when it is made, before it is opened, and when it is open, before there is something in it.
+            guard call.kind == .open,
+                opened.next() == number
+            else { return .proceed }
+            try? FileManager.default.removeItem(at: folder["one"])
+            return .proceed
+        }
+        _ = try write.success()
+        #expect(folder.text("one/two/file") == "new")
+        #expect(folder.names(in: "one/two") == ["file"])
+    }
+
+    @Test func `many that make the same directory all succeed although others fail`() async throws {
+        let folder = folder
+        try await TestThread.run {
+            let team = ThreadTeam(count: 4)
+            let options = FileWriteOptions(createsDirectories: true, isDurable: false)
+            for round in 0..<200 {
+                let operations = (0..<4).map { number in
+                    FileWriteOperation(Data(), to: folder["\(round)/sub/\(number)"], options: options)
+                        .intercepted { call in
+                            // Half of them fail as late as they can, and take away what they made.
+                            let isDoomed = number % 2 == 0 && call.kind == .rename
+                            return isDoomed ? .fail(EIO) : .proceed
+                        }
+                }
+                team.run(operations.map { operation in { operation.start() } })
+                #expect(operations.map { $0.outcome?.error?.code } == [.ioFailed, nil, .ioFailed, nil])
+                #expect(folder.names(in: "\(round)/sub") == ["1", "3"])
+            }
+        }
+    }
+
+    @Test func `a file as a directory on the way is refused`() throws {
+        try folder.write("", to: "file")
+        for creates in [false, true] {
+            let options = FileWriteOptions(createsDirectories: creates)
+            for name in ["file/below", "file/below/it"] {
+                let error = FileWriteOperation(new, to: folder[name], options: options).failure()
+                #expect(error?.code == .notADirectory)
+            }
+        }
+    }
+}

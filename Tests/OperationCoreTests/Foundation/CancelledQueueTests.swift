@@ -1,0 +1,80 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("Foundation's graph: a cancelled queue", .timeLimit(.minutes(10)))
+struct CancelledQueueTests {
+    @Test(
+        "L3: a queue is cancelled under a running head with 100 dependents, then the head ends",
+        arguments: EdgeKind.allCases)
+    func headEndsLast(kind: EdgeKind) async throws {
+        let failures = try await TestThread.run {
+            var failures = 0
+            for _ in 0..<Rounds.count(ci: 40, soak: 4_000) {
+                let scene = Scene(kind)
+                guard scene.headBegan.haveAllCome() else { return failures + 1 }
+                scene.queue.cancelAllOperations()
+                // All that waited for the head are gone while it still runs.
+                guard scene.dependentsFreed.haveAllCome() else { return failures + 1 }
+                if scene.head.operation.isFinished || scene.queue.operationCount != 1 { failures += 1 }
+                scene.head.end()
+                scene.queue.waitUntilAllOperationsAreFinished()
+                if scene.runs.value != 0 || scene.queue.operationCount != 0 { failures += 1 }
+            }
+            return failures
+        }
+        #expect(failures == 0)
+    }
+
+    @Test("L3: a queue is cancelled at the moment in which its head ends", arguments: EdgeKind.allCases)
+    func headEndsMeanwhile(kind: EdgeKind) async throws {
+        let failures = try await TestThread.run {
+            let team = ThreadTeam(count: 2)
+            var failures = 0
+            for _ in 0..<Rounds.count(ci: 40, soak: 4_000) {
+                let scene = Scene(kind)
+                guard scene.headBegan.haveAllCome() else { return failures + 1 }
+                team.run([{ scene.queue.cancelAllOperations() }, { scene.head.end() }])
+                guard scene.dependentsFreed.haveAllCome() else { return failures + 1 }
+                scene.queue.waitUntilAllOperationsAreFinished()
+                if scene.queue.operationCount != 0 { failures += 1 }
+            }
+            return failures
+        }
+        #expect(failures == 0)
+    }
+}
+
+/// A queue in which a head runs and 100 operations wait, each for the head and every other one for its predecessor too.
+private struct Scene: Sendable {
+    let queue = OperationQueue()
+    let head: Upstream
+    let headBegan = Arrivals(1)
+    let dependentsFreed = Arrivals(Self.count)
+    let runs = Tally()
+
+    private static let count = 100
+
+    init(_ kind: EdgeKind) {
+        let (headBegan, dependentsFreed, runs) = (headBegan, dependentsFreed, runs)
+        head = kind.makeUpstream { headBegan.arrive() }
+        queue.addOperation(head.operation)
+        var previous: QuickWork?
+        for number in 0..<Self.count {
+            let dependent = kind.makeDownstream(trace: Trace(dependentsFreed)) { runs.add() }
+            dependent.addDependency(head)
+            if number.isMultiple(of: 2), let previous {
+                switch dependent {
+                case .ours(let operation): operation.addDependency(previous)
+                case .foreign(let operation): operation.addDependency(previous)
+                }
+            }
+            if case .ours(let operation) = dependent { previous = operation }
+            queue.addOperation(dependent.operation)
+        }
+    }
+}

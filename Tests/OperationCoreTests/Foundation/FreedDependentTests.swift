@@ -1,0 +1,111 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("Foundation's graph: dependents that go first", .timeLimit(.minutes(10)))
+struct FreedDependentTests {
+    @Test("L1: a dependent freed before its dependency ends does no harm", arguments: EdgeKind.allCases)
+    func freedBefore(kind: EdgeKind) async throws {
+        let failures = try await TestThread.run {
+            var failures = 0
+            for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
+                let upstream = kind.makeUpstream()
+                upstream.operation.start()
+                let census = LiveObjects()
+                autoreleasing {
+                    let downstream = kind.makeDownstream()
+                    census.track(downstream.operation)
+                    downstream.addDependency(upstream)
+                }
+                if census.count != 0 { failures += 1 }
+                upstream.end()
+                if !upstream.operation.isFinished { failures += 1 }
+            }
+            return failures
+        }
+        #expect(failures == 0)
+    }
+
+    @Test("L1: a dependent freed at the moment in which its dependency ends does no harm", arguments: EdgeKind.allCases)
+    func freedDuring(kind: EdgeKind) async throws {
+        let failures = try await TestThread.run {
+            let team = ThreadTeam(count: 2)
+            var failures = 0
+            for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
+                let upstream = kind.makeUpstream()
+                upstream.operation.start()
+                let census = LiveObjects()
+                let last = autoreleasing {
+                    let downstream = kind.makeDownstream()
+                    census.track(downstream.operation)
+                    downstream.addDependency(upstream)
+                    return LastReference(downstream.operation)
+                }
+                team.run([{ last.drop() }, { upstream.end() }])
+                if census.count != 0 || !upstream.operation.isFinished { failures += 1 }
+            }
+            return failures
+        }
+        #expect(failures == 0)
+    }
+
+    @Test("L2: a dependent cancelled in its queue and freed leaves nothing behind", arguments: EdgeKind.allCases)
+    func cancelledInQueue(kind: EdgeKind) async throws {
+        let failures = try await TestThread.run {
+            let queue = OperationQueue()
+            var failures = 0
+            for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
+                let upstream = kind.makeUpstream()
+                upstream.operation.start()
+                let freed = Arrivals(1)
+                autoreleasing {
+                    let downstream = kind.makeDownstream(trace: Trace(freed))
+                    downstream.addDependency(upstream)
+                    queue.addOperation(downstream.operation)
+                    downstream.operation.cancel()
+                }
+                guard freed.haveAllCome() else { return failures + 1 }
+                upstream.end()
+                if !upstream.operation.isFinished { failures += 1 }
+            }
+            return failures
+        }
+        #expect(failures == 0)
+    }
+
+    @Test(
+        "L2: a dependent cancelled at the moment in which its dependency ends runs once or not at all",
+        arguments: EdgeKind.allCases)
+    func cancelledDuring(kind: EdgeKind) async throws {
+        let failures = try await TestThread.run {
+            let team = ThreadTeam(count: 2)
+            let queue = OperationQueue()
+            var failures = 0
+            for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
+                let upstream = kind.makeUpstream()
+                upstream.operation.start()
+                let freed = Arrivals(1)
+                let runs = Tally()
+                autoreleasing {
+                    let downstream = kind.makeDownstream(trace: Trace(freed)) { runs.add() }
+                    downstream.addDependency(upstream)
+                    queue.addOperation(downstream.operation)
+                    let operation = downstream.operation
+                    team.run([{ operation.cancel() }, { upstream.end() }])
+                }
+                guard freed.haveAllCome() else { return failures + 1 }
+                if runs.value > 1 { failures += 1 }
+            }
+            return failures
+        }
+        #expect(failures == 0)
+    }
+}
+
+/// A scope whose variables are gone when it returns.
+@inline(never)
+func autoreleasing<Result>(_ body: () -> Result) -> Result { body() }

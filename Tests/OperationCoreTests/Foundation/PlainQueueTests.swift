@@ -1,0 +1,171 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("A plain OperationQueue", .timeLimit(.minutes(2)))
+struct PlainQueueTests {
+    @Test("C6: a queue runs operations by their priority, and those of one priority in the order of adding")
+    func priorities() async throws {
+        let order = EventRecorder<String>()
+        try await TestThread.run {
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 1
+            queue.isSuspended = true
+            let priorities: [Operation.QueuePriority] = [.veryLow, .normal, .veryHigh, .low, .high]
+            for round in 1...2 {
+                for priority in priorities {
+                    let operation = QuickWork { _ in order.record("\(priority.rawValue) \(round)") }
+                    operation.queuePriority = priority
+                    queue.addOperation(operation)
+                }
+            }
+            queue.isSuspended = false
+            queue.waitUntilAllOperationsAreFinished()
+        }
+        #expect(order.events == [8, 4, 0, -4, -8].flatMap { ["\($0) 1", "\($0) 2"] })
+    }
+
+    @Test(
+        "C6: in a random graph of ours and foreign operations each begins after its dependencies have ended",
+        arguments: 1...8)
+    func randomGraph(seed: UInt64) async throws {
+        let tooEarly = try await TestThread.run {
+            var random = SeededGenerator(seed: seed)
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = Int.random(in: 1...4, using: &random)
+            var graph: [(operation: Operation, dependencies: [Operation])] = []
+            let (ended, tooEarly) = (Arrivals(200), Tally())
+            for number in 0..<200 {
+                let check = Check(tooEarly)
+                // What a foreign operation waits for must be ours, or Foundation's own graph is what is tested.
+                let isForeign = random.chance(1, in: 3)
+                let operation: Operation =
+                    isForeign ? ForeignQuickWork { check.run() } : QuickWork { _ in check.run() }
+                var dependencies: [Operation] = []
+                for _ in 0..<min(3, number) where random.chance(2, in: 3) {
+                    let upstream = graph[Int.random(in: 0..<number, using: &random)].operation
+                    if isForeign {
+                        guard let upstream = upstream as? QuickWork else { continue }
+                        operation.addDependency(upstream)
+                    } else {
+                        operation.addDependency(upstream)
+                    }
+                    dependencies.append(upstream)
+                }
+                check.dependencies = dependencies
+                operation.completionBlock = { ended.arrive() }
+                graph.append((operation, dependencies))
+            }
+            for (operation, _) in graph.shuffled(using: &random) { queue.addOperation(operation) }
+            guard ended.haveAllCome() else { return -1 }
+            queue.waitUntilAllOperationsAreFinished()
+            return tooEarly.value + queue.operationCount
+        }
+        #expect(tooEarly == 0, "seed \(seed)")
+    }
+
+    @Test("C6: the completion block runs once, and after isFinished")
+    func completionBlock() async throws {
+        let failures = try await TestThread.run {
+            let queue = OperationQueue()
+            let (blocks, failures) = (Arrivals(2_000), Tally())
+            for number in 0..<2_000 {
+                let operation: ManagedOperation =
+                    number.isMultiple(of: 2)
+                    ? QuickWork() : HeldWork { work in DispatchQueue.global().async { work.finish(withResult: 1) } }
+                operation.completionBlock = { [weak operation] in
+                    if operation?.isFinished != true || operation?.isExecuting != false { failures.add() }
+                    blocks.arrive()
+                }
+                queue.addOperation(operation)
+                if number.isMultiple(of: 3) { operation.cancel() }
+            }
+            guard blocks.haveAllCome() else { return -1 }
+            queue.waitUntilAllOperationsAreFinished()
+            return failures.value + abs(blocks.missingCount) + queue.operationCount
+        }
+        #expect(failures == 0)
+    }
+
+    @Test("C6: a queue never runs more operations at once than it may, and as many if it can", arguments: [1, 2, 3])
+    func width(limit: Int) async throws {
+        let peak = try await TestThread.run {
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = limit
+            let (running, ended, full) = (Tally(), Arrivals(300), Arrivals(limit))
+            for number in 0..<300 {
+                let operation = HeldWork { work in
+                    running.add()
+                    full.arrive()
+                    // The first ones end only once the queue is full.
+                    DispatchQueue.global().async {
+                        if number < limit { _ = full.haveAllCome() }
+                        running.add(-1)
+                        work.finish(withResult: 1)
+                    }
+                }
+                operation.completionBlock = { ended.arrive() }
+                queue.addOperation(operation)
+            }
+            guard ended.haveAllCome() else { return -1 }
+            return running.peak
+        }
+        #expect(peak == limit)
+    }
+
+    @Test("C6: a queue that is cancelled drains, and only what ran by then has run")
+    func cancelAll() async throws {
+        let failures = try await TestThread.run {
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 2
+            let (began, ended, bodies) = (Arrivals(2), Arrivals(500), Tally())
+            let operations = (0..<500).map { _ in
+                HeldWork { _ in
+                    bodies.add()
+                    began.arrive()
+                }
+            }
+            for operation in operations {
+                operation.completionBlock = { ended.arrive() }
+                queue.addOperation(operation)
+            }
+            guard began.haveAllCome() else { return -1 }
+            queue.cancelAllOperations()
+            guard ended.haveAllCome() else { return -2 }
+            let cancelled = operations.count { $0.outcome == .cancelled(.requested) }
+            // Ending the first two makes room for others, until those were cancelled too.
+            return (500 - cancelled) + queue.operationCount + (bodies.value >= 2 ? 0 : 1)
+        }
+        #expect(failures == 0)
+    }
+
+    @Test("C6: addOperations(_:waitUntilFinished:) waits for ours and for foreign ones")
+    func addAndWait() async throws {
+        let unfinished = try await TestThread.run {
+            let operations: [Operation] = (0..<100).map { number in
+                number.isMultiple(of: 2) ? QuickWork() : ForeignQuickWork()
+            }
+            OperationQueue().addOperations(operations, waitUntilFinished: true)
+            return operations.count { !$0.isFinished }
+        }
+        #expect(unfinished == 0)
+    }
+}
+
+/// Counts a mistake when it runs before all dependencies have ended.
+private final class Check: @unchecked Sendable {
+    // Sendable: set before the operation is given to the queue.
+    var dependencies: [Operation] = []
+    private let mistakes: Tally
+
+    init(_ mistakes: Tally) { self.mistakes = mistakes }
+
+    func run() {
+        if dependencies.contains(where: { !$0.isFinished }) { mistakes.add() }
+        dependencies = []
+    }
+}

@@ -1,0 +1,178 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("Foundation's graph: dependencies taken back and circles", .timeLimit(.minutes(10)))
+struct RemovedDependencyTests {
+    @Test("L4: an operation whose only dependency was removed is ready and runs", arguments: EdgeKind.allCases)
+    func removed(kind: EdgeKind) async throws {
+        let ran = Arrivals(1)
+        let isDone = try await TestThread.run {
+            let upstream = kind.makeUpstream()
+            let downstream = kind.makeDownstream { ran.arrive() }
+            downstream.addDependency(upstream)
+            #expect(!downstream.operation.isReady)
+            downstream.removeDependency(upstream)
+            #expect(downstream.operation.isReady)
+            #expect(downstream.operation.dependencies.isEmpty)
+            OperationQueue().addOperation(downstream.operation)
+            return ran.haveAllCome()
+        }
+        #expect(isDone)
+    }
+
+    @Test("L4: removing the last dependency lets an operation go that waits in a queue", arguments: EdgeKind.allCases)
+    func removedInQueue(kind: EdgeKind) async throws {
+        let failures = try await TestThread.run {
+            let queue = OperationQueue()
+            for _ in 0..<Rounds.count(ci: 500, soak: 50_000) {
+                let ran = Arrivals(1)
+                let upstream = kind.makeUpstream()
+                let downstream = kind.makeDownstream { ran.arrive() }
+                downstream.addDependency(upstream)
+                queue.addOperation(downstream.operation)
+                downstream.removeDependency(upstream)
+                guard ran.haveAllCome() else { return 1 }
+                upstream.operation.start()
+                upstream.end()
+            }
+            return 0
+        }
+        #expect(failures == 0)
+    }
+
+    @Test(
+        "L4: removing one dependency leaves the other in force, whether it is ended or not",
+        arguments: EdgeKind.allCases, [false, true])
+    func oneOfTwo(kind: EdgeKind, isEnded: Bool) {
+        let (removed, kept) = (kind.makeUpstream(), kind.makeUpstream())
+        let downstream = kind.makeDownstream()
+        downstream.addDependency(removed)
+        downstream.addDependency(kept)
+        for upstream in [removed, kept] { upstream.operation.start() }
+        if isEnded { removed.end() }
+        downstream.removeDependency(removed)
+        #expect(!downstream.operation.isReady)
+        if !isEnded { removed.end() }
+        #expect(!downstream.operation.isReady)
+        kept.end()
+        #expect(downstream.operation.isReady)
+    }
+
+    @Test("L4: removing a dependency at the moment in which it ends counts it off once", arguments: EdgeKind.allCases)
+    func removedDuring(kind: EdgeKind) async throws {
+        let failures = try await TestThread.run {
+            let team = ThreadTeam(count: 2)
+            var failures = 0
+            for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
+                let (removed, kept) = (kind.makeUpstream(), kind.makeUpstream())
+                let downstream = kind.makeDownstream()
+                for upstream in [removed, kept] {
+                    upstream.operation.start()
+                    downstream.addDependency(upstream)
+                }
+                team.run([{ downstream.removeDependency(removed) }, { removed.end() }])
+                if downstream.operation.isReady { failures += 1 }
+                kept.end()
+                if !downstream.operation.isReady { failures += 1 }
+            }
+            return failures
+        }
+        #expect(failures == 0)
+    }
+
+    @Test("L4: a dependency is taken back, however many others came and went before it")
+    func removedOfMany() {
+        var failures: [String] = []
+        for count in 1...40 {
+            for lost in 1...count {
+                let operation = QuickWork()
+                let others = (0..<count).map { _ in HeldWork() }
+                for other in others { operation.addDependency(other) }
+                for other in others.prefix(lost) { operation.removeDependency(other) }
+                let late = HeldWork()
+                for _ in 0..<2 { operation.addDependency(late) }
+                let isCounted = operation.dependencies.count == count - lost + 1
+                for other in [late] + others.dropFirst(lost) { operation.removeDependency(other) }
+                if !isCounted || !operation.isReady || !operation.dependencies.isEmpty {
+                    failures.append("\(lost) of \(count)")
+                }
+            }
+        }
+        #expect(failures.isEmpty)
+    }
+
+    @Test("L6: an operation cannot wait for itself: the edge is refused, and it runs")
+    func itself() async throws {
+        NoticeHub.install()
+        let operation = QuickWork()
+        operation.name = "Narcissus"
+        operation.addDependency(operation)
+        #expect(operation.dependencies.isEmpty)
+        do {
+            try operation.depend(on: operation, otherwise: .cancel)
+            Issue.record("The edge was taken.")
+        } catch {
+            #expect(error.code == .cycle)
+            #expect(error.path == ["Narcissus", "Narcissus"])
+        }
+        #expect(try await operation.run() == 1)
+    }
+
+    @Test("L7: the edge that would close a circle is refused, and all operations run")
+    func circle() async throws {
+        NoticeHub.install()
+        let operations = ["A", "B", "C"].map { name in
+            let operation = QuickWork()
+            operation.name = name
+            return operation
+        }
+        operations[0].addDependency(operations[1])
+        operations[1].addDependency(operations[2])
+        operations[2].addDependency(operations[0])
+        #expect(operations[2].dependencies.isEmpty)
+        do {
+            try operations[2].depend(on: operations[0], otherwise: .runAnyway)
+            Issue.record("The edge was taken.")
+        } catch {
+            #expect(error.path == ["C", "A", "B", "C"])
+        }
+        let queue = OperationQueue()
+        for operation in operations { queue.addOperation(operation) }
+        for operation in operations { #expect(try await operation.value == 1) }
+    }
+
+    @Test(
+        "L7: threads that each add one edge of a circle at the same moment do not lock each other out",
+        arguments: [2, 3, 5])
+    func concurrentCircle(length: Int) async throws {
+        NoticeHub.install()
+        let failures = try await TestThread.run {
+            let team = ThreadTeam(count: length)
+            var failures = 0
+            for _ in 0..<Rounds.count(ci: 1_000, soak: 50_000) {
+                let operations = (0..<length).map { _ in QuickWork() }
+                let refusals = Tally()
+                team.run(
+                    (0..<length).map { position in
+                        {
+                            let next = operations[(position + 1) % length]
+                            do { try operations[position].depend(on: next, otherwise: .runAnyway) } catch {
+                                refusals.add()
+                            }
+                        }
+                    })
+                let edges = operations.reduce(0) { $0 + $1.dependencies.count }
+                for operation in operations { operation.start() }
+                for operation in operations { operation.waitUntilFinished() }
+                if refusals.value != 1 || edges != length - 1 { failures += 1 }
+            }
+            return failures
+        }
+        #expect(failures == 0)
+    }
+}

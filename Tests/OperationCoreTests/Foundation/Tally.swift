@@ -1,0 +1,21 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+/// A number that many threads count up, and the highest that it was where they also count down.
+final class Tally: Sendable {
+    private let state = Locked((value: 0, peak: 0))
+
+    var value: Int { state.withLock { $0.value } }
+    var peak: Int { state.withLock { $0.peak } }
+
+    @discardableResult
+    func add(_ amount: Int = 1) -> Int {
+        state.withLock { state in
+            state.value += amount
+            state.peak = max(state.peak, state.value)
+            return state.value
+        }
+    }
+}

@@ -1,0 +1,153 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import Testing
+
+/// All that can happen to a machine.
+private enum Event: CaseIterable {
+    case startReady, startUnready, startDelayed
+    case dependenciesEnded, turnCame, turnCameDelayed, delayEnded
+    case succeed, fail, cancel, cancellationTold
+    case bodyReturned, end, suspend, resume
+}
+
+@Suite("Every state and every event of the lifecycle machine", .timeLimit(.minutes(1)))
+struct LifecycleMachineTests {
+    typealias Style = LifecycleMachine.Style
+
+    @Test(
+        "The outcome is decided once, told once and ended once, whatever happens",
+        arguments: [
+            Style.atOnce, .afterWindDown, .whenBodyReturns,
+        ])
+    func decidedOnce(style: Style) {
+        for (before, event, after) in transitions(style: style) {
+            if let ending = before.ending {
+                #expect(after.ending == ending, "\(event) changed \(before) to \(after)")
+            }
+            if before.isTold { #expect(after.isTold, "\(event) took back what was told: \(before)") }
+            if before.isFinished { #expect(after == before, "\(event) moved a finished machine: \(after)") }
+            if after.isFinished { #expect(after.isTold && after.isStarted, "\(event) ended \(before) early") }
+        }
+    }
+
+    @Test(
+        "From every state there is a way to the end",
+        arguments: [
+            Style.atOnce, .afterWindDown, .whenBodyReturns,
+        ])
+    func endIsReachable(style: Style) {
+        for machine in states(style: style) {
+            #expect(reachesEnd(machine, style: style), "\(machine) can never end")
+        }
+    }
+
+    @Test(
+        "Who is told of a decision is told by the event that made it",
+        arguments: [
+            Style.atOnce, .afterWindDown, .whenBodyReturns,
+        ])
+    func toldByTheDecider(style: Style) {
+        for machine in states(style: style) where machine.ending == nil {
+            var cancelled = machine
+            let action = cancelled.cancel(style: style)
+            #expect(action != .refuse && cancelled.isTold && cancelled.state == .cancelled)
+            var finished = machine
+            let finish = finished.finish(.success, style: style)
+            #expect(finish == .tellAndEnd || finish == .keep)
+            #expect(finished.isTold == (finish == .tellAndEnd))
+        }
+    }
+
+    @Test(
+        "A body runs at most once, and never after an outcome was decided",
+        arguments: [
+            Style.atOnce, .afterWindDown, .whenBodyReturns,
+        ])
+    func bodyRunsOnce(style: Style) {
+        for (before, event, after) in transitions(style: style) where !before.isExecuting && after.isExecuting {
+            #expect(before.ending == nil, "\(event) ran the body of \(before)")
+            #expect(!before.isStarted, "\(event) ran the body of \(before) again")
+        }
+    }
+
+    @Test("A synchronous operation never ends while its body runs")
+    func synchronousEndsWithItsBody() {
+        for (before, event, after) in transitions(style: .whenBodyReturns)
+        where before.isExecuting && !after.isExecuting {
+            #expect(event == .bodyReturned, "\(event) ended the execution of \(before)")
+        }
+    }
+
+    @Test("Only an operation that was not started takes dependencies")
+    func dependenciesBeforeStart() {
+        for (_, event, after) in transitions(style: .atOnce) where "\(event)".hasPrefix("start") {
+            #expect(!after.acceptsDependencies)
+        }
+        #expect(LifecycleMachine().acceptsDependencies)
+    }
+
+    // Walking through all that is reachable.
+
+    private func states(style: Style) -> [LifecycleMachine] {
+        var found = [LifecycleMachine()]
+        var next = 0
+        while next < found.count {
+            for event in Event.allCases {
+                var machine = found[next]
+                apply(event, to: &machine, style: style)
+                if !found.contains(machine) { found.append(machine) }
+            }
+            next += 1
+        }
+        #expect(found.count > 12)
+        return found
+    }
+
+    private func transitions(style: Style) -> [(LifecycleMachine, Event, LifecycleMachine)] {
+        states(style: style).flatMap { before in
+            Event.allCases.map { event in
+                var after = before
+                apply(event, to: &after, style: style)
+                return (before, event, after)
+            }
+        }
+    }
+
+    private func reachesEnd(_ start: LifecycleMachine, style: Style) -> Bool {
+        var found = [start]
+        var next = 0
+        while next < found.count {
+            if found[next].isFinished { return true }
+            for event in Event.allCases {
+                var machine = found[next]
+                apply(event, to: &machine, style: style)
+                if !found.contains(machine) { found.append(machine) }
+            }
+            next += 1
+        }
+        return false
+    }
+
+    private func apply(_ event: Event, to machine: inout LifecycleMachine, style: Style) {
+        switch event {
+        case .startReady: _ = machine.start(isReady: true, hasDelay: false)
+        case .startUnready: _ = machine.start(isReady: false, hasDelay: false)
+        case .startDelayed: _ = machine.start(isReady: true, hasDelay: true)
+        case .dependenciesEnded: _ = machine.dependenciesEnded()
+        case .turnCame: _ = machine.turnCame(hasDelay: false)
+        case .turnCameDelayed: _ = machine.turnCame(hasDelay: true)
+        case .delayEnded: _ = machine.delayEnded()
+        case .succeed: _ = machine.finish(.success, style: style)
+        case .fail: _ = machine.finish(.failure, style: style)
+        case .cancel: _ = machine.cancel(style: style)
+        case .cancellationTold: _ = machine.cancellationTold()
+        // Only the body of a synchronous operation reports that it returned.
+        case .bodyReturned: if style == .whenBodyReturns { _ = machine.bodyReturned() }
+        case .end: _ = machine.end()
+        case .suspend: _ = machine.suspend()
+        case .resume: _ = machine.resume()
+        }
+    }
+}

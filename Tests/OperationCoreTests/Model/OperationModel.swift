@@ -1,0 +1,218 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+/// What an operation is told to do.
+enum ModelCommand: Hashable, Sendable, CustomStringConvertible {
+    case start(Int)
+    case finish(Int, Int)
+    case fail(Int)
+    case cancel(Int)
+    case depend(Int, on: Int)
+    case release(Int, from: Int)
+    case setHandlers(Int)
+    case observe(Int)
+    case drop(Int)
+
+    var description: String {
+        switch self {
+        case .start(let index): "start \(index)"
+        case .finish(let index, let value): "finish \(index) with \(value)"
+        case .fail(let index): "fail \(index)"
+        case .cancel(let index): "cancel \(index)"
+        case .depend(let index, let other): "\(index) depends on \(other)"
+        case .release(let index, let other): "\(index) no longer depends on \(other)"
+        case .setHandlers(let index): "set handlers of \(index)"
+        case .observe(let index): "observe \(index)"
+        case .drop(let index): "drop \(index)"
+        }
+    }
+}
+
+extension ModelCommand {
+    /// Those it is about.
+    var operations: [Int] {
+        switch self {
+        case .start(let index), .finish(let index, _), .fail(let index), .cancel(let index), .setHandlers(let index),
+            .observe(let index), .drop(let index):
+            [index]
+        case .depend(let index, let other), .release(let index, let other): [index, other]
+        }
+    }
+}
+
+/// What somebody outside can see of an operation.
+struct ModelView: Hashable, Sendable {
+    var state: OperationState = .notStarted
+    var isFinished = false
+    var ending: ModelEnding?
+    var bodyRuns = 0
+    /// What its handlers and observers were told, regardless of the order among operations.
+    var told: [ModelEnding] = []
+}
+
+enum ModelEnding: Hashable, Sendable {
+    case success(Int)
+    case failure
+    case cancelled
+}
+
+enum ModelKind: CaseIterable, Sendable { case atOnce, windsDown, sync }
+
+/// A slow and simple account of what operations must do, written from the contract and not from the code: one flag for
+/// each fact, and no thought for speed.
+struct OperationModel: Hashable {
+    struct One: Hashable {
+        var kind: ModelKind
+        var isStartAsked = false
+        var isBegun = false
+        /// Whether its dependencies ended after its start, so that it begins on another thread.
+        var hasTurn = false
+        /// Of a synchronous body that runs: whether it has given its result.
+        var hasSaid = false
+        /// Whether the test let go of it, so that nobody can ask anything of it or see it any more.
+        var isDropped = false
+        var ending: ModelEnding?
+        var isTold = false
+        var isEnded = false
+        var dependencies: Set<Int> = []
+        var handlers = 0
+        var observers = 0
+        var told: [ModelEnding] = []
+    }
+
+    private(set) var all: [One]
+
+    init(kinds: [ModelKind]) {
+        all = kinds.map { One(kind: $0) }
+    }
+
+    var views: [ModelView?] {
+        all.map { one in
+            if one.isDropped { return nil }
+            return ModelView(
+                state: state(of: one), isFinished: one.isEnded, ending: one.ending, bodyRuns: one.isBegun ? 1 : 0,
+                told: one.told)
+        }
+    }
+
+    mutating func apply(_ command: ModelCommand) {
+        guard command.operations.allSatisfy({ !all[$0].isDropped }) else { return }
+        switch command {
+        case .drop(let index): all[index].isDropped = true
+        case .start(let index):
+            all[index].isStartAsked = true
+            advance(index)
+        case .finish(let index, let value): finish(index, .success(value))
+        case .fail(let index): finish(index, .failure)
+        case .cancel(let index): cancel(index)
+        case .depend(let index, let other):
+            guard !all[index].isStartAsked, all[index].ending == nil, !reaches(other, index) else { return }
+            all[index].dependencies.insert(other)
+        case .release(let index, let other):
+            all[index].dependencies.remove(other)
+            resume(index)
+        case .setHandlers(let index):
+            guard let ending = all[index].ending, all[index].isTold else { return all[index].handlers = 1 }
+            all[index].told.append(ending)
+        case .observe(let index):
+            guard let ending = all[index].ending, all[index].isTold else { return all[index].observers += 1 }
+            all[index].told.append(ending)
+        }
+    }
+
+    private func state(of one: One) -> OperationState {
+        guard one.isTold else { return one.isBegun ? .executing : .notStarted }
+        return one.ending == .cancelled ? .cancelled : .finished
+    }
+
+    private func reaches(_ from: Int, _ goal: Int) -> Bool {
+        if from == goal { return true }
+        if all[from].isEnded { return false }
+        return all[from].dependencies.contains { !all[$0].isEnded && reaches($0, goal) }
+    }
+
+    private func isReady(_ index: Int) -> Bool {
+        all[index].ending == .cancelled || all[index].dependencies.allSatisfy { all[$0].isEnded }
+    }
+
+    private mutating func advance(_ index: Int) {
+        guard all[index].isStartAsked, !all[index].isBegun, !all[index].isEnded, isReady(index) else { return }
+        if all[index].ending != nil {
+            tell(index)
+            end(index)
+            return
+        }
+        all[index].isBegun = true
+    }
+
+    /// One that waits for dependencies was told of an end.
+    private mutating func resume(_ index: Int) {
+        guard all[index].isStartAsked, !all[index].isBegun, !all[index].isEnded, isReady(index) else { return }
+        if all[index].ending == nil { all[index].hasTurn = true } else { advance(index) }
+    }
+
+    /// What happens next by itself: bodies that begin on other threads, and synchronous ones that go on.
+    var steps: [Int] {
+        all.indices.filter { index in
+            all[index].hasTurn || all[index].kind == .sync && all[index].isBegun && !all[index].isEnded
+        }
+    }
+
+    /// Lets a body begin, or lets a synchronous one give its result and then return.
+    mutating func step(_ index: Int) {
+        if all[index].hasTurn {
+            all[index].hasTurn = false
+            all[index].isBegun = true
+            return
+        }
+        guard all[index].hasSaid else {
+            all[index].hasSaid = true
+            if all[index].ending == nil { all[index].ending = .success(index) }
+            return
+        }
+        tell(index)
+        end(index)
+    }
+
+    private mutating func finish(_ index: Int, _ ending: ModelEnding) {
+        if all[index].ending != nil {
+            let isWindingDown = all[index].kind == .windsDown && all[index].ending == .cancelled && all[index].isBegun
+            if isWindingDown { end(index) }
+            return
+        }
+        all[index].ending = ending
+        if all[index].hasTurn {
+            all[index].hasTurn = false
+        } else {
+            guard all[index].isBegun, all[index].kind != .sync else { return }
+        }
+        tell(index)
+        end(index)
+    }
+
+    private mutating func cancel(_ index: Int) {
+        guard all[index].ending == nil else { return }
+        all[index].ending = .cancelled
+        all[index].hasTurn = false
+        tell(index)
+        if all[index].isBegun {
+            if all[index].kind == .atOnce { end(index) }
+        } else if all[index].isStartAsked {
+            end(index)
+        }
+    }
+
+    private mutating func tell(_ index: Int) {
+        guard let ending = all[index].ending, !all[index].isTold else { return }
+        all[index].isTold = true
+        all[index].told += Array(repeating: ending, count: all[index].handlers + all[index].observers)
+    }
+
+    private mutating func end(_ index: Int) {
+        guard !all[index].isEnded else { return }
+        all[index].isEnded = true
+        for other in all.indices where all[other].dependencies.contains(index) { resume(other) }
+    }
+}

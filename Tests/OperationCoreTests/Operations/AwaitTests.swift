@@ -1,0 +1,158 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct AwaitTests {
+    @Test func `value gives the result and throws the typed error or the cancellation`() async {
+        let succeeded = HandDriven(), failed = HandDriven(), cancelled = HandDriven()
+        for operation in [succeeded, failed, cancelled] { operation.start() }
+        succeeded.finish(withResult: 5)
+        failed.finish(withError: .second)
+        cancelled.cancel()
+        var failures: [OperationFailure<Flaw>] = []
+        for operation in [succeeded, failed, cancelled] {
+            do {
+                #expect(try await operation.value == 5)
+            } catch {
+                // Its type is known here: no cast.
+                failures.append(error)
+            }
+        }
+        #expect(failures == [.failed(.second), .cancelled(.requested)])
+    }
+
+    @Test func `an operation without errors of its own needs no failure path`() async {
+        let operation = ClosureOperation { 6 }
+        operation.cancel()
+        do {
+            _ = try await operation.value
+            Issue.record("It was cancelled.")
+        } catch {
+            switch error {
+            // The compiler knows that there is no other case.
+            case .cancelled(let cause): #expect(cause == .requested)
+            }
+        }
+        do {
+            _ = try await operation.run()
+        } catch {
+            let failure: OperationFailure<Never> = error
+            #expect(failure == .cancelled(.requested))
+        }
+    }
+
+    @Test func `awaiting does not start the operation`() async throws {
+        let operation = HandDriven()
+        async let value = operation.value
+        #expect(operation.state == .notStarted)
+        operation.start()
+        operation.finish(withResult: 1)
+        #expect(try await value == 1)
+    }
+
+    @Test func `several awaiters all have the same outcome`() async {
+        let operation = HandDriven()
+        operation.start()
+        await withTaskGroup(of: OperationOutcome<Int, Flaw>.self) { group in
+            for _ in 0..<20 { group.addTask { await operation.finalOutcome } }
+            operation.finish(withError: .first)
+            for await outcome in group { #expect(outcome == .failure(.first)) }
+        }
+    }
+
+    @Test func `cancelling the awaiting task cancels the operation`() async {
+        let operation = HandDriven(), awaits = Gate()
+        operation.start()
+        let task = Task {
+            awaits.open()
+            return await operation.finalOutcome
+        }
+        await awaits.passage()
+        task.cancel()
+        #expect(await task.value.cancellationCause?.code == .taskCancelled)
+        #expect(operation.cancellationCause?.code == .taskCancelled)
+        #expect(operation.calls.events == ["main", "cancel taskCancelled"])
+    }
+
+    @Test func `a task that is cancelled already cancels the operation when it awaits`() async {
+        let operation = HandDriven()
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await operation.finalOutcome
+        }
+        #expect(await task.value.cancellationCause?.code == .taskCancelled)
+        #expect(Look(operation) == .cancelledEarly)
+    }
+
+    @Test func `cancelling the awaiting task after the end changes nothing`() async {
+        let operation = HandDriven()
+        operation.start()
+        operation.finish(withResult: 1)
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await operation.finalOutcome
+        }
+        #expect(await task.value == .success(1))
+        #expect(operation.calls.events == ["main"])
+    }
+
+    @Test func `run starts the operation away from the caller and gives its result`() async throws {
+        let body = EventRecorder<Bool>(), main = MarkedQueue(.main)
+        let operation = ClosureOperation { () -> Int in
+            body.record(main.isCurrent)
+            return 3
+        }
+        #expect(try await operation.run() == 3)
+        // A second time it is only awaited.
+        #expect(try await operation.run() == 3)
+        #expect(body.events == [false])
+    }
+
+    @Test func `run throws the operation's own error with its type`() async {
+        let operation = ClosureOperation { () throws(Flaw) -> Int in throw .first }
+        do {
+            _ = try await operation.run()
+            Issue.record("It failed.")
+        } catch {
+            let typed: OperationFailure<Flaw> = error
+            #expect(typed == .failed(.first))
+        }
+    }
+
+    @Test func `run only awaits an operation that was started before`() async throws {
+        let operation = HandDriven(), awaits = Gate()
+        operation.start()
+        let task = Task {
+            awaits.open()
+            return try await operation.run()
+        }
+        await awaits.passage()
+        operation.finish(withResult: 2)
+        #expect(try await task.value == 2)
+        await operation.end()
+        #expect(operation.calls.events == ["main"])
+    }
+
+    @Test func `cancelling the task of run cancels the operation`() async {
+        let began = Gate()
+        let operation = HandDriven(hooks: .init(main: { _ in began.open() }))
+        let task = Task { try await operation.run() }
+        await began.passage()
+        task.cancel()
+        await #expect(throws: OperationFailure<Flaw>.cancelled(.taskCancelled)) { try await task.value }
+        #expect(Look(operation) == .cancelled)
+    }
+
+    @Test func `failures describe themselves`() {
+        #expect("\(OperationFailure.failed(Flaw.first))" == "failed: first")
+        let cancelled = OperationFailure<Flaw>.cancelled(.requested)
+        #expect("\(cancelled)" == "cancelled: [requested] The operation was cancelled.")
+        #expect(cancelled.errorDescription == "The operation was cancelled.")
+        #expect(cancelled.localizedDescription == "The operation was cancelled.")
+    }
+}

@@ -1,0 +1,105 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ClosureOperationTests {
+    @Test func `its types are those of the closure`() {
+        let never: ClosureOperation<Int, Never> = ClosureOperation { 1 }
+        let typed: ClosureOperation<String, Flaw> = ClosureOperation { () throws(Flaw) in throw .first }
+        let untyped: ClosureOperation<Void, any Error> = ClosureOperation { throw Flaw.second }
+        never.start()
+        typed.start()
+        untyped.start()
+        #expect(never.outcome == .success(1))
+        #expect(typed.outcome == .failure(.first))
+        #expect(untyped.outcome?.error as? Flaw == .second)
+        #expect(!never.isAsynchronous)
+    }
+
+    @Test func `a thrown cancellation error cancels it`() async {
+        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>()
+        let operation = ClosureOperation { () throws -> Int in throw CancellationError() }
+        operation.callbackQueue = queue
+        operation.failureHandler = { _ in told.record("failure") }
+        operation.cancellationHandler = { told.record("\($0.code)") }
+        operation.start()
+        #expect(Look(operation) == .cancelled)
+        #expect(operation.cancellationCause == .bodyCancelled)
+        await queue.drain()
+        #expect(told.events == ["bodyCancelled"])
+    }
+
+    @Test func `the closure is let go of once it ran`() {
+        let census = LiveObjects(), operation: ClosureOperation<Void, Never>
+        do {
+            let object = census.track(Witness())
+            operation = ClosureOperation { withExtendedLifetime(object) {} }
+        }
+        #expect(census.count == 1)
+        operation.start()
+        #expect(census.count == 0)
+    }
+
+    @Test func `the closure is let go of when the operation is cancelled before the start`() {
+        let census = LiveObjects(), operation: ClosureOperation<Void, Never>
+        do {
+            let object = census.track(Witness())
+            operation = ClosureOperation { withExtendedLifetime(object) {} }
+        }
+        operation.cancel()
+        #expect(census.count == 0)
+        operation.start()
+        #expect(Look(operation) == .cancelled)
+    }
+
+    @Test func `the closure is let go of when a result comes before the start`() {
+        let census = LiveObjects(), operation: ClosureOperation<Int, Never>
+        do {
+            let object = census.track(Witness())
+            operation = ClosureOperation { withExtendedLifetime(object) { 1 } }
+        }
+        operation.finish(withResult: 2)
+        // It is certain that it never will run.
+        #expect(census.count == 0)
+        operation.start()
+        #expect(census.count == 0)
+        #expect(operation.outcome == .success(2))
+    }
+
+    @Test func `an operation that its closure captures is freed once it ran`() {
+        let census = LiveObjects()
+        do {
+            let holder = Holder()
+            let operation = census.track(ClosureOperation { _ = holder.operation?.state })
+            holder.operation = operation
+            operation.start()
+        }
+        #expect(census.count == 0)
+    }
+
+    @Test func `cancelled while it runs its result is dropped`() async throws {
+        let began = Gate(), release = Gate()
+        let operation = ClosureOperation { () -> Int in
+            began.open()
+            release.wait()
+            return 1
+        }
+        async let thread: Void = TestThread.run { operation.start() }
+        await began.passage()
+        operation.cancel()
+        release.open()
+        try await thread
+        #expect(operation.outcome == .cancelled(.requested))
+        #expect(Look(operation) == .cancelled)
+    }
+}
+
+// Sendable: one thread uses it.
+private final class Holder: @unchecked Sendable {
+    var operation: ManagedOperation?
+}

@@ -1,0 +1,156 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// What is decided before the start, and starts that come late, early or twice.
+@Suite(.timeLimit(.minutes(1)))
+struct EarlyDecisionTests {
+    @Test(arguments: [true, false])
+    func `a result or error that comes before the start is kept and told at the start`(succeeds: Bool) async {
+        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
+        operation.callbackQueue = queue
+        operation.successHandler = { told.record("success \($0)") }
+        operation.failureHandler = { told.record("failure \($0)") }
+        operation.observe { told.record($0.word) }
+        succeeds ? operation.finish(withResult: 3) : operation.finish(withError: .first)
+        #expect(Look(operation) == .waiting)
+        #expect(operation.outcome == (succeeds ? .success(3) : .failure(.first)))
+        await queue.drain()
+        #expect(told.events == [])
+        operation.start()
+        #expect(Look(operation) == .finished)
+        await queue.drain()
+        let expected = succeeds ? "success 3" : "failure first"
+        #expect(told.events == [expected, expected])
+        #expect(operation.calls.events == [])
+    }
+
+    @Test func `awaiters have an early result before the start`() async throws {
+        let operation = HandDriven()
+        operation.finish(withResult: 3)
+        #expect(try await operation.value == 3)
+        #expect(!operation.isFinished)
+    }
+
+    @Test func `an early result of a synchronous operation keeps its body from running`() {
+        let operation = SyncProbe { $0.finish(withResult: 1) }
+        operation.finish(withResult: 2)
+        operation.start()
+        #expect(operation.outcome == .success(2))
+        #expect(Look(operation) == .finished)
+        #expect(operation.calls.events == [])
+    }
+
+    @Test func `an early result waits for the dependencies all the same`() throws {
+        let upstream = HandDriven(), operation = HandDriven()
+        try operation.depend(on: upstream, otherwise: .runAnyway)
+        operation.finish(withResult: 1)
+        #expect(Look(operation) == .blocked)
+        operation.start()
+        #expect(Look(operation) == .blocked)
+        upstream.start()
+        upstream.finish(withResult: 0)
+        #expect(Look(operation) == .finished)
+    }
+
+    @Test func `a handler set after an early result is called when the operation is started`() async {
+        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>(), operation = HandDriven()
+        operation.callbackQueue = queue
+        operation.finish(withResult: 3)
+        operation.successHandler = { told.record($0) }
+        await queue.drain()
+        #expect(told.events == [])
+        operation.start()
+        await queue.drain()
+        #expect(told.events == [3])
+    }
+
+    @Test func `cancelled before the start the body never runs and the end waits for the start`() {
+        for operation in [HandDriven(), HandDriven(windsDown: true)] {
+            let ends = EventRecorder<Int>()
+            operation.whenEnded { ends.record(1) }
+            operation.cancel()
+            #expect(Look(operation) == .cancelledEarly)
+            #expect(operation.outcome == .cancelled(.requested))
+            #expect(ends.events == [])
+            operation.start()
+            #expect(Look(operation) == .cancelled)
+            #expect(ends.events == [1])
+            // Neither the body nor what would stop it.
+            #expect(operation.calls.events == [])
+        }
+    }
+
+    @Test func `cancelled while it waits for dependencies after a start it ends at once`() throws {
+        let upstream = HandDriven(), operation = HandDriven()
+        try operation.depend(on: upstream, otherwise: .runAnyway)
+        operation.start()
+        operation.cancel()
+        #expect(Look(operation) == .cancelled)
+        #expect(operation.calls.events == [])
+        upstream.start()
+        upstream.finish(withResult: 1)
+        #expect(operation.calls.events == [])
+    }
+
+    @Test func `started twice it runs once`() {
+        let operation = HandDriven()
+        operation.start()
+        operation.start()
+        operation.finish(withResult: 1)
+        operation.start()
+        #expect(operation.calls.events == ["main"])
+        #expect(operation.outcome == .success(1))
+    }
+
+    @Test func `only the first finish counts`() async {
+        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>(), operation = HandDriven()
+        operation.callbackQueue = queue
+        operation.successHandler = { told.record($0) }
+        operation.start()
+        operation.finish(withResult: 1)
+        operation.finish(withResult: 2)
+        operation.finish(withError: .first)
+        operation.cancel()
+        #expect(operation.outcome == .success(1))
+        #expect(!operation.isCancelled)
+        #expect(operation.cancellationCause == nil)
+        await queue.drain()
+        #expect(told.events == [1])
+        #expect(operation.calls.events == ["main"])
+    }
+
+    @Test func `only the first early finish counts and wins over a cancellation`() {
+        let operation = HandDriven()
+        operation.finish(withError: .second)
+        operation.finish(withResult: 2)
+        operation.cancel()
+        operation.start()
+        #expect(operation.outcome == .failure(.second))
+        #expect(Look(operation) == .finished)
+    }
+
+    @Test func `only the first cause of a cancellation counts`() {
+        let operation = HandDriven()
+        operation.start()
+        operation.cancel(because: .requested("first"))
+        operation.cancel(because: .requested("second"))
+        operation.cancel()
+        #expect(operation.cancellationCause?.message == "first")
+        #expect(operation.calls.events == ["main", "cancel requested"])
+    }
+
+    @Test func `a result after an early cancellation is dropped and freed`() {
+        let census = LiveObjects()
+        let operation = ClosureOperation<Witness, Never> { Witness() }
+        operation.cancel()
+        operation.finish(withResult: census.track(Witness()))
+        operation.start()
+        #expect(operation.outcome?.cancellationCause == .requested)
+        #expect(census.count == 0)
+    }
+}

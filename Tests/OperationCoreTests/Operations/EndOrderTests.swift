@@ -1,0 +1,159 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct EndOrderTests {
+    @Test func `the outcome is there when the handler is called`() async {
+        let queue = DispatchQueue(label: "handlers"), operation = HandDriven(), seen = EventRecorder<String>()
+        operation.callbackQueue = queue
+        operation.successHandler = { [unowned operation] _ in
+            seen.record("\(operation.state) \(operation.outcome?.word ?? "none")")
+        }
+        operation.start()
+        operation.finish(withResult: 1)
+        await queue.drain()
+        #expect(seen.events == ["finished success 1"])
+    }
+
+    @Test func `the handler is on its queue before dependents are released and the completion block runs`() async throws
+    {
+        let queue = DispatchQueue(label: "handlers"), order = EventRecorder<String>()
+        let operation = HandDriven(), foreignQueue = OperationQueue()
+        let dependent = SyncProbe { [unowned operation] dependent in
+            #expect(operation.isFinished)
+            queue.async { order.record("dependent") }
+            dependent.finish(withResult: 0)
+        }
+        let foreign = BlockOperation { queue.async { order.record("foreign") } }
+        try dependent.depend(on: operation, otherwise: .runAnyway)
+        foreign.addDependency(operation)
+        operation.callbackQueue = queue
+        operation.successHandler = { _ in order.record("handler") }
+        operation.completionBlock = { [unowned operation, unowned dependent] in
+            #expect(operation.isFinished)
+            #expect(dependent.isReady)
+            queue.async { order.record("completion") }
+        }
+        dependent.start()
+        foreignQueue.addOperation(foreign)
+        operation.start()
+        operation.finish(withResult: 1)
+        let events = await order.events(atLeast: 4)
+        #expect(events.first == "handler")
+        #expect(Set(events) == ["handler", "dependent", "foreign", "completion"])
+    }
+
+    @Test(arguments: [true, false]) func `handlers of a graph run in its order on one serial queue`(isPlain: Bool)
+        async throws
+    {
+        let queue = DispatchQueue(label: "handlers"), order = EventRecorder<Int>()
+        let operations = (0..<20).map { number in ClosureOperation { number } }
+        for (upstream, downstream) in zip(operations, operations.dropFirst()) {
+            try downstream.depend(on: upstream, otherwise: .runAnyway)
+        }
+        for operation in operations {
+            operation.callbackQueue = queue
+            operation.successHandler = { order.record($0) }
+        }
+        if isPlain {
+            let plain = OperationQueue()
+            for operation in operations.reversed() { plain.addOperation(operation) }
+        } else {
+            for operation in operations.reversed() { operation.start() }
+        }
+        #expect(await order.events(atLeast: 20) == Array(0..<20))
+    }
+
+    /// A body that ends on one thread while another is still telling of the cancellation.
+    @Test func `a cancellation is on its queue before the operation ends though its body ends meanwhile`() async throws
+    {
+        let queue = DispatchQueue(label: "handlers"), order = EventRecorder<String>()
+        let operation = HandDriven(windsDown: true), clock = HookClock()
+        operation.callbackQueue = queue
+        operation.cancellationHandler = { _ in order.record("handler") }
+        operation.clock = clock
+        operation.timeout = .seconds(1)
+        operation.whenEnded { queue.async { order.record("end") } }
+        operation.start()
+        // The thread that cancels is held up here, between its decision and the handler.
+        clock.beforeNextTimerCancel { [unowned operation] in
+            let done = DispatchSemaphore(value: 0)
+            Thread {
+                operation.finish(withResult: 1)
+                done.signal()
+            }.start()
+            done.wait()
+        }
+        try await TestThread.run { operation.cancel() }
+        #expect(await order.events(atLeast: 2) == ["handler", "end"])
+    }
+
+    /// The same for a body that returns.
+    @Test func `a synchronous operation tells of its cancellation before it ends`() async throws {
+        let queue = DispatchQueue(label: "handlers"), order = EventRecorder<String>()
+        let began = Gate(), release = Gate(), clock = HookClock()
+        let operation = SyncProbe { _ in
+            began.open()
+            release.wait()
+        }
+        operation.callbackQueue = queue
+        operation.cancellationHandler = { _ in order.record("handler") }
+        operation.clock = clock
+        operation.timeout = .seconds(1)
+        operation.whenEnded { queue.async { order.record("end") } }
+        let returned = Gate()
+        async let body: Void = TestThread.run {
+            operation.start()
+            returned.open()
+        }
+        await began.passage()
+        clock.beforeNextTimerCancel {
+            release.open()
+            // In right order, the body's thread must not wait for this one to be able to return.
+            returned.wait()
+        }
+        try await TestThread.run { operation.cancel() }
+        try await body
+        #expect(await order.events(atLeast: 2) == ["handler", "end"])
+    }
+
+    @Test func `the completion block runs once and is let go of`() async {
+        let runs = EventRecorder<Int>(), witness = Gate()
+        let operation = HandDriven()
+        do {
+            let object = Witness(witness)
+            operation.completionBlock = { [operation] in
+                withExtendedLifetime((object, operation)) { runs.record(1) }
+            }
+        }
+        #expect(operation.completionBlock != nil)
+        operation.start()
+        operation.finish(withResult: 1)
+        await witness.passage()
+        #expect(runs.events == [1])
+        #expect(operation.completionBlock == nil)
+    }
+
+    @Test func `a completion block set after the end is called at once`() async {
+        let runs = EventRecorder<Int>(), operation = HandDriven()
+        operation.start()
+        operation.cancel()
+        operation.completionBlock = { runs.record(1) }
+        #expect(await runs.events(atLeast: 1) == [1])
+        #expect(operation.completionBlock == nil)
+    }
+
+    @Test func `the completion block waits for the start of an operation that was cancelled before`() async {
+        let order = EventRecorder<String>(), operation = HandDriven()
+        operation.completionBlock = { order.record("completion") }
+        operation.cancel()
+        order.record("start")
+        operation.start()
+        #expect(await order.events(atLeast: 2) == ["start", "completion"])
+    }
+}

@@ -1,0 +1,196 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct HandlerTests {
+    /// Sets all three handlers on an operation, and records which is called.
+    private func listen(to operation: HandDriven, on queue: DispatchQueue) -> EventRecorder<String> {
+        let told = EventRecorder<String>()
+        operation.callbackQueue = queue
+        operation.successHandler = { told.record("success \($0)") }
+        operation.failureHandler = { told.record("failure \($0)") }
+        operation.cancellationHandler = { told.record("cancelled \($0.code)") }
+        return told
+    }
+
+    @Test func `each outcome calls its own handler once on the callback queue`() async {
+        let ends: [(end: (HandDriven) -> Void, expected: String)] = [
+            ({ $0.finish(withResult: 1) }, "success 1"),
+            ({ $0.finish(withError: .second) }, "failure second"),
+            ({ $0.cancel() }, "cancelled requested"),
+        ]
+        for (end, expected) in ends {
+            let marked = MarkedQueue(), operation = HandDriven(), isOnQueue = EventRecorder<Bool>()
+            let told = listen(to: operation, on: marked.queue)
+            operation.observe { _ in isOnQueue.record(marked.isCurrent) }
+            operation.start()
+            end(operation)
+            await marked.queue.drain()
+            #expect(told.events == [expected])
+            #expect(isOnQueue.events == [true])
+        }
+    }
+
+    @Test func `handlers run on the chosen queue and not on another`() async {
+        let marked = MarkedQueue(), operation = HandDriven(), places = EventRecorder<Bool>()
+        operation.callbackQueue = marked.queue
+        #expect(operation.callbackQueue === marked.queue)
+        operation.successHandler = { _ in places.record(marked.isCurrent) }
+        operation.start()
+        operation.finish(withResult: 1)
+        #expect(await places.events(atLeast: 1) == [true])
+    }
+
+    @Test func `the callback queue is main unless another is chosen`() async {
+        let main = MarkedQueue(.main), operation = HandDriven(), places = EventRecorder<Bool>()
+        #expect(operation.callbackQueue.label == DispatchQueue.main.label)
+        operation.failureHandler = { _ in places.record(main.isCurrent) }
+        operation.start()
+        operation.finish(withError: .first)
+        #expect(await places.events(atLeast: 1) == [true])
+    }
+
+    @Test func `finishing does not wait for the callback queue`() async {
+        let queue = DispatchQueue(label: "held"), operation = HandDriven()
+        let told = listen(to: operation, on: queue)
+        queue.suspend()
+        operation.start()
+        operation.finish(withResult: 2)
+        #expect(operation.isFinished)
+        #expect(told.events == [])
+        queue.resume()
+        await queue.drain()
+        #expect(told.events == ["success 2"])
+    }
+
+    @Test func `a cancellation calls its handler at once though the operation was not started`() async {
+        let queue = DispatchQueue(label: "handlers"), operation = HandDriven()
+        let told = listen(to: operation, on: queue)
+        operation.cancel(because: .requested("no longer shown"))
+        #expect(!operation.isFinished)
+        await queue.drain()
+        #expect(told.events == ["cancelled requested"])
+        operation.start()
+        await queue.drain()
+        #expect(told.events == ["cancelled requested"])
+        #expect(operation.calls.events == [])
+    }
+
+    @Test func `a cancellation calls its handler at once though the body winds down`() async {
+        let queue = DispatchQueue(label: "handlers"), operation = HandDriven(windsDown: true)
+        let told = listen(to: operation, on: queue)
+        operation.start()
+        operation.cancel()
+        await queue.drain()
+        #expect(told.events == ["cancelled requested"])
+        operation.finish(withResult: 1)
+        await queue.drain()
+        #expect(told.events == ["cancelled requested"])
+    }
+
+    @Test func `a result after the cancellation calls no handler`() async {
+        let queue = DispatchQueue(label: "handlers")
+        for end in [{ $0.finish(withResult: 1) }, { $0.finish(withError: .first) }] as [(HandDriven) -> Void] {
+            let operation = HandDriven()
+            let told = listen(to: operation, on: queue)
+            operation.start()
+            operation.cancel()
+            end(operation)
+            await queue.drain()
+            #expect(told.events == ["cancelled requested"])
+        }
+    }
+
+    @Test func `a handler set after the end is called at once with what fits it`() async {
+        let queue = DispatchQueue(label: "handlers")
+        let succeeded = HandDriven(), failed = HandDriven(), cancelled = HandDriven()
+        for operation in [succeeded, failed, cancelled] {
+            operation.start()
+        }
+        succeeded.finish(withResult: 8)
+        failed.finish(withError: .first)
+        cancelled.cancel()
+        let told = [succeeded, failed, cancelled].map { listen(to: $0, on: queue) }
+        await queue.drain()
+        #expect(told.map(\.events) == [["success 8"], ["failure first"], ["cancelled requested"]])
+        #expect(succeeded.successHandler == nil)
+        #expect(succeeded.failureHandler == nil)
+    }
+
+    @Test func `a cancellation handler set after a cancellation before the start is called at once`() async {
+        let queue = DispatchQueue(label: "handlers"), operation = HandDriven()
+        operation.cancel()
+        let told = listen(to: operation, on: queue)
+        await queue.drain()
+        #expect(told.events == ["cancelled requested"])
+    }
+
+    @Test func `a handler that is replaced or taken away is not called`() async {
+        let queue = DispatchQueue(label: "handlers"), operation = HandDriven()
+        let told = listen(to: operation, on: queue)
+        operation.successHandler = { told.record("new \($0)") }
+        #expect(operation.successHandler != nil)
+        operation.failureHandler = nil
+        #expect(operation.failureHandler == nil)
+        operation.start()
+        operation.finish(withResult: 1)
+        await queue.drain()
+        #expect(told.events == ["new 1"])
+    }
+
+    @Test func `handlers are let go of before one of them is called`() async {
+        let queue = DispatchQueue(label: "handlers"), operation = HandDriven(), left = EventRecorder<Int>()
+        operation.callbackQueue = queue
+        operation.successHandler = { [weak operation] _ in
+            let handlers: [Any?] = [
+                operation?.successHandler, operation?.failureHandler, operation?.cancellationHandler,
+            ]
+            left.record(handlers.count { $0 != nil })
+        }
+        operation.failureHandler = { _ in }
+        operation.cancellationHandler = { _ in }
+        operation.start()
+        operation.finish(withResult: 1)
+        #expect(await left.events(atLeast: 1) == [0])
+    }
+
+    @Test func `an operation that its handlers capture is freed however it ends`() async {
+        let queue = DispatchQueue(label: "handlers"), census = LiveObjects()
+        for end in [
+            { $0.finish(withResult: 1) }, { $0.finish(withError: .first) }, { $0.cancel() },
+        ] as [(HandDriven) -> Void] {
+            let operation = census.track(HandDriven())
+            operation.callbackQueue = queue
+            operation.successHandler = { _ in _ = operation.name }
+            operation.failureHandler = { _ in _ = operation.name }
+            operation.cancellationHandler = { _ in _ = operation.name }
+            operation.observe { _ in _ = operation.name }
+            operation.start()
+            end(operation)
+        }
+        await queue.drain()
+        #expect(census.count == 0)
+    }
+
+    @Test func `the operation lives until its handler was called`() async {
+        let queue = DispatchQueue(label: "held"), census = LiveObjects(), told = EventRecorder<Int>()
+        queue.suspend()
+        do {
+            let operation = census.track(HandDriven())
+            operation.callbackQueue = queue
+            operation.successHandler = { told.record($0) }
+            operation.start()
+            operation.finish(withResult: 6)
+        }
+        #expect(census.count == 1)
+        queue.resume()
+        await queue.drain()
+        #expect(told.events == [6])
+        #expect(census.count == 0)
+    }
+}

@@ -1,0 +1,146 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct KeepAliveTests {
+    @Test func `started so it lives until it ended though nobody else holds it`() {
+        let census = LiveObjects()
+        weak var weakly: HandDriven?
+        do {
+            let operation = census.track(HandDriven())
+            operation.startAndKeepAlive()
+            weakly = operation
+        }
+        #expect(census.count == 1)
+        weakly?.finish(withResult: 1)
+        #expect(census.count == 0)
+    }
+
+    @Test func `it is freed after a cancellation and after an early end too`() {
+        let census = LiveObjects()
+        weak var weakly: HandDriven?
+        do {
+            let operation = census.track(HandDriven())
+            operation.startAndKeepAlive()
+            weakly = operation
+        }
+        weakly?.cancel()
+        #expect(census.count == 0)
+        do {
+            let cancelled = census.track(HandDriven()), kept = census.track(HandDriven())
+            cancelled.cancel()
+            cancelled.startAndKeepAlive()
+            kept.finish(withResult: 1)
+            kept.startAndKeepAlive()
+            kept.startAndKeepAlive()
+            #expect(kept.isFinished)
+        }
+        #expect(census.count == 0)
+    }
+
+    @Test func `it lives while it winds down`() {
+        let census = LiveObjects()
+        weak var weakly: HandDriven?
+        do {
+            let operation = census.track(HandDriven(windsDown: true))
+            operation.startAndKeepAlive()
+            operation.cancel()
+            weakly = operation
+        }
+        #expect(census.count == 1)
+        weakly?.finish(withResult: 1)
+        #expect(census.count == 0)
+    }
+
+    @Test func `it lives while it waits for dependencies and for its delay`() async throws {
+        let census = LiveObjects(), clock = HookClock(), upstream = HandDriven(), ran = EventRecorder<Int>()
+        let isDelayed = Gate(), gone = Gate()
+        clock.afterNextSchedule { isDelayed.open() }
+        do {
+            let operation = census.track(ClosureOperation { ran.record(1) })
+            operation.completionBlock = { [witness = Witness(gone)] in withExtendedLifetime(witness) {} }
+            operation.clock = clock
+            operation.startDelay = .seconds(1)
+            try operation.depend(on: upstream, otherwise: .runAnyway)
+            operation.startAndKeepAlive()
+        }
+        #expect(census.count == 1)
+        upstream.start()
+        upstream.finish(withResult: 1)
+        await isDelayed.passage()
+        #expect(census.count == 1)
+        clock.manual.advance(by: .seconds(1))
+        await gone.passage()
+        #expect(ran.events == [1])
+    }
+
+    @Test func `a synchronous operation is freed when it returned`() {
+        let census = LiveObjects()
+        census.track(SyncProbe { $0.finish(withResult: 1) }).startAndKeepAlive()
+        #expect(census.count == 0)
+    }
+
+    @Test func `an operation that was never started is freed with all it held`() throws {
+        let census = LiveObjects(), clock = ManualClock(), upstream = HandDriven()
+        do {
+            let object = census.track(Witness())
+            let operation = census.track(ClosureOperation<Witness, Never> { object })
+            operation.successHandler = { _ in _ = object }
+            operation.cancellationHandler = { _ in _ = object }
+            operation.completionBlock = { _ = object }
+            operation.observe { _ in _ = object }
+            operation.clock = clock
+            operation.deadline = OperationInstant(offset: .seconds(9))
+            operation.timeout = .seconds(1)
+            operation.startDelay = .seconds(1)
+            let own = census.track(HandDriven())
+            try operation.depend(on: own, otherwise: .cancel)
+            try operation.receive(from: own, otherwise: .cancel) { _, _ in _ = object }
+            try operation.depend(on: upstream, otherwise: .runAnyway)
+            operation.addDependency(census.track(BlockOperation { _ = object }) as Operation)
+            let dependent = census.track(HandDriven())
+            try dependent.depend(on: operation, otherwise: .runAnyway)
+            #expect(census.count == 5)
+        }
+        #expect(census.types == [])
+        #expect(clock.pendingCount == 0)
+        upstream.start()
+        upstream.finish(withResult: 1)
+    }
+
+    @Test func `an operation that was let go of in flight is freed and its timers go`() {
+        let census = LiveObjects(), clock = ManualClock()
+        do {
+            let operation = census.track(HandDriven())
+            operation.clock = clock
+            operation.timeout = .seconds(1)
+            operation.deadline = OperationInstant(offset: .seconds(9))
+            operation.start()
+            #expect(clock.pendingCount == 2)
+        }
+        #expect(census.count == 0)
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `an ended operation holds neither its dependencies nor its handlers`() async throws {
+        let census = LiveObjects(), queue = DispatchQueue(label: "handlers"), operation = HandDriven()
+        do {
+            let upstream = census.track(ClosureOperation { 1 }), object = census.track(Witness())
+            try operation.depend(on: upstream, otherwise: .runAnyway)
+            operation.callbackQueue = queue
+            operation.successHandler = { _ in _ = object }
+            operation.failureHandler = { _ in _ = object }
+            upstream.start()
+        }
+        operation.start()
+        operation.finish(withResult: 1)
+        await queue.drain()
+        #expect(census.count == 0)
+        #expect(operation.dependencies == [])
+    }
+}

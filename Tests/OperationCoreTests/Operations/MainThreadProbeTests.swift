@@ -1,0 +1,67 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux) || os(macOS)
+    import Foundation
+    import OperationCore
+    import OperationTestKit
+    import Testing
+
+    /// What happens on the main thread of a program without a main loop: a program of its own plays it.
+    @Suite(.timeLimit(.minutes(1)))
+    struct MainThreadProbeTests {
+        @Test(arguments: [
+            "callbacks", "on-main", "main-waits-first", "main-waits-second", "nested", "inside", "many", "dependency",
+            "cancelled", "dispatch-main",
+        ])
+        func `waiting on main never blocks for ever`(scenario: String) async throws {
+            let run = try await TestThread.run { try Self.play(scenario) }
+            #expect(run.output == "OK\n")
+            #expect(run.status == 0)
+        }
+
+        @Test func `an unknown scenario is refused`() async throws {
+            let run = try await TestThread.run { try Self.play("no such thing") }
+            #expect(run.status == 2)
+        }
+
+        private struct Run: Sendable {
+            var output: String
+            var status: Int32
+        }
+
+        @available(*, noasync)
+        private static func play(_ scenario: String) throws -> Run {
+            let process = Process(), pipe = Pipe()
+            let executable: URL = try #require(probe, "MainThreadProbe was not built beside the tests.")
+            process.executableURL = executable
+            process.arguments = [scenario]
+            process.standardOutput = pipe
+            let ended = DispatchSemaphore(value: 0)
+            process.terminationHandler = { _ in ended.signal() }
+            try process.run()
+            // One that blocks is ended after a while: its output then lacks the OK.
+            let watchdog = DispatchSource.makeTimerSource()
+            let id = process.processIdentifier
+            watchdog.setEventHandler { kill(id, SIGKILL) }
+            watchdog.schedule(deadline: .now() + 20)
+            watchdog.activate()
+            let output = pipe.fileHandleForReading.readDataToEndOfFile()
+            ended.wait()
+            watchdog.cancel()
+            return Run(output: String(bytes: output, encoding: .utf8) ?? "", status: process.terminationStatus)
+        }
+
+        /// The executable, beside the bundle of the tests wherever that was built.
+        private static let probe: URL? = {
+            let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
+            let executables = [Bundle.main.executableURL, CommandLine.arguments.first.map(URL.init(fileURLWithPath:))]
+            let folders =
+                (bundles + executables.compactMap { $0 }).map { $0.deletingLastPathComponent() } + [
+                    Bundle.main.bundleURL
+                ]
+            return folders.map { $0.appendingPathComponent("MainThreadProbe") }
+                .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+        }()
+    }
+#endif

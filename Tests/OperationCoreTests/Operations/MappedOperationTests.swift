@@ -1,0 +1,175 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct MappedOperationTests {
+    @Test func `results, errors and whole outcomes are converted`() {
+        let first = HandDriven(hooks: .init(main: { $0.finish(withResult: 20) }))
+        let mapped = first.mapResult { "\($0 + 1)" }
+        mapped.start()
+        #expect(mapped.outcome == .success("21"))
+        #expect(first.outcome == .success(20))
+
+        let second = HandDriven(hooks: .init(main: { $0.finish(withError: .second) }))
+        let other = second.mapError { Flaw.converted("\($0)") }
+        other.start()
+        #expect(other.outcome == .failure(.converted("second")))
+
+        let third = HandDriven(hooks: .init(main: { $0.finish(withError: .second) }))
+        let whole: MappedOperation<String, Never> = third.mapOutcome { .success($0.word) }
+        whole.start()
+        #expect(whole.outcome == .success("failure second"))
+    }
+
+    @Test func `what is not converted goes through`() {
+        let failing = HandDriven(hooks: .init(main: { $0.finish(withError: .first) })).mapResult { -$0 }
+        failing.start()
+        #expect(failing.outcome == .failure(.first))
+        let succeeding = HandDriven(hooks: .init(main: { $0.finish(withResult: 4) })).mapError { _ in Flaw.second }
+        succeeding.start()
+        #expect(succeeding.outcome == .success(4))
+    }
+
+    @Test func `it is the same work under the same name`() {
+        let original = HandDriven("download")
+        let mapped = original.mapResult { $0 }
+        #expect(mapped.name == "download")
+        mapped.start()
+        #expect(original.state == .executing)
+        #expect(mapped.state == .executing)
+        original.finish(withResult: 1)
+        #expect(Look(mapped) == .finished)
+    }
+
+    @Test func `cancelling it cancels the other for the same cause`() {
+        let original = HandDriven()
+        let mapped = original.mapResult { $0 }
+        mapped.start()
+        mapped.cancel(because: .requested("enough"))
+        #expect(Look(mapped) == .cancelled)
+        #expect(original.cancellationCause?.message == "enough")
+        #expect(original.calls.events == ["main", "cancel requested"])
+    }
+
+    @Test func `cancelling it before its start cancels the other`() {
+        let original = HandDriven()
+        let mapped = original.mapResult { $0 }
+        original.start()
+        mapped.cancel(because: .requested("enough"))
+        #expect(original.cancellationCause?.message == "enough")
+    }
+
+    @Test func `it is cancelled with the other for the same cause`() {
+        let original = HandDriven()
+        let mapped = original.mapResult { $0 }
+        mapped.start()
+        original.cancel(because: .requested("enough"))
+        #expect(Look(mapped) == .cancelled)
+        #expect(mapped.cancellationCause?.message == "enough")
+    }
+
+    @Test func `a conversion may make a result of a cancellation`() {
+        let original = HandDriven()
+        let mapped: MappedOperation<String, Never> = original.mapOutcome { .success($0.word) }
+        mapped.start()
+        original.cancel()
+        #expect(mapped.outcome == .success("cancelled requested"))
+    }
+
+    @Test func `suspending and resuming are handed on`() {
+        let original = HandDriven()
+        let mapped = original.mapResult { $0 }
+        mapped.start()
+        #expect(mapped.suspend())
+        #expect(original.state == .suspended)
+        #expect(mapped.resume())
+        #expect(original.state == .executing)
+        #expect(original.calls.events == ["main", "suspend", "resume"])
+    }
+
+    @Test func `an original that has ended already is converted at the start`() {
+        let original = HandDriven(), cancelled = HandDriven()
+        original.start()
+        original.finish(withResult: 3)
+        cancelled.start()
+        cancelled.cancel(because: .requested("enough"))
+        let mapped = original.mapResult { $0 * 2 }, other = cancelled.mapResult { $0 * 2 }
+        #expect(mapped.state == .notStarted)
+        mapped.start()
+        other.start()
+        #expect(mapped.outcome == .success(6))
+        #expect(other.cancellationCause?.message == "enough")
+        #expect(original.calls.events == ["main"])
+    }
+
+    @Test func `an original that runs already is awaited`() {
+        let original = HandDriven()
+        original.start()
+        let mapped = original.mapResult { $0 * 2 }
+        mapped.start()
+        #expect(mapped.state == .executing)
+        original.finish(withResult: 3)
+        #expect(mapped.outcome == .success(6))
+        #expect(original.calls.events == ["main"])
+    }
+
+    @Test func `an original whose dependencies have not ended is awaited`() throws {
+        let upstream = HandDriven()
+        let original = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
+        try original.depend(on: upstream, otherwise: .cancel)
+        let mapped = original.mapResult { $0 }
+        mapped.start()
+        #expect(Look(original) == .blocked)
+        upstream.start()
+        upstream.cancel()
+        #expect(mapped.cancellationCause?.code == .dependencyCancelled)
+    }
+
+    @Test func `an original that a queue runs is awaited`() async throws {
+        let release = Gate(), began = Gate()
+        let original = SyncProbe { operation in
+            began.open()
+            release.wait()
+            operation.finish(withResult: 2)
+        }
+        let queue = OperationQueue()
+        queue.addOperation(original)
+        await began.passage()
+        let mapped = original.mapResult { $0 + 1 }
+        queue.addOperation(mapped)
+        async let value = mapped.value
+        release.open()
+        #expect(try await value == 3)
+        await mapped.end()
+        #expect(original.calls.events == ["main"])
+    }
+
+    @Test func `mappings can be chained and the last one runs all`() async throws {
+        let last = ClosureOperation { 1 }.mapResult { $0 + 1 }.mapResult { $0 * 10 }.mapResult { "\($0)" }
+        #expect(try await last.run() == "20")
+    }
+
+    @Test func `it and the other are freed at the end though nobody holds them`() {
+        let census = LiveObjects()
+        weak var original: HandDriven?
+        do {
+            let made = census.track(HandDriven())
+            original = made
+            let mapped = census.track(made.mapResult { $0 })
+            mapped.startAndKeepAlive()
+        }
+        #expect(census.count == 2)
+        original?.finish(withResult: 1)
+        #expect(census.types == [])
+        do {
+            census.track(census.track(HandDriven()).mapResult { $0 }).cancel()
+            _ = census.track(census.track(HandDriven()).mapResult { $0 })
+        }
+        #expect(census.types == [])
+    }
+}

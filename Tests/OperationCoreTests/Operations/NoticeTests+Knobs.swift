@@ -1,0 +1,68 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+// Dependencies and time that came too late.
+extension NoticeTests {
+    @Test func `a dependency by the inherited method that cannot be is left out and told`() {
+        do {
+            let kinds = notices(of: "Notice: self") { operation in
+                operation.addDependency(operation)
+                #expect(operation.dependencies == [])
+                #expect(operation.isReady)
+            }
+            #expect(kinds == [.dependencyRefused])
+        }
+        let recorder = NoticeHub.recorder(for: "Notice: cycle")
+        let first = HandDriven("Notice: cycle"), second = HandDriven("Other")
+        second.addDependency(first)
+        first.addDependency(second as Operation)
+        #expect(recorder.events.map(\.kind) == [.dependencyRefused])
+        #expect(recorder.events.first?.message.contains("Notice: cycle → Other → Notice: cycle") == true)
+        #expect(first.dependencies == [])
+        #expect(first.isReady)
+        do {
+            let kinds = notices(of: "Notice: too late") { operation in
+                operation.start()
+                operation.addDependency(HandDriven())
+                operation.addDependency(BlockOperation {} as Operation)
+                #expect(operation.dependencies == [])
+            }
+            #expect(kinds == [.dependencyRefused, .dependencyRefused])
+        }
+    }
+
+    @Test func `a knob of time that is turned after the start is told and has no effect`() {
+        let clock = ManualClock()
+        do {
+            let kinds = notices(of: "Notice: timing") { operation in
+                operation.start()
+                operation.clock = clock
+                operation.timeout = .seconds(1)
+                operation.startDelay = .seconds(1)
+                #expect(operation.timeout == nil)
+                #expect(operation.startDelay == .zero)
+                #expect(clock.pendingCount == 0)
+            }
+            #expect(kinds == [.timing, .timing, .timing])
+        }
+    }
+
+    @Test func `a deadline may be set after the start without a notice`() {
+        let clock = ManualClock()
+        do {
+            let kinds = notices(of: "Notice: deadline") { operation in
+                operation.clock = clock
+                operation.start()
+                operation.deadline = OperationInstant(offset: .seconds(1))
+                clock.advance(by: .seconds(1))
+                #expect(operation.cancellationCause?.code == .deadlinePassed)
+            }
+            #expect(kinds == [])
+        }
+    }
+}

@@ -1,0 +1,162 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// What is said about requests that changed nothing.
+///
+/// The taker of the notices is one for the process, so each test goes by a name of its own.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct NoticeTests {
+    func notices(
+        of name: String, during life: (HandDriven) throws -> Void
+    ) rethrows -> [OperationNotice.Kind] {
+        let recorder = NoticeHub.recorder(for: name)
+        try life(HandDriven(name))
+        return recorder.events.map(\.kind)
+    }
+
+    @Test func `a life without mistakes gives no notice`() {
+        let kinds = notices(of: "Notice: none") { operation in
+            operation.start()
+            operation.suspend()
+            operation.start()
+            operation.suspend()
+            operation.resume()
+            operation.finish(withResult: 1)
+        }
+        #expect(kinds == [])
+    }
+
+    @Test func `finishing twice is told`() {
+        do {
+            let kinds = notices(of: "Notice: twice") { operation in
+                operation.start()
+                operation.finish(withResult: 1)
+                operation.finish(withError: .first)
+            }
+            #expect(kinds == [.finishedTwice])
+        }
+        do {
+            let kinds = notices(of: "Notice: twice early") { operation in
+                operation.finish(withResult: 1)
+                operation.finish(withResult: 1)
+            }
+            #expect(kinds == [.finishedTwice])
+        }
+        #expect(!OperationNotice.Kind.finishedTwice.isHarmless)
+    }
+
+    @Test func `starting twice is told`() throws {
+        do {
+            let kinds = notices(of: "Notice: start") { operation in
+                operation.start()
+                operation.start()
+                operation.finish(withResult: 1)
+                operation.start()
+            }
+            #expect(kinds == [.startedTwice, .startedTwice])
+        }
+        let upstream = HandDriven()
+        do {
+            let kinds = try notices(of: "Notice: start waiting") { operation in
+                try operation.depend(on: upstream, otherwise: .runAnyway)
+                operation.start()
+                operation.start()
+            }
+            #expect(kinds == [.startedTwice])
+        }
+    }
+
+    @Test func `finishing after a cancellation is told as harmless`() {
+        do {
+            let kinds = notices(of: "Notice: late finish") { operation in
+                operation.start()
+                operation.cancel()
+                operation.finish(withResult: 1)
+            }
+            #expect(kinds == [.finishedAfterCancellation])
+        }
+        #expect(OperationNotice.Kind.finishedAfterCancellation.isHarmless)
+    }
+
+    @Test func `the finish of one that winds down is no mistake`() {
+        let recorder = NoticeHub.recorder(for: "Notice: wind down")
+        let operation = HandDriven("Notice: wind down", windsDown: true)
+        operation.start()
+        operation.cancel()
+        operation.finish(withResult: 1)
+        #expect(recorder.events.map(\.kind) == [])
+        operation.finish(withResult: 1)
+        #expect(recorder.events.map(\.kind) == [.finishedAfterCancellation])
+    }
+
+    @Test func `cancelling after the end is told as harmless`() {
+        do {
+            let kinds = notices(of: "Notice: late cancel") { operation in
+                operation.start()
+                operation.finish(withResult: 1)
+                operation.cancel()
+            }
+            #expect(kinds == [.cancelledAfterEnd])
+        }
+        #expect(OperationNotice.Kind.cancelledAfterEnd.isHarmless)
+    }
+
+    @Test func `a body without a result is told`() {
+        let recorder = NoticeHub.recorder(for: "Notice: silent")
+        let operation = SyncProbe("Notice: silent") { _ in }
+        operation.start()
+        #expect(recorder.events.map(\.kind) == [.noResult])
+        #expect(recorder.events.first?.message.contains("finish(withResult:)") == true)
+        let other = NoticeHub.recorder(for: "Notice: cancelled body")
+        SyncProbe("Notice: cancelled body") { $0.cancel() }.start()
+        #expect(other.events.map(\.kind) == [])
+    }
+
+    @Test func `a notice is a line that names the operation, the mistake and its kind`() {
+        let recorder = NoticeHub.recorder(for: "Notice: line")
+        let operation = HandDriven("Notice: line")
+        operation.start()
+        operation.start()
+        let line = recorder.events.first?.description ?? ""
+        #expect(line.hasPrefix("Notice: line: "))
+        #expect(line.hasSuffix(" [startedTwice]"))
+    }
+
+    @Test func `the taker is called on the thread that made the mistake and may use the operation`() {
+        let name = "Notice: thread", seen = EventRecorder<Bool>()
+        NoticeHub.install()
+        let operation = HandDriven(name), here = pthread_self()
+        let previous = OperationDiagnostics.handler
+        OperationDiagnostics.handler = { notice in
+            previous?(notice)
+            if notice.operation == name {
+                operation.cancel(because: .requested("mistake"))
+                seen.record(pthread_equal(pthread_self(), here) != 0)
+            }
+        }
+        operation.start()
+        operation.start()
+        OperationDiagnostics.handler = previous
+        #expect(seen.events == [true])
+        #expect(operation.cancellationCause?.message == "mistake")
+    }
+
+    @Test func `an operation without a name goes by its type`() {
+        let recorder = NoticeHub.recorder(for: "Nameless")
+        let operation = Nameless { 1 }
+        operation.start()
+        operation.start()
+        #expect(recorder.events.map(\.operation) == ["Nameless"])
+    }
+}
+
+private final class Nameless: SyncOperation<Int, Never>, @unchecked Sendable {
+    private let body: () -> Int
+    init(_ body: @escaping () -> Int) { self.body = body }
+    override func main() { finish(withResult: body()) }
+}

@@ -1,0 +1,138 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ObserverTests {
+    @Test func `several observers are told in the order in which they were added after the handler`() async {
+        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
+        operation.callbackQueue = queue
+        for number in 0..<5 { operation.observe { told.record("\(number) \($0.word)") } }
+        operation.successHandler = { told.record("handler \($0)") }
+        operation.start()
+        operation.finish(withResult: 1)
+        await queue.drain()
+        #expect(told.events == ["handler 1"] + (0..<5).map { "\($0) success 1" })
+    }
+
+    @Test func `observers are told of every kind of outcome`() async {
+        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>()
+        for end in [
+            { $0.finish(withResult: 1) }, { $0.finish(withError: .first) }, { $0.cancel() },
+        ] as [(HandDriven) -> Void] {
+            let operation = HandDriven()
+            operation.observe(on: queue) { told.record($0.word) }
+            operation.start()
+            end(operation)
+        }
+        await queue.drain()
+        #expect(told.events == ["success 1", "failure first", "cancelled requested"])
+    }
+
+    @Test func `an observer that comes after the end is told at once`() async {
+        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
+        operation.start()
+        operation.finish(withResult: 1)
+        operation.observe(on: queue) { told.record($0.word) }
+        await queue.drain()
+        #expect(told.events == ["success 1"])
+    }
+
+    @Test func `an observer that comes after an early cancellation is told at once`() async {
+        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
+        operation.cancel()
+        operation.observe(on: queue) { told.record($0.word) }
+        await queue.drain()
+        #expect(told.events == ["cancelled requested"])
+    }
+
+    @Test func `a removed observer is not told and let go of`() async {
+        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>(), operation = HandDriven()
+        let census = LiveObjects()
+        operation.callbackQueue = queue
+        operation.observe { _ in told.record(1) }
+        let observation = operation.observe { [object = census.track(Witness())] _ in
+            withExtendedLifetime(object) { told.record(2) }
+        }
+        operation.observe { _ in told.record(3) }
+        #expect(census.count == 1)
+        observation.cancel()
+        observation.cancel()
+        #expect(census.count == 0)
+        operation.start()
+        operation.finish(withResult: 1)
+        observation.cancel()
+        await queue.drain()
+        #expect(told.events == [1, 3])
+    }
+
+    @Test func `an observation that is let go of does not end it nor keep the operation alive`() async {
+        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), census = LiveObjects()
+        var kept: OutcomeObservation?
+        do {
+            let operation = census.track(HandDriven())
+            kept = operation.observe(on: queue) { told.record($0.word) }
+            operation.observe(on: queue) { told.record($0.word) }
+            operation.start()
+            operation.finish(withResult: 1)
+        }
+        await queue.drain()
+        #expect(told.events == ["success 1", "success 1"])
+        #expect(census.count == 0)
+        kept?.cancel()
+    }
+
+    @Test func `an observer may have a queue of its own`() async {
+        let own = MarkedQueue(), shared = MarkedQueue(), places = EventRecorder<String>(), operation = HandDriven()
+        operation.callbackQueue = shared.queue
+        operation.observe(on: own.queue) { _ in places.record("own \(own.isCurrent)") }
+        operation.observe { _ in places.record("shared \(shared.isCurrent)") }
+        operation.start()
+        operation.cancel()
+        #expect(Set(await places.events(atLeast: 2)) == ["own true", "shared true"])
+    }
+
+    @Test func `the form for the main actor calls the one closure that fits there`() async {
+        let main = MarkedQueue(.main), told = EventRecorder<String>()
+        for end in [
+            { $0.finish(withResult: 1) }, { $0.finish(withError: .first) }, { $0.cancel() },
+        ] as [(HandDriven) -> Void] {
+            let operation = HandDriven()
+            operation.callbackQueue = DispatchQueue(label: "elsewhere")
+            operation.observeOnMainActor(
+                success: { told.record("success \($0) \(main.isCurrent)") },
+                failure: { told.record("failure \($0) \(main.isCurrent)") },
+                cancellation: { told.record("cancelled \($0.code) \(main.isCurrent)") })
+            operation.start()
+            end(operation)
+        }
+        let events = await told.events(atLeast: 3)
+        #expect(events == ["success 1 true", "failure first true", "cancelled requested true"])
+    }
+
+    @Test func `a forgotten closure of the main actor's form is no trouble`() async {
+        let operation = HandDriven()
+        operation.observeOnMainActor(failure: { _ in Issue.record("It did not fail.") })
+        operation.start()
+        operation.finish(withResult: 1)
+        await DispatchQueue.main.drain()
+    }
+
+    /// An observer that is added while another thread begins to tell those before it.
+    @Test func `observers keep their order though one comes while the others are being told`() async {
+        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>()
+        let operation = HandDriven(), clock = HookClock()
+        operation.callbackQueue = queue
+        operation.clock = clock
+        operation.timeout = .seconds(1)
+        operation.start()
+        operation.observe { _ in told.record(1) }
+        clock.beforeNextTimerCancel { [unowned operation] in operation.observe { _ in told.record(2) } }
+        operation.finish(withResult: 1)
+        #expect(await told.events(atLeast: 2) == [1, 2])
+    }
+}

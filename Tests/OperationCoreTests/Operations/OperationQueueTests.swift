@@ -1,0 +1,169 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Our operations in a plain `OperationQueue`.
+@Suite(.timeLimit(.minutes(1)))
+struct OperationQueueTests {
+    private let queue = OperationQueue()
+
+    private func drained() async throws -> Int {
+        let queue = queue
+        try await TestThread.run { queue.waitUntilAllOperationsAreFinished() }
+        return queue.operationCount
+    }
+
+    @Test func `the queue waits for the end of the work and not of main`() async throws {
+        let operation = HandDriven()
+        queue.maxConcurrentOperationCount = 1
+        queue.addOperation(operation)
+        let next = ClosureOperation { operation.isFinished }
+        queue.addOperation(next)
+        _ = await operation.calls.events(atLeast: 1)
+        #expect(!next.isExecuting)
+        operation.finish(withResult: 1)
+        #expect(try await next.value)
+        #expect(try await drained() == 0)
+    }
+
+    @Test func `priorities count among those that are ready`() async throws {
+        let order = EventRecorder<Int>()
+        queue.maxConcurrentOperationCount = 1
+        queue.isSuspended = true
+        for (number, priority) in [Operation.QueuePriority.veryLow, .normal, .veryHigh, .low, .high].enumerated() {
+            let operation = ClosureOperation { order.record(number) }
+            operation.queuePriority = priority
+            queue.addOperation(operation)
+        }
+        queue.isSuspended = false
+        #expect(await order.events(atLeast: 5) == [2, 4, 1, 3, 0])
+    }
+
+    @Test func `cancelling all ends those that run and those that wait`() async throws {
+        let running = HandDriven()
+        let waiting = (0..<20).map { _ in HandDriven() }
+        queue.maxConcurrentOperationCount = 1
+        queue.addOperation(running)
+        for operation in waiting { queue.addOperation(operation) }
+        _ = await running.calls.events(atLeast: 1)
+        queue.cancelAllOperations()
+        #expect(try await drained() == 0)
+        #expect(Look(running) == .cancelled)
+        #expect(waiting.allSatisfy { Look($0) == .cancelled && $0.calls.events == [] })
+    }
+
+    @Test func `what was cancelled or finished in a suspended queue ends when that goes on`() async throws {
+        queue.isSuspended = true
+        let cancelled = HandDriven(), kept = HandDriven()
+        queue.addOperation(cancelled)
+        queue.addOperation(kept)
+        cancelled.cancel()
+        kept.finish(withResult: 5)
+        #expect(!cancelled.isFinished)
+        #expect(!kept.isFinished)
+        queue.isSuspended = false
+        await cancelled.end()
+        await kept.end()
+        #expect(try await drained() == 0)
+        #expect(kept.outcome == .success(5))
+        #expect(cancelled.calls.events + kept.calls.events == [])
+    }
+
+    @Test func `a completion block runs after the end`() async {
+        let ends = EventRecorder<Bool>()
+        let operation = ClosureOperation { 1 }
+        operation.completionBlock = { [unowned operation] in ends.record(operation.isFinished) }
+        queue.addOperation(operation)
+        #expect(await ends.events(atLeast: 1) == [true])
+    }
+
+    @Test func `waiting until finished works for each`() async throws {
+        let operations = (0..<30).map { number in TaskOperation { number } }
+        for operation in operations { queue.addOperation(operation) }
+        let results = try await TestThread.run {
+            operations.map { operation in
+                operation.waitUntilFinished()
+                return operation.outcome?.result
+            }
+        }
+        #expect(results == Array(0..<30))
+    }
+
+    @Test func `the queue frees what has ended`() async {
+        let gates = (0..<50).map { _ in Gate() }
+        for (number, gate) in gates.enumerated() {
+            let operation = Witnessed(gate)
+            if number.isMultiple(of: 3) { operation.cancel() }
+            queue.addOperation(operation)
+        }
+        for gate in gates { await gate.passage() }
+    }
+
+    @Test func `a wide and deep graph runs in order`() async throws {
+        let order = EventRecorder<Int>()
+        var layer: [ClosureOperation<Void, Never>] = [], all: [ClosureOperation<Void, Never>] = []
+        for depth in 0..<10 {
+            let next = (0..<10).map { _ in ClosureOperation { order.record(depth) } }
+            for operation in next {
+                for upstream in layer { try operation.depend(on: upstream, otherwise: .cancel) }
+            }
+            all += next
+            layer = next
+        }
+        for operation in all.shuffled() { queue.addOperation(operation) }
+        #expect(try await drained() == 0)
+        #expect(order.events == order.events.sorted())
+        #expect(order.count == 100)
+    }
+
+    @Test func `an operation that a queue holds is only waited for`() async throws {
+        queue.isSuspended = true
+        let began = Gate(),
+            operation = SyncProbe { operation in
+                began.open()
+                operation.finish(withResult: 1)
+            }
+        let mapped = operation.mapResult { $0 + 1 }
+        queue.addOperation(operation)
+        // Neither of these may take it from the queue.
+        mapped.start()
+        let awaiting = Task { try await operation.run() }
+        let waiting = Task { try await TestThread.run { try operation.startAndWait() } }
+        operation.start()
+        #expect(operation.state == .notStarted)
+        queue.isSuspended = false
+        #expect(try await awaiting.value == 1)
+        #expect(try await waiting.value == 1)
+        #expect(try await mapped.value == 2)
+        await operation.end()
+        #expect(operation.calls.events == ["main"])
+        #expect(try await drained() == 0)
+    }
+
+    @Test func `an operation that a queue holds is only waited for from inside another queue too`() async throws {
+        let held = HandDriven(), states = EventRecorder<OperationState>(), other = OperationQueue()
+        queue.isSuspended = true
+        queue.addOperation(held)
+        let mapped = held.mapResult { $0 }
+        other.addOperation {
+            mapped.start()
+            states.record(held.state)
+        }
+        #expect(await states.events(atLeast: 1) == [.notStarted])
+        queue.isSuspended = false
+        _ = await held.calls.events(atLeast: 1)
+        held.finish(withResult: 3)
+        #expect(try await mapped.value == 3)
+        #expect(try await drained() == 0)
+    }
+}
+
+private final class Witnessed: SyncOperation<Int, Never>, @unchecked Sendable {
+    private let witness: Witness
+    init(_ gone: Gate) { witness = Witness(gone) }
+    override func main() { finish(withResult: 1) }
+}

@@ -1,0 +1,100 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+// What is called for dependencies and for time.
+extension UserCodeTests {
+    @Test func `a closure that takes an input and one that makes an error`() throws {
+        try expectFree { operation, probe in
+            let upstream = HandDriven()
+            try operation.receive(from: upstream, otherwise: .cancel) { _, _ in probe.ask() }
+            upstream.start()
+            upstream.finish(withResult: 1)
+            operation.start()
+        }
+        try expectFree { operation, probe in
+            let upstream = HandDriven()
+            try operation.depend(
+                on: upstream,
+                otherwise: .fail { _ in
+                    probe.ask()
+                    return .first
+                })
+            upstream.start()
+            upstream.finish(withError: .second)
+        }
+    }
+
+    @Test func `a dependency that is removed or let go of`() throws {
+        try expectFree { operation, probe in
+            var upstream: HandDriven? = HandDriven()
+            try upstream.map { upstream in
+                upstream.completionBlock = { [word = LastWord { probe.ask() }] in withExtendedLifetime(word) {} }
+                try operation.depend(on: upstream, otherwise: .runAnyway)
+            }
+            weak let weakly = upstream
+            upstream = nil
+            if let upstream = weakly { operation.removeDependency(upstream) }
+        }
+    }
+
+    @Test func `the rules of edges that were removed`() throws {
+        try expectFree { upstream, probe in
+            let dependents = (0..<4).map { _ in HandDriven() }
+            for dependent in dependents {
+                let rule: DependencyRule<Flaw> = .fail { [word = LastWord { probe.ask() }] _ in
+                    withExtendedLifetime(word) { .first }
+                }
+                try dependent.depend(on: upstream, otherwise: rule)
+            }
+            for dependent in dependents { dependent.removeDependency(upstream) }
+        }
+    }
+
+    @Test func `a name that is overridden`() throws {
+        final class Named: AsyncOperation<Int, Flaw>, @unchecked Sendable {
+            let ask: @Sendable () -> Void
+            init(_ ask: @escaping @Sendable () -> Void) { self.ask = ask }
+            override func main() {}
+            override var name: String? {
+                get {
+                    ask()
+                    return "Named"
+                }
+                set {}
+            }
+        }
+        try expectFree { operation, probe in
+            let named = Named { probe.ask() }
+            try named.depend(on: operation, otherwise: .runAnyway)
+            #expect(throws: DependencyError.self) { try operation.depend(on: named, otherwise: .runAnyway) }
+        }
+    }
+
+    @Test func `the clock`() {
+        expectFree { operation, probe in
+            let clock = HookClock()
+            clock.beforeNextSchedule { probe.ask() }
+            operation.clock = clock
+            operation.deadline = OperationInstant(offset: .seconds(1))
+        }
+        expectFree { operation, probe in
+            let clock = HookClock()
+            operation.clock = clock
+            operation.deadline = OperationInstant(offset: .seconds(1))
+            clock.beforeNextTimerCancel { probe.ask() }
+            operation.deadline = nil
+        }
+        expectFree { operation, probe in
+            let clock = HookClock()
+            operation.clock = clock
+            operation.timeout = .seconds(1)
+            clock.beforeNextNow { probe.ask() }
+            operation.start()
+        }
+    }
+}

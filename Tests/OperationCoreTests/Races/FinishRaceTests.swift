@@ -1,0 +1,98 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+private struct RaceError: Error, Equatable { let number: Int }
+
+private final class Raced: AsyncOperation<Int, RaceError>, @unchecked Sendable {
+    override func main() {}
+}
+
+@Suite("Races for the outcome", .timeLimit(.minutes(10)))
+struct FinishRaceTests {
+    @Test("Eight threads that finish, fail and cancel agree on one outcome, and so do all who were told")
+    func oneOutcome() async throws {
+        let rounds = Rounds.count(ci: 5_000, soak: 100_000)
+        NoticeHub.install()
+        let failure = try await TestThread.run { () -> String? in
+            let team = ThreadTeam(count: 8)
+            let queue = DispatchQueue(label: "race")
+            for round in 0..<rounds {
+                if let failure = race(round: round, team: team, queue: queue) { return failure }
+            }
+            return nil
+        }
+        #expect(failure == nil)
+        if Rounds.isSoak { print("soak: finish race: \(rounds) rounds of 8 threads") }
+    }
+
+    @Test("A cause that is seen is that of the first cancellation, and is never missing")
+    func firstCauseWins() async throws {
+        let rounds = Rounds.count(ci: 3_000, soak: 100_000)
+        NoticeHub.install()
+        let failures = try await TestThread.run { () -> Int in
+            let team = ThreadTeam(count: 4)
+            var failures = 0
+            for _ in 0..<rounds {
+                let operation = Raced()
+                operation.start()
+                let seen = EventRecorder<CancellationCause?>()
+                team.run(
+                    (0..<4).map { number in
+                        {
+                            operation.cancel(because: .requested("thread \(number)"))
+                            // Whoever sees it cancelled sees why.
+                            seen.record(operation.isCancelled ? operation.cancellationCause : nil)
+                        }
+                    })
+                let causes = seen.events
+                if causes.contains(where: { $0 == nil || $0 != causes[0] }) { failures += 1 }
+            }
+            return failures
+        }
+        #expect(failures == 0)
+    }
+}
+
+/// One round: two threads finish, two fail, two cancel, one adds handlers and one observes.
+@available(*, noasync)
+private func race(round: Int, team: ThreadTeam, queue: DispatchQueue) -> String? {
+    let operation = Raced()
+    operation.callbackQueue = queue
+    let handled = EventRecorder<OperationOutcome<Int, RaceError>>()
+    let observed = EventRecorder<OperationOutcome<Int, RaceError>>()
+    let completions = EventRecorder<Bool>()
+    let completed = DispatchSemaphore(value: 0)
+    operation.completionBlock = { [weak operation] in
+        completions.record(operation?.isFinished ?? true)
+        completed.signal()
+    }
+    operation.observe { observed.record($0) }
+    operation.start()
+    team.run([
+        { operation.finish(withResult: 1) },
+        { operation.finish(withResult: 2) },
+        { operation.finish(withError: RaceError(number: 3)) },
+        { operation.finish(withError: RaceError(number: 4)) },
+        { operation.cancel() },
+        { operation.cancel(because: .requested("six")) },
+        {
+            operation.successHandler = { handled.record(.success($0)) }
+            operation.failureHandler = { handled.record(.failure($0)) }
+            operation.cancellationHandler = { handled.record(.cancelled($0)) }
+        },
+        { operation.observe { observed.record($0) } },
+    ])
+    operation.waitUntilFinished()
+    completed.wait()
+    queue.sync {}
+    guard let outcome = operation.outcome else { return "round \(round): no outcome" }
+    if handled.events != [outcome] { return "round \(round): \(outcome), but handlers were told \(handled.events)" }
+    if observed.events != [outcome, outcome] { return "round \(round): \(outcome), observed \(observed.events)" }
+    if completions.events != [true] { return "round \(round): completion block \(completions.events)" }
+    return nil
+}

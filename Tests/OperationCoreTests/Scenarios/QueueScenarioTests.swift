@@ -1,0 +1,126 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("Scenarios: Foundation's queue", .timeLimit(.minutes(2)))
+struct QueueScenarioTests {
+    @Test("Scenario 8 (algolia client#592): a suspended queue of 1,000 is cancelled and resumed without a complaint")
+    func suspendedQueue() async throws {
+        // A process of its own, since Foundation prints its complaint.
+        let result = await #expect(
+            processExitsWith: .success, observing: [\.standardOutputContent, \.standardErrorContent]
+        ) {
+            try await TestThread.run {
+                let queue = OperationQueue()
+                queue.isSuspended = true
+                let ended = Arrivals(1_000)
+                for number in 0..<1_000 {
+                    let operation: ManagedOperation = number.isMultiple(of: 2) ? HeldWork() : QuickWork()
+                    operation.completionBlock = { ended.arrive() }
+                    queue.addOperation(operation)
+                }
+                queue.cancelAllOperations()
+                #expect(queue.operations.count { $0.isFinished } == 0)
+                #expect(ended.missingCount == 1_000)
+                queue.isSuspended = false
+                #expect(ended.haveAllCome())
+                #expect(queue.operationCount == 0)
+            }
+        }
+        let output = (result?.standardOutputContent ?? []) + (result?.standardErrorContent ?? [])
+        #expect(!String(decoding: output, as: UTF8.self).contains("***"))
+    }
+
+    @Test(
+        "swift-corelibs-foundation PR#2930: the first operation in a queue may depend on the second",
+        arguments: EdgeKind.allCases, [1, -1])
+    func firstOnSecond(kind: EdgeKind, width: Int) async throws {
+        let order = EventRecorder<String>()
+        let isDone = try await TestThread.run {
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = width
+            let (began, ran) = (Arrivals(1), Arrivals(1))
+            let second = kind.makeUpstream {
+                order.record("second")
+                began.arrive()
+            }
+            let first = kind.makeDownstream {
+                order.record("first")
+                ran.arrive()
+            }
+            first.addDependency(second)
+            queue.addOperation(first.operation)
+            queue.addOperation(second.operation)
+            guard began.haveAllCome() else { return false }
+            second.end()
+            guard ran.haveAllCome() else { return false }
+            queue.waitUntilAllOperationsAreFinished()
+            return queue.operationCount == 0
+        }
+        #expect(isDone)
+        #expect(order.events == ["second", "first"])
+    }
+
+    @Test(
+        "ProcedureKit, queue reference goes away: operations run and wait on, and the queue is freed",
+        arguments: [false, true])
+    func releasedQueue(cancelled: Bool) async throws {
+        let isDone = try await TestThread.run {
+            let (began, ended, queueFreed) = (Arrivals(1), Arrivals(100), Arrivals(1))
+            let first = HeldWork { _ in began.arrive() }
+            first.completionBlock = { ended.arrive() }
+            let bodies = Tally()
+            autoreleasing {
+                let queue = TracedQueue(Trace(queueFreed))
+                queue.addOperation(first)
+                var chain: [ManagedOperation] = [first]
+                for number in 1..<100 {
+                    let next = QuickWork { _ in bodies.add() }
+                    next.addDependency(chain[number - 1])
+                    next.completionBlock = { ended.arrive() }
+                    queue.addOperation(next)
+                    chain.append(next)
+                }
+                // From the end, so that none is let go by the end of the one before it.
+                if cancelled { for operation in chain.dropFirst().reversed() { operation.cancel() } }
+            }
+            guard began.haveAllCome() else { return false }
+            first.finish(withResult: 1)
+            guard ended.haveAllCome(), queueFreed.haveAllCome() else { return false }
+            return bodies.value == (cancelled ? 0 : 99)
+        }
+        #expect(isDone)
+    }
+
+    @Test("Queuer#19: operations of a queue run at the same time on Linux too")
+    func parallel() async throws {
+        let isParallel = try await TestThread.run {
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 2
+            let met = Arrivals(2)
+            // Each waits until the other has begun.
+            let operations = (0..<2).map { _ in
+                QuickWork { work in
+                    met.arrive()
+                    work.finish(withResult: met.haveAllCome() ? 1 : 0)
+                }
+            }
+            for operation in operations { queue.addOperation(operation) }
+            return operations.allSatisfy { (try? $0.startAndWait()) == 1 }
+        }
+        #expect(isParallel)
+    }
+}
+
+private final class TracedQueue: OperationQueue, @unchecked Sendable {
+    private let trace: Trace
+
+    init(_ trace: Trace) {
+        self.trace = trace
+        super.init()
+    }
+}

@@ -1,0 +1,146 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+private let smallStack = 512 << 10
+
+// Each on a small stack: what recursed along the chain would not fit. How long it takes is for the benchmarks.
+@Suite("Scenario 26: scale", .serialized, .timeLimit(.minutes(10)))
+struct ScaleScenarioTests {
+    private let length = Rounds.count(ci: 30_000, soak: 1_000_000)
+
+    @Test("Scenario 26 (HPX#1613): a long chain is built, run by hand, cancelled half way and freed")
+    func halfCancelled() async throws {
+        let length = Rounds.count(ci: 100_000, soak: 1_000_000)
+        let freed = Arrivals(length)
+        let counts = try await TestThread.run(stackSize: smallStack) {
+            let clock = ContinuousClock.now
+            let bodies = Tally()
+            let successes = autoreleasing {
+                let chain = makeChain(length) { _ in QuickWork(trace: Trace(freed)) { _ in bodies.add() } }
+                for (number, operation) in chain.enumerated() {
+                    if number == length / 2 { for rest in chain[number...] { rest.cancel() } }
+                    operation.start()
+                }
+                return chain.count { $0.outcome == .success(1) }
+            }
+            if Rounds.isSoak { print("soak: chain of \(length) by hand: \(ContinuousClock.now - clock)") }
+            return [successes, bodies.value]
+        }
+        #expect(counts == [length / 2, length / 2])
+        #expect(try await TestThread.run { freed.haveAllCome() })
+        #expect(freed.missingCount == 0)
+    }
+
+    @Test("Scenario 26: a long chain that was started before its head ends runs through to its last")
+    func startedBackwards() async throws {
+        let length = length
+        let freed = Arrivals(length)
+        let isDone = try await TestThread.run(stackSize: smallStack) {
+            autoreleasing {
+                let chain = makeChain(length) { _ in QuickWork(trace: Trace(freed)) }
+                let last = chain[length - 1]
+                for operation in chain.reversed() { operation.start() }
+                last.waitUntilFinished()
+                return chain.allSatisfy { $0.outcome == .success(1) }
+            }
+        }
+        #expect(isDone)
+        #expect(try await TestThread.run { freed.haveAllCome() })
+    }
+
+    @Test("Scenario 26: the results of a long chain, all given before the start, are told when its head ends")
+    func keptResults() async throws {
+        let length = length
+        let freed = Arrivals(length)
+        let told = Tally()
+        let isDone = try await TestThread.run(stackSize: smallStack) {
+            autoreleasing {
+                let callbacks = DispatchQueue(label: "scenario 26")
+                let chain = makeChain(length) { _ in HeldWork(trace: Trace(freed)) }
+                for (number, operation) in chain.enumerated() {
+                    operation.callbackQueue = callbacks
+                    // In the order of the chain.
+                    operation.successHandler = { if $0 == number { told.add() } }
+                    if number > 0 { operation.finish(withResult: number) }
+                    operation.start()
+                }
+                guard chain[1].outcome == .success(1), !chain[1].isFinished else { return false }
+                chain[0].finish(withResult: 0)
+                callbacks.sync {}
+                return chain.allSatisfy(\.isFinished)
+            }
+        }
+        #expect(isDone)
+        #expect(told.value == length)
+        #expect(try await TestThread.run { freed.haveAllCome() })
+    }
+
+    @Test("Scenario 26: one operation before and one after many that wait for it")
+    func fan() async throws {
+        let length = length
+        let isDone = try await TestThread.run(stackSize: smallStack) {
+            let (first, last) = (HeldWork(), QuickWork())
+            let middle = (0..<length).map { _ in HeldWork() }
+            for operation in middle {
+                operation.addDependency(first)
+                last.addDependency(operation)
+                operation.start()
+                operation.finish(withResult: 1)
+            }
+            last.start()
+            first.start()
+            guard !last.isReady else { return false }
+            first.finish(withResult: 1)
+            last.waitUntilFinished()
+            return last.outcome == .success(1) && middle.allSatisfy(\.isFinished)
+        }
+        #expect(isDone)
+    }
+
+    // In a process of its own: where this goes wrong, it goes wrong by overflowing the stack.
+    @Test("Scenario 26: a cancellation runs along a long chain whose edges hand it on, and its causes are freed")
+    func cancellationHandedOn() async throws {
+        await #expect(processExitsWith: .success) {
+            let length = Rounds.count(ci: 20_000, soak: 1_000_000)
+            let isDone = try await TestThread.run(stackSize: smallStack) {
+                autoreleasing {
+                    let chain = (0..<length).map { _ in HeldWork() }
+                    for (operation, next) in zip(chain, chain.dropFirst()) {
+                        try? next.depend(on: operation, otherwise: .cancel)
+                    }
+                    for operation in chain { operation.start() }
+                    chain[0].cancel(because: .requested("the head"))
+                    return chain.allSatisfy { $0.isFinished && $0.isCancelled }
+                }
+            }
+            #expect(isDone)
+        }
+    }
+
+    @Test("Scenario 26: the cause of a cancellation that was handed on along a long chain can be printed")
+    func longCausePrinted() async throws {
+        await #expect(processExitsWith: .success) {
+            try await TestThread.run(stackSize: smallStack) {
+                let chain = (0..<2_000).map { _ in HeldWork() }
+                for (operation, next) in zip(chain, chain.dropFirst()) {
+                    try next.depend(on: operation, otherwise: .cancel)
+                }
+                for operation in chain { operation.start() }
+                chain[0].cancel(because: .requested("the head"))
+                #expect(chain.last?.cancellationCause.map { "\($0)".count < 1_000_000 } == true)
+            }
+        }
+    }
+}
+
+/// Operations of which each waits for the one before it.
+private func makeChain<Work: ManagedOperation>(_ length: Int, _ make: (Int) -> Work) -> [Work] {
+    let chain = (0..<length).map(make)
+    for (operation, next) in zip(chain, chain.dropFirst()) { next.addDependency(operation) }
+    return chain
+}

@@ -1,0 +1,23 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationTestKit
+
+/// A manual clock that tells when something is scheduled on it.
+struct SchedulingClock: OperationClock {
+    private let clock: ManualClock
+    private let onSchedule: @Sendable () -> Void
+
+    init(_ clock: ManualClock, onSchedule: @escaping @Sendable () -> Void) {
+        self.clock = clock
+        self.onSchedule = onSchedule
+    }
+
+    var now: OperationInstant { clock.now }
+
+    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
+        defer { onSchedule() }
+        return clock.schedule(at: instant, action)
+    }
+}

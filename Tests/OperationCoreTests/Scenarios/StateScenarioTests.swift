@@ -1,0 +1,66 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("Scenarios: watching states", .timeLimit(.minutes(2)))
+struct StateScenarioTests {
+    private static let life: [OperationState] = [.notStarted, .executing, .suspended, .executing, .finished]
+
+    @Test(
+        "swift#59363 (KVO .initial): the states begin with the present one and then miss nothing",
+        arguments: 0..<5)
+    func presentFirst(position: Int) async {
+        let operation = HeldWork()
+        for step in 0..<position { take(step, operation) }
+        var states = operation.states.makeAsyncIterator()
+        for step in position..<4 { take(step, operation) }
+        var seen: [OperationState] = []
+        while let state = await states.next() { seen.append(state) }
+        #expect(seen == Array(Self.life[position...]))
+    }
+
+    @Test("swift#59363 (KVO .initial): who begins to watch while the operation moves sees an unbroken rest of its life")
+    func unbroken() async throws {
+        let rounds = Rounds.count(ci: 1_000, soak: 100_000)
+        var broken = 0
+        for _ in 0..<rounds {
+            let operation = HeldWork()
+            let watcher = Task {
+                var seen: [OperationState] = []
+                for await state in operation.states { seen.append(state) }
+                return seen
+            }
+            for step in 0..<4 {
+                take(step, operation)
+                if step == 1 { await Task.yield() }
+            }
+            let seen = await watcher.value
+            if seen.isEmpty || seen != Array(Self.life.suffix(seen.count)) { broken += 1 }
+        }
+        #expect(broken == 0)
+    }
+
+    @Test("A watcher sees the cancellation of an operation that was not started, and that it is the end")
+    func cancelledEarly() async {
+        let operation = HeldWork()
+        var states = operation.states.makeAsyncIterator()
+        operation.cancel()
+        operation.start()
+        #expect(await states.next() == .notStarted)
+        #expect(await states.next() == .cancelled)
+        #expect(await states.next() == nil)
+    }
+
+    private func take(_ step: Int, _ operation: HeldWork) {
+        switch step {
+        case 0: operation.start()
+        case 1: operation.suspend()
+        case 2: operation.resume()
+        default: operation.finish(withResult: 1)
+        }
+    }
+}

@@ -1,0 +1,145 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DeadlineTests {
+    private let clock = ManualClock(start: OperationInstant(offset: .seconds(100)))
+
+    private func second(_ second: Int) -> OperationInstant { OperationInstant(offset: .seconds(second)) }
+
+    private func made(deadline: OperationInstant?) -> HandDriven {
+        let operation = HandDriven()
+        operation.clock = clock
+        operation.deadline = deadline
+        return operation
+    }
+
+    @Test func `an executing operation is cancelled when it passes`() {
+        let operation = made(deadline: second(110))
+        #expect(operation.deadline == second(110))
+        operation.start()
+        clock.advance(to: OperationInstant(offset: .milliseconds(109_999)))
+        #expect(Look(operation) == .executing)
+        clock.advance(to: second(110))
+        #expect(Look(operation) == .cancelled)
+        #expect(operation.cancellationCause?.code == .deadlinePassed)
+        #expect(operation.calls.events == ["main", "cancel deadlinePassed"])
+    }
+
+    @Test func `an operation that was not started is cancelled when it passes`() {
+        let operation = made(deadline: second(110))
+        clock.advance(to: second(110))
+        #expect(Look(operation) == .cancelledEarly)
+        #expect(operation.cancellationCause?.code == .deadlinePassed)
+        operation.start()
+        #expect(Look(operation) == .cancelled)
+        #expect(operation.calls.events == [])
+    }
+
+    @Test(arguments: [100, 99, 0, -5, Int.min / 2])
+    func `one that has passed leaves no time for the body`(deadline: Int) {
+        let operation = made(deadline: second(deadline))
+        operation.start()
+        #expect(Look(operation) == .cancelled)
+        #expect(operation.cancellationCause?.code == .deadlinePassed)
+        #expect(operation.calls.events == [])
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `it counts while dependencies and a delay are waited for and while suspended`() throws {
+        let upstream = HandDriven()
+        let waiting = made(deadline: second(110)), delayed = made(deadline: second(110))
+        let suspended = made(deadline: second(110))
+        try waiting.depend(on: upstream, otherwise: .runAnyway)
+        delayed.startDelay = .seconds(50)
+        for operation in [waiting, delayed, suspended] { operation.start() }
+        suspended.suspend()
+        clock.advance(to: second(110))
+        for operation in [waiting, delayed, suspended] {
+            #expect(Look(operation) == .cancelled)
+            #expect(operation.cancellationCause?.code == .deadlinePassed)
+        }
+        #expect(delayed.calls.events == [])
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `it may be moved in both directions and taken away`() {
+        let operation = made(deadline: second(110))
+        operation.start()
+        operation.deadline = second(120)
+        #expect(clock.pendingCount == 1)
+        clock.advance(to: second(115))
+        #expect(operation.state == .executing)
+        operation.deadline = second(117)
+        clock.advance(to: second(117))
+        #expect(operation.isCancelled)
+        let other = made(deadline: second(130))
+        other.start()
+        other.deadline = nil
+        #expect(other.deadline == nil)
+        #expect(clock.pendingCount == 0)
+        clock.advance(to: .distantFuture)
+        #expect(other.state == .executing)
+    }
+
+    @Test func `one in the past that is set in flight cancels at the next move of the clock`() {
+        let operation = made(deadline: nil)
+        operation.start()
+        operation.deadline = second(50)
+        clock.advance(by: .zero)
+        #expect(operation.cancellationCause?.code == .deadlinePassed)
+    }
+
+    @Test func `one that never comes sets no timer`() {
+        let operation = made(deadline: .distantFuture)
+        operation.start()
+        #expect(clock.pendingCount == 0)
+        #expect(operation.state == .executing)
+    }
+
+    @Test func `it wins over a later timeout and loses to an earlier one`() {
+        let first = made(deadline: second(105)), second = made(deadline: second(120))
+        first.timeout = .seconds(10)
+        second.timeout = .seconds(10)
+        first.start()
+        second.start()
+        clock.advance(by: .seconds(60))
+        #expect(first.cancellationCause?.code == .deadlinePassed)
+        #expect(second.cancellationCause?.code == .timedOut)
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `no timer is left when the operation ended or was cancelled early or freed`() {
+        do {
+            let ended = made(deadline: second(110)), cancelled = made(deadline: second(110))
+            let kept = made(deadline: second(110))
+            UpstreamEnd.succeeds.perform(on: ended)
+            cancelled.cancel()
+            kept.finish(withResult: 1)
+            #expect(clock.pendingCount == 0)
+            // Set after the end: nothing to end any more.
+            for operation in [ended, cancelled, kept] { operation.deadline = second(120) }
+            #expect(clock.pendingCount == 0)
+            #expect(kept.outcome == .success(1))
+        }
+        do {
+            let neverStarted = made(deadline: second(110))
+            #expect(neverStarted.state == .notStarted)
+            #expect(clock.pendingCount == 1)
+        }
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `an early result is not undone by it`() {
+        let operation = made(deadline: second(110))
+        operation.finish(withResult: 1)
+        clock.advance(to: second(200))
+        operation.start()
+        #expect(operation.outcome == .success(1))
+    }
+}

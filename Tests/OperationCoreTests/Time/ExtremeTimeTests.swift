@@ -1,0 +1,69 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Durations as long as they can be: a wait for ever must wait, and never trap.
+@Suite(.timeLimit(.minutes(1)))
+struct ExtremeTimeTests {
+    static let endless: [Duration] = [
+        .seconds(Int64.max), .seconds(Int64.max) + .seconds(Int64.max), .seconds(Int.max) * 15,
+        .nanoseconds(Int64.max), .seconds(Int64.max) - .nanoseconds(1),
+    ]
+
+    @Test(arguments: endless)
+    func `an endless timeout does not end the operation`(duration: Duration) {
+        let clock = ManualClock(start: OperationInstant(offset: .seconds(1_000))), operation = HandDriven()
+        operation.clock = clock
+        operation.timeout = duration
+        operation.start()
+        clock.advance(by: .seconds(1_000_000_000))
+        #expect(operation.state == .executing)
+        operation.suspend()
+        operation.resume()
+        clock.advance(by: .seconds(1))
+        #expect(operation.state == .executing)
+        operation.finish(withResult: 1)
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test(arguments: endless)
+    func `an endless delay waits and can be cancelled`(duration: Duration) {
+        let clock = ManualClock(start: OperationInstant(offset: .seconds(1_000))), operation = HandDriven()
+        operation.clock = clock
+        operation.startDelay = duration
+        operation.deadline = clock.now.advanced(by: duration)
+        operation.start()
+        clock.advance(by: .seconds(1_000_000_000))
+        #expect(operation.state == .notStarted)
+        operation.cancel()
+        #expect(operation.isFinished)
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test(arguments: endless + endless.map { .zero - $0 })
+    func `on the system's clock they do not trap`(duration: Duration) {
+        let operation = HandDriven()
+        operation.timeout = duration
+        operation.deadline = SystemClock.shared.now.advanced(by: duration)
+        operation.start()
+        #expect(operation.isFinished == (duration < .zero))
+        operation.cancel()
+        #expect(operation.isFinished)
+    }
+
+    @Test(arguments: endless + endless.map { .zero - $0 })
+    func `a timeout of any length can be put in words`(duration: Duration) {
+        let clock = ManualClock(), operation = HandDriven()
+        operation.clock = clock
+        operation.timeout = duration
+        operation.start()
+        // Time itself ends here.
+        clock.advance(to: .distantFuture)
+        #expect(operation.cancellationCause?.code == .timedOut)
+        #expect(operation.cancellationCause?.message.isEmpty == false)
+    }
+}

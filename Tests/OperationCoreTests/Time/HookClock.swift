@@ -1,0 +1,57 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+
+/// A clock that stands still and lets a test step in between the steps of the library: the way to a race on purpose.
+///
+/// Each hook is called once, at the next call of its kind.
+final class HookClock: OperationClock {
+    private struct Hooks: Sendable {
+        var now: (@Sendable () -> Void)?
+        var schedule: (@Sendable () -> Void)?
+        var afterSchedule: (@Sendable () -> Void)?
+        var timerCancel: (@Sendable () -> Void)?
+    }
+
+    let manual = ManualClock()
+    private let hooks = Locked(Hooks())
+
+    var now: OperationInstant {
+        take(\.now)?()
+        return manual.now
+    }
+
+    var pendingCount: Int { manual.pendingCount }
+
+    func beforeNextNow(_ hook: @escaping @Sendable () -> Void) { hooks.withLock { $0.now = hook } }
+    func beforeNextSchedule(_ hook: @escaping @Sendable () -> Void) { hooks.withLock { $0.schedule = hook } }
+    func afterNextSchedule(_ hook: @escaping @Sendable () -> Void) { hooks.withLock { $0.afterSchedule = hook } }
+    func beforeNextTimerCancel(_ hook: @escaping @Sendable () -> Void) { hooks.withLock { $0.timerCancel = hook } }
+
+    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
+        take(\.schedule)?()
+        let timer = manual.schedule(at: instant, action)
+        take(\.afterSchedule)?()
+        return HookTimer(clock: self, timer: timer)
+    }
+
+    private func take(_ hook: WritableKeyPath<Hooks, (@Sendable () -> Void)?>) -> (@Sendable () -> Void)? {
+        hooks.withLock { hooks in
+            defer { hooks[keyPath: hook] = nil }
+            return hooks[keyPath: hook]
+        }
+    }
+
+    private struct HookTimer: OperationTimer {
+        let clock: HookClock
+        let timer: any OperationTimer
+
+        func cancel() {
+            clock.take(\.timerCancel)?()
+            timer.cancel()
+        }
+    }
+}

@@ -1,0 +1,97 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct TimerHeapTests {
+    /// The same, slow and plain: a list in order of moments, then of arrival.
+    private struct SortedList {
+        private(set) var entries: [(due: OperationInstant, id: UInt64, payload: Int)] = []
+
+        mutating func insert(_ payload: Int, due: OperationInstant, id: UInt64) {
+            let place = entries.firstIndex { $0.due > due } ?? entries.count
+            entries.insert((due, id, payload), at: place)
+        }
+
+        mutating func remove(_ id: UInt64) -> Int? {
+            entries.firstIndex { $0.id == id }.map { entries.remove(at: $0).payload }
+        }
+
+        mutating func popDue(at now: OperationInstant) -> Int? {
+            guard let first = entries.first, first.due <= now else { return nil }
+            return entries.removeFirst().payload
+        }
+    }
+
+    @Test(arguments: 0..<20 as Range<UInt64>)
+    func `it behaves like a sorted list`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var heap = TimerHeap<Int>(), list = SortedList(), ids: [UInt64] = []
+        // Few different moments, so that many are due together.
+        let moments = [3, 30, 3_000][Int(seed % 3)]
+        for step in 0..<3_000 {
+            let moment = OperationInstant(offset: .seconds(Int.random(in: 0..<moments, using: &random)))
+            let isGrowing = (step / 500).isMultiple(of: 2)
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0..<(isGrowing ? 6 : 2):
+                let id = heap.insert(step, due: moment)
+                list.insert(step, due: moment, id: id)
+                ids.append(id)
+            case 9 where !ids.isEmpty, 8 where !ids.isEmpty:
+                // Any that ever was there: those that are gone, too.
+                let id = ids[Int.random(in: 0..<ids.count, using: &random)]
+                let removed = heap.remove(id), expected = list.remove(id)
+                #expect(removed == expected, "seed \(seed), step \(step)")
+            default:
+                let popped = heap.popDue(at: moment), expected = list.popDue(at: moment)
+                #expect(popped == expected, "seed \(seed), step \(step)")
+            }
+            guard heap.count == list.entries.count, heap.nextDue == list.entries.first?.due,
+                heap.isEmpty == list.entries.isEmpty
+            else {
+                Issue.record("seed \(seed), step \(step): \(heap.count) entries, not \(list.entries.count)")
+                return
+            }
+        }
+        while let expected = list.popDue(at: .distantFuture) {
+            guard heap.popDue(at: .distantFuture) == expected else {
+                Issue.record("seed \(seed): wrong order at the end")
+                return
+            }
+        }
+        #expect(heap.isEmpty)
+        #expect(heap.popDue(at: .distantFuture) == nil)
+        #expect(heap.nextDue == nil)
+    }
+
+    @Test func `names are not given twice`() {
+        var heap = TimerHeap<Int>()
+        let first = heap.insert(1, due: .distantFuture)
+        #expect(heap.remove(first) == 1)
+        #expect(heap.remove(first) == nil)
+        let second = heap.insert(2, due: .distantFuture)
+        #expect(first != second)
+        #expect(heap.remove(first) == nil)
+        #expect(heap.count == 1)
+    }
+
+    @Test func `nothing is due before its moment`() {
+        var heap = TimerHeap<String>()
+        _ = heap.insert("a", due: OperationInstant(offset: .seconds(1)))
+        #expect(heap.popDue(at: OperationInstant(offset: .milliseconds(999))) == nil)
+        #expect(heap.popDue(at: OperationInstant(offset: .seconds(1))) == "a")
+    }
+
+    @Test func `it lets go of what was removed`() {
+        let census = LiveObjects()
+        var heap = TimerHeap<Witness>()
+        let ids = (0..<10).map { _ in heap.insert(census.track(Witness()), due: .distantFuture) }
+        for id in ids.dropLast(5) { _ = heap.remove(id) }
+        #expect(census.count == 5)
+        while heap.popDue(at: .distantFuture) != nil {}
+        #expect(census.count == 0)
+    }
+}

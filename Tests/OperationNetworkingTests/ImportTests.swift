@@ -1,0 +1,16 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+// Only this one, beside the testing library: it brings the operations with it.
+import OperationNetworking
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ImportTests {
+    @Test func `importing the networking brings the operations with it`() async throws {
+        let operation: ClosureOperation<Int, Never> = ClosureOperation { 42 }
+        let mapped = operation.mapResult { "\($0)" }
+        #expect(try await mapped.run() == "42")
+        #expect(operation.state == OperationState.finished)
+    }
+}

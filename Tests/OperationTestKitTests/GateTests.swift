@@ -1,0 +1,67 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct GateTests {
+    @Test func `it holds threads and tasks up until it is opened`() async throws {
+        let gate = Gate(), passed = EventRecorder<String>()
+        async let thread: Void = TestThread.run {
+            gate.wait()
+            passed.record("thread")
+        }
+        async let task: Void = {
+            await gate.passage()
+            passed.record("task")
+        }()
+        #expect(!gate.isOpen)
+        #expect(passed.events == [])
+        gate.open()
+        try await thread
+        await task
+        #expect(Set(passed.events) == ["thread", "task"])
+        #expect(gate.isOpen)
+    }
+
+    @Test func `it counts those who wait`() async throws {
+        let gate = Gate()
+        async let thread: Void = TestThread.run { gate.wait() }
+        async let task: Void = gate.passage()
+        try await TestThread.run {
+            // It goes on only if both are counted.
+            while gate.waitingCount < 2 { sched_yield() }
+        }
+        gate.open()
+        #expect(gate.waitingCount == 0)
+        try await thread
+        await task
+    }
+
+    @Test func `once open it stays open`() async throws {
+        let gate = Gate()
+        gate.open()
+        gate.open()
+        await gate.passage()
+        try await TestThread.run { gate.wait() }
+        #expect(gate.waitingCount == 0)
+    }
+
+    @Test func `nobody is forgotten who comes while it is being opened`() async throws {
+        let passed = EventRecorder<Int>()
+        try await TestThread.run {
+            let team = ThreadTeam(count: 4)
+            for round in 0..<500 {
+                let gate = Gate()
+                let wait: @Sendable () -> Void = {
+                    gate.wait()
+                    passed.record(round)
+                }
+                team.run([wait, wait, wait, { gate.open() }])
+            }
+        }
+        #expect(passed.count == 1_500)
+    }
+}
