@@ -35,6 +35,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let cancelledAfterEnd = Kind("cancelledAfterEnd", isHarmless: true)
         /// A dependency was refused: it came too late, or would have closed a cycle.
         public static let dependencyRefused = Kind("dependencyRefused")
+        /// The last reference to an operation went while it executed.
+        public static let releasedUnfinished = Kind("releasedUnfinished")
         /// A body returned without a result.
         public static let noResult = Kind("noResult")
         /// A timeout, delay or clock was set after the start.

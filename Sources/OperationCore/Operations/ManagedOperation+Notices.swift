@@ -12,6 +12,13 @@ extension ManagedOperation {
                 + "Either start an operation by hand or give it to a queue.")
     }
 
+    func reportReleaseUnfinished() {
+        OperationDiagnostics.report(
+            .releasedUnfinished, by: self,
+            "It was freed while it executed, without an outcome, so nobody will be told of one. Finish it on each path "
+                + "of its body, and keep it until then: in a queue, or by startAndKeepAlive().")
+    }
+
     func reportLateCancellation() {
         OperationDiagnostics.report(
             .cancelledAfterEnd, by: self, "It had its outcome already, so cancelling it changed nothing.")

@@ -7,7 +7,11 @@ import Foundation
 extension ManagedOperation {
     package final var clock: any OperationClock {
         get { core.withLock { $0.extras?.timing?.clock } ?? SystemClock.shared }
-        set { setTiming("clock") { $0.clock = newValue } }
+        set {
+            setTiming("clock") { $0.clock = newValue }
+            // A deadline that was set before is a moment of the new clock now.
+            if let deadline { self.deadline = deadline }
+        }
     }
 
     package final var startDelay: Duration {

@@ -57,9 +57,10 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     }
 
     deinit {
+        let (extras, isUnfinished) = core.withLock { ($0.extras, $0.machine.isExecuting && $0.machine.ending == nil) }
+        if isUnfinished { reportReleaseUnfinished() }
         // Links and observers go outside the stack of this deinit: see ThreadWorklist.
-        guard let extras = core.withLock({ $0.extras }) else { return }
-        abandon(extras)
+        if let extras { abandon(extras) }
     }
 
     // What subclasses of the package fill in.

@@ -7,6 +7,8 @@ import Foundation
 ///
 /// Made by ``TypedOperation/mapOutcome(_:)`` and its relatives. Starting it starts the other one, unless that was
 /// started before; cancelling it cancels the other one, and it is cancelled with it, for the same cause.
+///
+/// From its start until the other one ends, the two keep each other alive: an operation that never ends is never freed.
 public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -28,6 +30,12 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         name = original.name
     }
 
+    deinit {
+        // The other operation may be mapped, too, and its other one: freed in a loop, not in a recursion.
+        var work = work.withLock { exchange(&$0, with: nil) }
+        if work != nil { ThreadWorklist.perform { work = nil } }
+    }
+
     private var original: ManagedOperation? { work.withLock { $0?.original } }
 
     /// Starts the other operation.
@@ -36,9 +44,9 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         let convert = work.convert
         // The other operation is what tells this one of its end, so it keeps it alive until then.
         work.original.addObserver(isWaiter: false) { [self] original in
-            if let outcome = convert(original) { end(with: outcome) }
+            ThreadNotes.atBoundedDepth { if let outcome = convert(original) { self.end(with: outcome) } }
         }
-        work.original.startIfNeeded()
+        ThreadNotes.atBoundedDepth { work.original.startIfNeeded() }
     }
 
     /// Puts the other operation on hold.
@@ -51,8 +59,10 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         // Let go of with the end. Whether or not this one began: who cancels it wants nothing of the other one, which
         // is started so that it ends, too.
         guard let work = work.withLock({ exchange(&$0, with: nil) }), let cause = cancellationCause else { return }
-        work.original.cancelIfUndecided(because: cause)
-        work.original.startIfNeeded()
+        ThreadNotes.atBoundedDepth {
+            work.original.cancelIfUndecided(because: cause)
+            work.original.startIfNeeded()
+        }
     }
 
     private func end(with outcome: OperationOutcome<ResultType, ErrorType>) {

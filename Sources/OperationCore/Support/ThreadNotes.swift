@@ -11,6 +11,8 @@ final class ThreadNotes {
     var pending = Fifo<() -> Void>()
     /// How many bodies of operations that came from a queue it is in, one inside the other.
     var queuedBodies = 0
+    /// How many steps from one operation to the next, through its body or its end, it is in.
+    private var nestedSteps = 0
 
     /// The notes of the calling thread.
     static var current: ThreadNotes {
@@ -21,6 +23,20 @@ final class ThreadNotes {
         pthread_setspecific(key, Unmanaged.passRetained(notes).toOpaque())
         return notes
     }
+
+    /// Runs a step that leads from one operation to another, which may lead to a third, and so on.
+    ///
+    /// On this thread where few such steps enclose it, else on a global queue: so a long row of them takes little of any
+    /// stack. Unlike ``ThreadWorklist`` it puts nothing off, since a step may run a body of the user's.
+    static func atBoundedDepth(_ step: @escaping @Sendable () -> Void) {
+        let notes = current
+        guard notes.nestedSteps < deepestStep else { return DispatchQueue.global().async(execute: step) }
+        notes.nestedSteps += 1
+        step()
+        notes.nestedSteps -= 1
+    }
+
+    private static let deepestStep = 16
 
     private static let key: pthread_key_t = {
         var key = pthread_key_t()

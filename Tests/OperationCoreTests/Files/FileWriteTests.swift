@@ -168,6 +168,8 @@ struct FileWriteTests {
         for operation in [write, read] { queue.addOperation(operation) }
         _ = try await write.value
         #expect(folder.text("file") == "from elsewhere")
+        // Who awaits the result is told first.
+        await write.end()
         #expect(write.data.isEmpty)
     }
 

@@ -172,4 +172,41 @@ struct MappedOperationTests {
         }
         #expect(census.types == [])
     }
+
+    /// A row of mappings, which would overflow a small stack if each step called the next.
+    private func row(_ length: Int, over original: AsyncOperation<Int, Flaw>) -> TypedOperation<Int, Flaw> {
+        var last: TypedOperation<Int, Flaw> = original
+        for _ in 0..<length { last = last.mapResult { $0 + 1 } }
+        return last
+    }
+
+    private let smallStack = 512 << 10
+
+    @Test func `a long row of mappings is run and freed on a small stack`() async throws {
+        let length = 20_000
+        let census = LiveObjects()
+        let last = try await TestThread.run(stackSize: smallStack) {
+            let last = row(length, over: census.track(HandDriven(hooks: .init(main: { $0.finish(withResult: 0) }))))
+            last.start()
+            return last
+        }
+        #expect(try await last.value == length)
+        try await TestThread.run(stackSize: smallStack) {
+            withExtendedLifetime(row(length, over: census.track(HandDriven()))) {}
+        }
+        #expect(try await TestThread.run { census.countAtRest() } == 0)
+    }
+
+    @Test func `cancelling a long row of mappings reaches the first on a small stack`() async throws {
+        let original = HandDriven()
+        let last = try await TestThread.run(stackSize: smallStack) {
+            let last = row(20_000, over: original)
+            last.start()
+            last.cancel(because: .requested("enough"))
+            return last
+        }
+        #expect(last.cancellationCause?.message == "enough")
+        await original.end()
+        #expect(original.cancellationCause?.message == "enough")
+    }
 }

@@ -31,6 +31,7 @@ extension NoticeTests {
                 operation.addDependency(HandDriven())
                 operation.addDependency(BlockOperation {} as Operation)
                 #expect(operation.dependencies == [])
+                operation.finish(withResult: 1)
             }
             #expect(kinds == [.dependencyRefused, .dependencyRefused])
         }
@@ -47,6 +48,7 @@ extension NoticeTests {
                 #expect(operation.timeout == nil)
                 #expect(operation.startDelay == .zero)
                 #expect(clock.pendingCount == 0)
+                operation.finish(withResult: 1)
             }
             #expect(kinds == [.timing, .timing, .timing])
         }

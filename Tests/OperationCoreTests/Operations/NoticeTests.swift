@@ -50,6 +50,16 @@ struct NoticeTests {
         #expect(!OperationNotice.Kind.finishedTwice.isHarmless)
     }
 
+    @Test func `being freed while it executes is told`() {
+        #expect(notices(of: "Notice: freed") { $0.start() } == [.releasedUnfinished])
+        #expect(notices(of: "Notice: freed before") { _ in } == [])
+        let kinds = notices(of: "Notice: freed after") { operation in
+            operation.start()
+            operation.cancel()
+        }
+        #expect(kinds == [])
+    }
+
     @Test func `starting twice is told`() throws {
         do {
             let kinds = notices(of: "Notice: start") { operation in

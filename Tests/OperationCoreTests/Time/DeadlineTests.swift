@@ -31,6 +31,18 @@ struct DeadlineTests {
         #expect(operation.calls.events == ["main", "cancel deadlinePassed"])
     }
 
+    @Test func `a clock that is set after it measures it`() {
+        let operation = HandDriven(), other = ManualClock(start: second(0))
+        operation.clock = other
+        operation.deadline = second(110)
+        operation.clock = clock
+        other.advance(to: second(200))
+        #expect(Look(operation) == .waiting)
+        #expect(other.pendingCount == 0)
+        clock.advance(to: second(110))
+        #expect(operation.cancellationCause?.code == .deadlinePassed)
+    }
+
     @Test func `an operation that was not started is cancelled when it passes`() {
         let operation = made(deadline: second(110))
         clock.advance(to: second(110))
