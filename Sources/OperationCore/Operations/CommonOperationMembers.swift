@@ -44,7 +44,7 @@ extension CommonOperationMembers {
     /// The moment on ``clock`` by which the operation must have ended, waits before its start included.
     ///
     /// An operation that has not ended by then is cancelled with the cause `deadlinePassed`, whether or not it began.
-    /// Set ``clock`` first: changing it afterwards leaves the deadline on the clock on which it was set.
+    /// Exchanging ``clock`` before the start makes it a moment of the new clock.
     public var deadline: OperationInstant? {
         get { operation.deadline }
         set { operation.deadline = newValue }
