@@ -17,8 +17,10 @@ import Foundation
 /// print(try await move.value.path)
 /// ```
 ///
-/// Within a file system it is renamed, in one step. To another it is copied as by ``FileCopyOperation``, and the original
-/// removed once the copy stands; if that removal fails, the error has the action `removing`, and the copy is complete.
+/// Within a file system it is renamed, in one step. To another it is copied as by ``FileCopyOperation``, and the
+/// original removed once the copy stands; if that removal fails, the error has the action `removing`, and the copy is
+/// complete. So it is, with the code `changedMeanwhile`, if a file was changed while it was copied: the original then
+/// stays. Leave a directory alone meanwhile: what is changed in it after it was copied is removed with it.
 public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: it adds only constants.
 

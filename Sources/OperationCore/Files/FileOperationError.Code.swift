@@ -56,9 +56,9 @@ extension FileOperationError.Code {
     /// A directory was expected, something else is there.
     public static let notADirectory = Self(
         "notADirectory", "what should be a directory on the way, or at its end, is none. Check the path.")
-    /// A directory that has something in it is never replaced.
+    /// A directory that has something in it is never replaced, nor removed if it was filled while it was emptied.
     public static let directoryNotEmpty = Self(
-        "directoryNotEmpty", "a directory is there with something in it, and is not replaced. Remove it first.")
+        "directoryNotEmpty", "a directory is there with something in it, and stays. Empty it first.")
     /// The path, or a name in it, is longer than the file system allows.
     public static let nameTooLong = Self("nameTooLong", "the path, or a name in it, is too long. Choose a shorter one.")
     /// Symbolic links lead to each other.
@@ -73,7 +73,9 @@ extension FileOperationError.Code {
         "tooManyOpenFiles", "too many files are open. Run fewer operations at once, or raise the limit (ulimit -n).")
     /// The file is larger than was allowed, or than the file system can hold.
     public static let tooLarge = Self(
-        "tooLarge", "it is larger than allowed. Raise maximumSize in the options, or read it in parts with a range.")
+        "tooLarge",
+        "it is larger than allowed. Reading, raise maximumSize in the options or read it in parts with a range; "
+            + "writing, write less, or to a volume that holds larger files.")
     /// The range to read begins outside the file.
     public static let rangeOutsideFile = Self(
         "rangeOutsideFile", "the range begins outside the file. Choose one from zero up to the file's size.")

@@ -37,7 +37,7 @@ public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable
             var remover = TreeRemover(work: work, root: place)
             try remover.remove(try address.openEntry(at: place, files: work.files))
             return true
-        } catch .failed(let error) where error.code == .notFound && ignoresMissing {
+        } catch .failed(let error) where ignoresMissing && error.code == .notFound && error.path == place.path {
             return false
         } catch {
             throw error

@@ -4,7 +4,7 @@
 import Foundation
 
 /// Writes data to a file, in one step: whoever reads it meanwhile, and whatever goes wrong, it is there whole or not at
-/// all.
+/// all. (But for ``FileWriteOptions/Mode/inPlace``, which says what it does not promise.)
 ///
 /// ```swift
 /// let url = FileManager.default.temporaryDirectory.appendingPathComponent("greeting-\(UUID()).txt")

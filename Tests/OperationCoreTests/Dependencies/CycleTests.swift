@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(Rounds.timeLimit))
 struct CycleTests {
     private func error(_ body: () throws(DependencyError) -> Void) -> DependencyError? {
         do throws(DependencyError) {

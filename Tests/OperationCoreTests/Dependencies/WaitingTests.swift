@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(Rounds.timeLimit))
 struct WaitingTests {
     @Test func `started by hand before it is ready it begins when it is`() async throws {
         let upstream = HandDriven(), downstream = HandDriven()

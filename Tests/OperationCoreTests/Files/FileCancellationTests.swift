@@ -169,7 +169,7 @@ struct FileCancellationTests {
         try await TestThread.run { queue.waitUntilAllOperationsAreFinished() }
         for name in folder.names() {
             #expect(name.hasPrefix("file-"))
-            #expect(try Data(contentsOf: folder[name]) == data)
+            #expect(try areSame(Data(contentsOf: folder[name]), data))
         }
         for (number, operation) in operations.enumerated() where operation.outcome?.result != nil {
             #expect(folder.names().contains("file-\(number)"))

@@ -36,7 +36,7 @@ struct FileMoveTests {
         try folder.write(bytes: 600_000, to: "file")
         #expect(try move("file", "moved", way).success() == folder["moved"])
         #expect(folder.names() == ["moved"])
-        #expect(try Data(contentsOf: folder["moved"]) == Data.patterned(600_000))
+        #expect(try areSame(Data(contentsOf: folder["moved"]), Data.patterned(600_000)))
     }
 
     @Test(arguments: ways) func `a directory is moved with all that is in it`(way: String) throws {
@@ -162,6 +162,60 @@ struct FileMoveTests {
                 }
             }
         }
+    }
+
+    @Test(arguments: [false, true]) func `an original that was changed after it was copied stays`(
+        isReplaced: Bool
+    ) throws {
+        try folder.write("old", to: "file")
+        try folder.write("new", to: "other")
+        let folder = folder
+        let move = FileMoveOperation(from: folder["file"], to: folder["moved"]).intercepted { call in
+            if call.kind == .renameExclusively, call.name?.description.hasPrefix(".operationkit-") == true {
+                // The copy is complete, but the original not yet removed.
+                if isReplaced { rename(folder["other"].path, folder["file"].path) }
+                if !isReplaced { _ = try? folder.write("newer", to: "file") }
+            }
+            return Self.otherDevice(call)
+        }
+        let error = move.failure()
+        #expect(error?.code == .changedMeanwhile)
+        #expect(error?.action == .removing)
+        #expect(error?.path == folder["file"].path)
+        #expect(folder.text("file") == (isReplaced ? "new" : "newer"))
+        #expect(folder.text("moved") == "old")
+    }
+
+    @Test(arguments: [false, true]) func `durable means that the removal of the original is brought to the disk too`(
+        isDurable: Bool
+    ) throws {
+        try folder.write("text", to: "file")
+        let calls = EventRecorder<FileSystemCall.Kind>()
+        let move = FileMoveOperation(
+            from: folder["file"], to: folder["moved"], options: .init(isDurable: isDurable)
+        ).intercepted { call in
+            calls.record(call.kind)
+            return Self.otherDevice(call)
+        }
+        _ = try move.success()
+        let order = calls.events.filter { [.remove, .synchronize].contains($0) }
+        // The copy, its name, and that the original has gone.
+        #expect(order == (isDurable ? [.synchronize, .synchronize, .remove, .synchronize] : [.remove]))
+    }
+
+    @Test func `a directory that another operation takes away again is made again`() throws {
+        try folder.write("text", to: "file")
+        let folder = folder, renames = CallCounter()
+        let options = FileTransferOptions(createsDirectories: true)
+        let move = FileMoveOperation(from: folder["file"], to: folder["one/two/moved"], options: options)
+        _ = try move.intercepted { call in
+            if call.kind == .renameExclusively, renames.next() == 1 {
+                try? FileManager.default.removeItem(at: folder["one"])
+            }
+            return .proceed
+        }.success()
+        #expect(folder.text("one/two/moved") == "text")
+        #expect(folder.names() == ["one"])
     }
 
     @Test func `an original that cannot be removed is named, and the copy is whole`() throws {

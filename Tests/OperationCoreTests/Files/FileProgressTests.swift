@@ -107,7 +107,8 @@ struct FileProgressTests {
                     guard call.kind == .read, let read else { return .proceed }
                     // So much progress that the cancellation falls into the midst of it.
                     isTelling.open()
-                    while !read.isCancelled { read.deliver(FileProgress(completedBytes: 1, totalBytes: 2)) }
+                    let end = ContinuousClock.now + .seconds(20)
+                    while !read.isCancelled, .now < end { read.deliver(FileProgress(completedBytes: 1, totalBytes: 2)) }
                     return .proceed
                 }
                 team.run([

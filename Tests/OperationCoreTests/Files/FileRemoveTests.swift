@@ -86,6 +86,33 @@ struct FileRemoveTests {
         #expect(folder.names() == [])
     }
 
+    @Test func `a directory that others remove before it is entered is no failure, and the rest goes`() throws {
+        try folder.makeFolder("tree/sub")
+        for number in 0..<5 { try folder.write("", to: "tree/\(number)") }
+        let folder = folder
+        let remove = FileRemoveOperation(folder["tree"], ignoresMissing: true).intercepted { call in
+            if call.kind == .open, call.name?.description == "sub" {
+                try? FileManager.default.removeItem(at: folder["tree/sub"])
+            }
+            return .proceed
+        }
+        #expect(try remove.success())
+        #expect(folder.names() == [])
+    }
+
+    @Test func `what is missing inside is never taken for a tree that is missing`() throws {
+        try folder.makeFolder("tree/sub")
+        let lists = CallCounter()
+        let remove = FileRemoveOperation(folder["tree"], ignoresMissing: true).intercepted { call in
+            // So answers a system whose removed directories cannot be listed any more.
+            call.kind == .list && lists.next() == 2 ? .fail(ENOENT) : .proceed
+        }
+        let error = remove.failure()
+        #expect(error?.code == .notFound)
+        #expect(error?.path == folder["tree/sub"].path)
+        #expect(folder.names() == ["tree"])
+    }
+
     @Test func `a directory that is moved away while it is emptied leads nowhere else`() throws {
         try folder.makeFolder("tree/sub/deeper")
         try folder.makeFolder("elsewhere")

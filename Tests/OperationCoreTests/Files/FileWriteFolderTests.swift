@@ -34,11 +34,12 @@ struct FileWriteFolderTests {
         #expect(folder.names(in: "one") == [])
     }
 
-    @Test(arguments: 1...3) func `a directory that another operation takes away again is made again`(
-        number: Int
+    @Test(arguments: 1...3, [FileWriteOptions.Mode.replacing, .inPlace])
+    func `a directory that another operation takes away again is made again`(
+        number: Int, mode: FileWriteOptions.Mode
     ) throws {
         let folder = folder, opened = CallCounter()
-        let options = FileWriteOptions(createsDirectories: true)
+        let options = FileWriteOptions(mode: mode, createsDirectories: true)
         let write = FileWriteOperation(new, to: folder["one/two/file"], options: options).intercepted { call in
             // At its worst: when it is made, before it is opened, and when it is open, before there is something in it.
             guard call.kind == .open,

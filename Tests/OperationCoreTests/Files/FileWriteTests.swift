@@ -16,13 +16,13 @@ struct FileWriteTests {
     @Test(arguments: [0, 1, 262_144, 3_000_001]) func `data is written whole`(size: Int) throws {
         let data = Data.patterned(size)
         #expect(try FileWriteOperation(data, to: folder["file"]).success() == folder["file"])
-        #expect(try Data(contentsOf: folder["file"]) == data)
+        #expect(try areSame(Data(contentsOf: folder["file"]), data))
         #expect(folder.names() == ["file"])
     }
 
     @Test func `a slice of data is written`() throws {
         _ = try FileWriteOperation(Data.patterned(600_000)[5..<599_000], to: folder["file"]).success()
-        #expect(try Data(contentsOf: folder["file"]) == Data.patterned(600_000)[5..<599_000])
+        #expect(try areSame(Data(contentsOf: folder["file"]), Data.patterned(600_000)[5..<599_000]))
     }
 
     @Test func `an existing file is replaced and those who have it open keep the old one`() throws {
@@ -90,6 +90,19 @@ struct FileWriteTests {
         #expect(folder.attribute(.systemFileNumber, of: "target") as? NSNumber == before)
         _ = try FileWriteOperation(new, to: folder["made"], options: .init(mode: .inPlace)).success()
         #expect(folder.text("made") == "new")
+    }
+
+    @Test func `a write in place that fails leaves what others put in the place of its file`() throws {
+        try folder.write("other", to: "other")
+        let folder = folder
+        let write = FileWriteOperation(new, to: folder["file"], options: .init(mode: .inPlace)).intercepted { call in
+            guard call.kind == .write else { return .proceed }
+            rename(folder["other"].path, folder["file"].path)
+            return .fail(ENOSPC)
+        }
+        #expect(write.failure()?.code == .noSpace)
+        #expect(folder.names() == ["file"])
+        #expect(folder.text("file") == "other")
     }
 
     @Test func `permissions are those asked for, or those of the replaced file`() throws {

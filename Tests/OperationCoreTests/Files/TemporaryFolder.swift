@@ -83,6 +83,10 @@ extension Data {
     }
 }
 
+/// Whether it is the same data: for expectations, which compare with `==` and then spend minutes, if it is long and not
+/// the same, on working out where it differs.
+func areSame(_ one: Data?, _ other: Data) -> Bool { one == other }
+
 extension FileOperation {
     /// Runs the operation on this thread and gives its error.
     func failure() -> FileOperationError? {

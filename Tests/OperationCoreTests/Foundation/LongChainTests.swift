@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Foundation's graph: long chains", .serialized, .timeLimit(.minutes(10)))
+@Suite("Foundation's graph: long chains", .serialized, .timeLimit(Rounds.timeLimit))
 struct LongChainTests {
     /// What became of a chain before it is let go of.
     enum Fate: String, CaseIterable, Sendable, CustomTestStringConvertible {

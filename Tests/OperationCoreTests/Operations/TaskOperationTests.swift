@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(Rounds.timeLimit))
 struct TaskOperationTests {
     /// Waits until the calling task is cancelled.
     private static func untilCancelled() async {

@@ -12,7 +12,7 @@ private final class Raced: AsyncOperation<Int, RaceError>, @unchecked Sendable {
     override func main() {}
 }
 
-@Suite("Races for the outcome", .timeLimit(.minutes(10)))
+@Suite("Races for the outcome", .timeLimit(Rounds.timeLimit))
 struct FinishRaceTests {
     @Test("Eight threads that finish, fail and cancel agree on one outcome, and so do all who were told")
     func oneOutcome() async throws {

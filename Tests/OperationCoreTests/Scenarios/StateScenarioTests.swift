@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Scenarios: watching states", .timeLimit(.minutes(2)))
+@Suite("Scenarios: watching states", .timeLimit(Rounds.timeLimit))
 struct StateScenarioTests {
     private static let life: [OperationState] = [.notStarted, .executing, .suspended, .executing, .finished]
 

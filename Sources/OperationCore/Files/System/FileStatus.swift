@@ -30,6 +30,11 @@ package struct FileStatus: Sendable {
 
     /// Whether it is something that a user puts there, and may want to be replaced.
     var isReplaceable: Bool { kind != .device && kind != .other }
+
+    /// Whether it is the same file, and nothing was written to it in between; of a directory, whether it is the same.
+    func hasContent(of other: FileStatus) -> Bool {
+        identity == other.identity && (kind == .directory || (size == other.size && modified == other.modified))
+    }
 }
 
 extension FileStatus {

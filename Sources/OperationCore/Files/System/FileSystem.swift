@@ -93,6 +93,11 @@ extension FileSystem {
         }
     }
 
+    /// Waits until a device gives or takes something again, for a fiftieth of a second at most.
+    func wait(for file: OpenFile, isWriting: Bool) {
+        file.withNumber { PosixCalls.wait(for: $0, isWriting: isWriting, milliseconds: 20) }
+    }
+
     /// Brings a file, or the names in a directory, to the disk.
     func synchronize(_ file: OpenFile) -> Result<Void, SystemError> {
         call(.synchronize) { _ in

@@ -31,6 +31,11 @@ enum PosixCalls {
         writeBytes(file, bytes.baseAddress, bytes.count)
     }
 
+    static func wait(for file: Int32, isWriting: Bool, milliseconds: Int32) {
+        var request = pollfd(fd: file, events: Int16(isWriting ? POLLOUT : POLLIN), revents: 0)
+        _ = poll(&request, 1, milliseconds)
+    }
+
     /// Brings what was written to the disk, on Apple's systems through the disk's own cache too.
     static func synchronize(_ file: Int32) -> Int {
         #if canImport(Darwin)

@@ -32,6 +32,24 @@ struct DestinationFolder {
         self.made = made
     }
 
+    /// Opens the directory and lets `body` do something in it, both anew if another operation, which had made the
+    /// directory and then failed, took it away meanwhile.
+    static func enter<Value>(
+        of address: FileAddress, makingFolders: Bool, at place: FilePlace, work: FileWork,
+        _ body: (DestinationFolder) -> Result<Value, SystemError>
+    ) throws(FileInterruption) -> (DestinationFolder, Result<Value, SystemError>) {
+        var attempt = 1
+        while true {
+            let destination = try DestinationFolder(of: address, makingFolders: makingFolders, at: place, work: work)
+            let result = body(destination)
+            guard makingFolders, attempt < attempts, case .failure = result, destination.isGone else {
+                return (destination, result)
+            }
+            destination.discard()
+            attempt += 1
+        }
+    }
+
     /// The name's entry.
     var entry: FolderEntry { FolderEntry(name, in: folder) }
 

@@ -8,12 +8,15 @@ struct FileSink {
     let work: FileWork
     let file: OpenFile
     let place: FilePlace
+    /// Whether it may at times take nothing.
+    var isDevice = false
 
     /// Writes all of the bytes, in as many calls as the system likes, and counts them as progress.
     func write(_ bytes: UnsafeRawBufferPointer) throws(FileInterruption) {
         var rest = bytes
         while !rest.isEmpty {
-            let written = try work.files.write(file, rest).get(at: place)
+            let result = try work.patiently(isDevice ? file : nil, isWriting: true) { work.files.write(file, rest) }
+            let written = try result.get(at: place)
             // A file that takes nothing, and says that this is no failure, would be written to for ever.
             guard written > 0 else { throw .failed(place.error(for: SystemError(EIO))) }
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(written))

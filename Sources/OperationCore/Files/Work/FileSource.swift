@@ -51,14 +51,14 @@ struct FileSource {
         guard remaining > 0 else { return nil }
         let (files, file, offset) = (work.files, file, offset)
         let limit = Int(min(Int64(FileWork.chunkSize), remaining))
-        let (count, bytes) = work.withBuffer { buffer in
-            let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(limit))
-            return (files.read(file, into: part, at: offset), UnsafeRawBufferPointer(part))
+        let part = work.withBuffer { UnsafeMutableRawBufferPointer(rebasing: $0.prefix(limit)) }
+        let result = try work.patiently(status.kind == .device ? file : nil, isWriting: false) {
+            files.read(file, into: part, at: offset)
         }
-        let read = try count.get(at: place)
+        let read = try result.get(at: place)
         guard read > 0 else { return nil }
         remaining -= Int64(read)
         if let offset { self.offset = offset + Int64(read) }
-        return UnsafeRawBufferPointer(rebasing: bytes.prefix(read))
+        return UnsafeRawBufferPointer(rebasing: part.prefix(read))
     }
 }

@@ -1,6 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
+
 /// What the work of one file operation has at hand: the system, a buffer, its progress, and the wish to stop.
 ///
 /// Not Sendable on purpose: it lives on the thread on which the operation's `main()` runs.
@@ -41,6 +43,22 @@ final class FileWork {
 
     func checkCancellation() throws(FileInterruption) {
         if isCancelled() { throw .cancelled }
+    }
+
+    /// Makes a call again for as long as a slow device has nothing to give or to take, and looks in between whether the
+    /// operation was cancelled.
+    ///
+    /// Files are opened so that the system does not wait, or nobody could cancel it. Nil stands for a file that is none
+    /// of a device: it is never waited for.
+    func patiently(
+        _ device: OpenFile?, isWriting: Bool, _ body: () -> Result<Int, SystemError>
+    ) throws(FileInterruption) -> Result<Int, SystemError> {
+        while true {
+            let result = body()
+            guard let device, case .failure(SystemError(EAGAIN)) = result else { return result }
+            try checkCancellation()
+            files.wait(for: device, isWriting: isWriting)
+        }
     }
 
     /// Says how many bytes there will be, as far as that is known.

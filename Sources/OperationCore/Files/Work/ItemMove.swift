@@ -17,9 +17,10 @@ struct ItemMove {
         try work.checkCancellation()
         let entry = try source.openEntry(at: place, files: work.files)
         let status = try work.files.status(of: entry).get(at: place)
-        let target = try DestinationFolder(
-            of: destination, makingFolders: options.createsDirectories, at: otherPlace, work: work)
-        switch rename(entry, status, to: target.entry) {
+        let (target, result) = try DestinationFolder.enter(
+            of: destination, makingFolders: options.createsDirectories, at: otherPlace, work: work
+        ) { rename(entry, status, to: $0.entry) }
+        switch result {
         case .success:
             work.advanceByItem()
             guard options.isDurable, let folder = entry.folder else { return }
@@ -28,7 +29,7 @@ struct ItemMove {
             try work.files.synchronize(folder).get(at: place)
         case .failure(SystemError(EXDEV)):
             target.discard()
-            try copyAndRemove(entry)
+            try copyAndRemove(entry, status)
         case .failure(let error):
             target.discard()
             let isInside = error.number == EINVAL && status.kind == .directory
@@ -64,14 +65,19 @@ struct ItemMove {
         return here.identity != there.identity || !isSameName
     }
 
-    private func copyAndRemove(_ entry: FolderEntry) throws(FileInterruption) {
+    private func copyAndRemove(_ entry: FolderEntry, _ status: FileStatus) throws(FileInterruption) {
         let copy = StagedCopy(
             source: source, destination: destination, options: options, action: .moving, work: work)
         try copy.make()
         // The copy stands: from here there is no way back, only one to the end.
         var place = place
         place.action = .removing
+        // What somebody saved under the same name meanwhile is in no copy.
+        guard try work.files.status(of: entry).get(at: place).hasContent(of: status) else {
+            throw .failed(place.error(.changedMeanwhile))
+        }
         var remover = TreeRemover(work: work.uncancellable(), root: place)
         try remover.remove(entry)
+        if options.isDurable, let folder = entry.folder { try work.files.synchronize(folder).get(at: place) }
     }
 }

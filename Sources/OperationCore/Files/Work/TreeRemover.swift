@@ -54,6 +54,7 @@ struct TreeRemover {
 
     private mutating func enter(_ name: PathBytes) throws(FileInterruption) {
         guard let status = trail?.enter(name) else { return }
+        if case .failure(SystemError(ENOENT)) = status, !levels.isEmpty { return }
         _ = try status.get(at: place(name))
         guard let folder = trail?.folder else { return }
         if isOwn { _ = work.files.setPermissions(0o700, of: folder) }
