@@ -85,13 +85,21 @@ extension ManagedOperation {
     /// Signals the end: to Foundation, then to dependents, waiting threads and the completion block.
     func end() {
         var extras: OperationExtras?
+        var host: QueueEngine?
+        var slot: QueueMachine.Slot = -1
+        var ending: LifecycleMachine.Ending?
         let didEnd = signalEnd {
             core.withLock { core in
                 extras = exchange(&core.extras, with: nil)
+                host = exchange(&core.host, with: nil)
+                slot = core.slot
+                ending = core.machine.ending
                 return core.machine.end()
             }
         }
-        guard didEnd, let extras else { return }
+        guard didEnd else { return }
+        if let host, let ending { host.didEnd(slot, ending) }
+        guard let extras else { return }
         ThreadWorklist.perform { [self] in
             releaseDependents(extras.links.takeDownstream())
             for action in exchange(&extras.endActions, with: []) { action() }

@@ -48,7 +48,8 @@ extension ManagedOperation {
 
     private func cancellationDidReachAll(_ cause: CancellationCause) {
         switch core.withLock({ $0.machine.cancellationTold() }) {
-        case .none: signalReadyIfLinked()
+        case .none:
+            if let host = core.withLock({ $0.host }) { host.reconsider(self) } else { signalReadyIfLinked() }
         case .stop: stopBody(because: cause)
         case .end: end()
         }
@@ -158,6 +159,7 @@ extension ManagedOperation {
 
     /// The body of an operation that ends with it returned.
     package final func bodyDidReturn() {
+        if let seat = ThreadNotes.current.seat, seat.operation === self { seat.isConcluding = true }
         let (action, told) = move { core in
             let action = core.machine.bodyReturned()
             if action == .tellMissingResultAndEnd { core.cause = .noResult }
@@ -178,7 +180,7 @@ extension ManagedOperation {
             perform(action)
         } else {
             // A queue that holds the operation must look at it again.
-            signalReadyIfLinked()
+            if let host = core.withLock({ $0.host }) { host.reconsider(self) } else { signalReadyIfLinked() }
         }
     }
 

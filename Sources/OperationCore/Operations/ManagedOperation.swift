@@ -22,6 +22,12 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var box: OutcomeBox?
         var cause: CancellationCause?
         var extras: OperationExtras?
+        /// The queue of this package that holds the operation, from the moment it was added until it ended.
+        var host: QueueEngine?
+        /// Its place there.
+        var slot: QueueMachine.Slot = -1
+        /// How urgent it is there.
+        var level = QueueLevel.normal
 
         /// Whether somebody asked if the operation is ready, as a queue does that takes it in.
         var wasAskedForReadiness = false

@@ -26,6 +26,8 @@ final class OperationExtras {
     /// Keeps the operation alive until it ended.
     var selfReference: ManagedOperation?
     var lastObserverID: UInt64 = 0
+    /// Whether the start of the body needs nothing but to run it.
+    var isPlainAtStart: Bool { timing == nil && inputs.isEmpty }
     #if !canImport(ObjectiveC)
         var readiness = ReadinessReports()
     #endif

@@ -11,6 +11,8 @@ final class ThreadNotes {
     var pending = Fifo<() -> Void>()
     /// How many bodies of operations that came from a queue it is in, one inside the other.
     var queuedBodies = 0
+    /// What the thread has in hand for a queue of this package, if it works for one.
+    var seat: WorkerSeat?
     /// How many steps from one operation to the next, through its body or its end, it is in.
     private var nestedSteps = 0
 

@@ -1,0 +1,58 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// Why a queue did not take an operation.
+public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The kind of the error.
+    public let code: Code
+    /// What was refused, why, and what to do, as a sentence.
+    public let message: String
+    /// The name of the queue.
+    public let queue: String
+
+    /// The sentence and the kind, for a log line.
+    public var description: String { "\(message) [\(code)]" }
+
+    init(_ code: Code, queue: String, _ message: String) {
+        self.code = code
+        self.queue = queue
+        self.message = message
+    }
+
+    /// The kind of an error.
+    ///
+    /// New kinds may be added; compare, and keep a way for those you do not know.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name of the kind, fit for a metric's label.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// The operation is in a queue.
+        public static let alreadyAdded = Code("alreadyAdded")
+        /// The operation was started by hand.
+        public static let alreadyStarted = Code("alreadyStarted")
+        /// The operation has ended.
+        public static let alreadyFinished = Code("alreadyFinished")
+    }
+}
+
+extension QueueError {
+    static func alreadyAdded(_ operation: String, queue: String, other: String) -> QueueError {
+        QueueError(
+            .alreadyAdded, queue: queue,
+            "\(operation) was not added to queue \(queue): it is in queue \(other). An operation runs once; make another.")
+    }
+
+    static func alreadyStarted(_ operation: String, queue: String) -> QueueError {
+        QueueError(
+            .alreadyStarted, queue: queue,
+            "\(operation) was not added to queue \(queue): it was started by hand. Do one or the other.")
+    }
+
+    static func alreadyFinished(_ operation: String, queue: String) -> QueueError {
+        QueueError(
+            .alreadyFinished, queue: queue,
+            "\(operation) was not added to queue \(queue): it has ended. An operation runs once; make another.")
+    }
+}

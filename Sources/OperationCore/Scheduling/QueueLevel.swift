@@ -1,0 +1,45 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// How urgent an entry of a queue is; the smaller, the more.
+struct QueueLevel: Comparable {
+    let rank: UInt8
+
+    /// A body that holds a thread waits for it.
+    static let awaited = QueueLevel(rank: 0)
+    static let veryHigh = QueueLevel(rank: 1)
+    static let high = QueueLevel(rank: 2)
+    static let normal = QueueLevel(rank: 3)
+    static let low = QueueLevel(rank: 4)
+    static let veryLow = QueueLevel(rank: 5)
+
+    static let count = 6
+
+    /// The more urgent is the greater.
+    static func < (left: QueueLevel, right: QueueLevel) -> Bool { left.rank > right.rank }
+
+    init(_ priority: Operation.QueuePriority) {
+        switch priority.rawValue {
+        case Operation.QueuePriority.veryHigh.rawValue...: self = .veryHigh
+        case 1...: self = .high
+        case 0: self = .normal
+        case Operation.QueuePriority.low.rawValue...: self = .low
+        default: self = .veryLow
+        }
+    }
+
+    /// The level of a quality of service, for operations without a priority of their own.
+    init(_ quality: QualityOfService) {
+        switch quality {
+        case .userInteractive: self = .veryHigh
+        case .userInitiated: self = .high
+        case .utility: self = .low
+        case .background: self = .veryLow
+        default: self = .normal
+        }
+    }
+
+    private init(rank: UInt8) { self.rank = rank }
+}

@@ -1,0 +1,317 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// What one queue knows, as a pure value: which entries wait, which may begin, which run, and who comes next.
+///
+/// It knows nothing of threads, locks or time. Each event costs the same whatever the number of entries.
+///
+/// ```text
+///            dependencies ended           admitted               slot and thread
+/// waiting ─────────────────────▶ held ─────────────▶ ready ─────────────────────▶ running ──▶ ended
+///    ◀───────────────────────────────────────────────── a dependency was added
+/// ```
+///
+/// Between two barriers lies an *epoch*. Only entries of the front epoch may run; where its last one has ended, the next
+/// epoch is the front. A barrier is an epoch of one.
+struct QueueMachine {
+    typealias Slot = Int32
+
+    /// What an entry does when its turn comes.
+    enum Work {
+        case none
+        case operation(ManagedOperation)
+        case foreign(Operation)
+        case closure(@Sendable () -> Void)
+    }
+
+    enum Stage: UInt8 {
+        case free
+        /// It was just put in, and nobody knows yet whether it may begin.
+        case entering
+        /// Dependencies of it have not ended.
+        case waiting
+        /// Something else must let it begin: a condition, a moment, a resource.
+        case held
+        case ready
+        case running
+        /// It was cancelled before its turn and is being ended, without a slot.
+        case ending
+    }
+
+    struct Entry {
+        var work = Work.none
+        var stage = Stage.free
+        var level = QueueLevel.normal
+        /// Counts up with each change of place, so that a ticket of an old place is known.
+        var stamp: UInt32 = 0
+        var epoch: UInt32 = 0
+        var details: EntryDetails?
+    }
+
+    private(set) var entries: [Entry] = []
+    private var freeSlots: [Slot] = []
+
+    // The lines of those that are ready, one for each level.
+    private var lines = [TicketRing](repeating: TicketRing(), count: QueueLevel.count)
+    /// A bit for each line that is not empty.
+    private var occupied: UInt8 = 0
+    /// How often each line was passed over since one of it was taken.
+    private var passedOver = [Int](repeating: 0, count: QueueLevel.count)
+    private var staleTickets = 0
+
+    private(set) var counts = StageCounts()
+    /// Slots in use: entries that run, without those whose bodies wait.
+    private(set) var running = 0
+    /// Bodies that gave up their slot because they wait.
+    private(set) var resting = 0
+
+    var width = Int.max
+    var isSuspended = false
+    /// How many starts a line may be passed over before one of it is taken; nil for never.
+    var ageing: Int? = 32
+
+    private var front = QueueEpoch(number: 0)
+    private var later = QueueEpochs()
+
+    /// Entries that have not ended.
+    var live: Int { counts.entering + counts.waiting + counts.held + counts.ready + counts.running + counts.ending }
+
+    /// Whether something could begin if there were a thread for it.
+    var canStart: Bool { counts.readyInFront > 0 && running < width && !isSuspended }
+}
+
+/// How many entries are in each stage.
+struct StageCounts {
+    var entering = 0
+    var waiting = 0
+    var held = 0
+    var ready = 0
+    var running = 0
+    var ending = 0
+    /// Those of `ready` that no barrier holds back.
+    var readyInFront = 0
+
+    subscript(stage: QueueMachine.Stage) -> Int {
+        get {
+            switch stage {
+            case .free: 0
+            case .entering: entering
+            case .waiting: waiting
+            case .held: held
+            case .ready: ready
+            case .running: running
+            case .ending: ending
+            }
+        }
+        set {
+            switch stage {
+            case .free: break
+            case .entering: entering = newValue
+            case .waiting: waiting = newValue
+            case .held: held = newValue
+            case .ready: ready = newValue
+            case .running: running = newValue
+            case .ending: ending = newValue
+            }
+        }
+    }
+}
+
+// Coming and going.
+extension QueueMachine {
+    /// Puts an entry in; what it waits for is told by `place`.
+    mutating func enter(
+        _ work: Work, level: QueueLevel = .normal, isBarrier: Bool = false, details: EntryDetails? = nil
+    ) -> Slot {
+        let slot: Slot
+        if let free = freeSlots.popLast() {
+            slot = free
+        } else {
+            slot = Slot(entries.count)
+            entries.append(Entry())
+        }
+        let epoch = joinEpoch(isBarrier: isBarrier)
+        let index = Int(slot)
+        entries[index].work = work
+        entries[index].stage = .entering
+        entries[index].level = level
+        entries[index].epoch = epoch
+        entries[index].details = details
+        counts.entering += 1
+        return slot
+    }
+
+    /// Moves an entry to the stage in which it stands now, if that is another one.
+    mutating func place(_ slot: Slot, _ stage: Stage) {
+        let index = Int(slot)
+        let old = entries[index].stage
+        guard old != stage else { return }
+        leave(index, old)
+        entries[index].stage = stage
+        counts[stage] += 1
+        if stage == .ready { line(up: slot) }
+        if stage == .running { running += 1 }
+    }
+
+    /// The entry ended; returns what it held, to be let go of outside the lock.
+    mutating func end(_ slot: Slot) -> (Work, EntryDetails?) {
+        let index = Int(slot)
+        leave(index, entries[index].stage)
+        let work = entries[index].work
+        let details = entries[index].details
+        let epoch = entries[index].epoch
+        entries[index].work = .none
+        entries[index].details = nil
+        entries[index].stage = .free
+        freeSlots.append(slot)
+        leaveEpoch(epoch)
+        return (work, details)
+    }
+
+    private mutating func leave(_ index: Int, _ old: Stage) {
+        counts[old] -= 1
+        switch old {
+        case .ready:
+            // The ticket stays in its line and is known as stale by its stamp.
+            entries[index].stamp &+= 1
+            if entries[index].epoch == front.number {
+                counts.readyInFront -= 1
+                noteStaleTicket()
+            }
+        case .running: running -= 1
+        default: break
+        }
+    }
+
+    /// The entry's level changed while it is in the queue.
+    mutating func relevel(_ slot: Slot, _ level: QueueLevel) {
+        let index = Int(slot)
+        guard entries[index].level != level else { return }
+        let isReady = entries[index].stage == .ready
+        if isReady { place(slot, .entering) }
+        entries[index].level = level
+        if isReady { place(slot, .ready) }
+    }
+}
+
+// Who comes next.
+extension QueueMachine {
+    /// Takes the entry whose turn it is and makes it a running one; nil if none may begin.
+    mutating func take() -> (slot: Slot, work: Work)? {
+        guard canStart else { return nil }
+        while occupied != 0 {
+            let line = nextLine()
+            guard let ticket = lines[line].popFirst() else { continue }
+            if lines[line].isEmpty { occupied &= ~(1 << UInt8(line)) }
+            let index = Int(ticket.slot)
+            guard entries[index].stamp == ticket.stamp, entries[index].stage == .ready else {
+                staleTickets -= 1
+                continue
+            }
+            entries[index].stamp &+= 1
+            entries[index].stage = .running
+            counts.ready -= 1
+            counts.readyInFront -= 1
+            counts.running += 1
+            running += 1
+            return (ticket.slot, entries[index].work)
+        }
+        return nil
+    }
+
+    /// The most urgent line, unless a lower one was passed over too often.
+    private mutating func nextLine() -> Int {
+        let first = occupied.trailingZeroBitCount
+        let others = occupied & (occupied - 1)
+        guard others != 0, let ageing else { return first }
+        // A level that somebody waits for is no rival of the others: it only comes earlier.
+        var choice = first
+        for line in first + 1..<QueueLevel.count where others & (1 << UInt8(line)) != 0 {
+            passedOver[line] += 1
+            if passedOver[line] > ageing, first != QueueLevel.awaited.rank { choice = line }
+        }
+        passedOver[choice] = 0
+        return choice
+    }
+
+    private mutating func line(up slot: Slot) {
+        let index = Int(slot)
+        let ticket = Ticket(slot: slot, stamp: entries[index].stamp)
+        let epoch = entries[index].epoch
+        if epoch == front.number {
+            counts.readyInFront += 1
+            push(ticket, Int(entries[index].level.rank))
+        } else {
+            later.addReady(ticket, to: epoch)
+        }
+    }
+
+    private mutating func push(_ ticket: Ticket, _ line: Int) {
+        lines[line].append(ticket)
+        occupied |= 1 << UInt8(line)
+    }
+
+    /// Clears the lines of stale tickets once they are the most, so that changing a priority for ever takes no memory.
+    private mutating func noteStaleTicket() {
+        staleTickets += 1
+        guard staleTickets > 64, staleTickets > 2 * counts.ready else { return }
+        staleTickets = 0
+        for line in lines.indices {
+            lines[line].filter { [entries] in
+                entries[Int($0.slot)].stamp == $0.stamp && entries[Int($0.slot)].stage == .ready
+            }
+            if lines[line].isEmpty { occupied &= ~(1 << UInt8(line)) }
+        }
+    }
+}
+
+// Slots of bodies that wait.
+extension QueueMachine {
+    /// The body of a running entry waits: it needs no slot meanwhile.
+    mutating func rest() {
+        running -= 1
+        resting += 1
+    }
+
+    /// The body wants to go on; false if it has to wait for a slot.
+    mutating func resume() -> Bool {
+        guard running < width else { return false }
+        resting -= 1
+        running += 1
+        return true
+    }
+}
+
+// Epochs.
+extension QueueMachine {
+    private mutating func joinEpoch(isBarrier: Bool) -> UInt32 {
+        if later.isEmpty, !front.isBarrier, !isBarrier {
+            front.live += 1
+            return front.number
+        }
+        if isBarrier || later.last?.isBarrier != false { later.append(isBarrier: isBarrier) }
+        let number = later.addToLast()
+        if front.live == 0 { advance() }
+        return number
+    }
+
+    private mutating func leaveEpoch(_ number: UInt32) {
+        guard number == front.number else { return later.remove(from: number) }
+        front.live -= 1
+        if front.live == 0, front.isBarrier || !later.isEmpty { advance() }
+    }
+
+    /// The front epoch has ended: the next one that has entries may run.
+    private mutating func advance() {
+        front = later.popFirst()
+        for ticket in front.ready {
+            let index = Int(ticket.slot)
+            guard entries[index].stamp == ticket.stamp, entries[index].stage == .ready else { continue }
+            counts.readyInFront += 1
+            push(ticket, Int(entries[index].level.rank))
+        }
+        front.ready = []
+    }
+}
