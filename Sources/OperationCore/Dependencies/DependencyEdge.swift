@@ -29,6 +29,9 @@ final class DependencyEdge: Sendable {
     private let phase = Atomic<Phase>(.live)
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var downstreamReference: ManagedOperation?
+    /// Which input of the downstream operation is fed by this edge; 0 if none is.
+    // Sendable: only touched under the lock of the downstream operation.
+    nonisolated(unsafe) var inputNumber: UInt32 = 0
     /// Let go of when the edge has done its part: it holds what the user's rule captured.
     private let judge: Locked<Judge?>
 

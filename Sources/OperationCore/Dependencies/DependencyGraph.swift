@@ -12,7 +12,8 @@ enum DependencyGraph {
 
     /// Makes `downstream` wait for `upstream`.
     static func connect(
-        _ downstream: ManagedOperation, to upstream: ManagedOperation, judge: DependencyEdge.Judge?
+        _ downstream: ManagedOperation, to upstream: ManagedOperation, judge: DependencyEdge.Judge?,
+        input: NewDependencyInput? = nil
     ) throws(DependencyError) -> DependencyEdge {
         guard downstream !== upstream else { throw .cycle([downstream.displayName, downstream.displayName]) }
         // The search holds on to operations whose last other reference may go meanwhile. They are let go of after the
@@ -24,7 +25,7 @@ enum DependencyGraph {
                 search = CycleSearch(from: downstream, to: upstream)
                 if search?.run() == true { return .refused }
             }
-            return insert(edge, from: downstream, to: upstream, isPlain: judge == nil)
+            return insert(edge, from: downstream, to: upstream, isPlain: judge == nil, input: input)
         }
         withExtendedLifetime(search) {}
         switch inserted {
@@ -52,9 +53,13 @@ enum DependencyGraph {
     }
 
     private static func insert(
-        _ edge: DependencyEdge, from downstream: ManagedOperation, to upstream: ManagedOperation, isPlain: Bool
+        _ edge: DependencyEdge, from downstream: ManagedOperation, to upstream: ManagedOperation, isPlain: Bool,
+        input: NewDependencyInput?
     ) -> Insertion {
-        switch downstream.core.withLock({ $0.insertUpstream(upstream, edge: edge, watcher: nil, isPlain: isPlain) }) {
+        let insertion = downstream.core.withLock {
+            $0.insertUpstream(upstream, edge: edge, watcher: nil, isPlain: isPlain, input: input)
+        }
+        switch insertion {
         case .needless: return .needless
         case .tooLate: return .tooLate
         case .added: break
@@ -76,13 +81,15 @@ extension ManagedOperation.Core {
     }
 
     mutating func insertUpstream(
-        _ upstream: Operation, edge: DependencyEdge, watcher: ForeignWatcher?, isPlain: Bool
+        _ upstream: Operation, edge: DependencyEdge, watcher: ForeignWatcher?, isPlain: Bool,
+        input: NewDependencyInput? = nil
     ) -> UpstreamInsertion {
         guard machine.acceptsDependencies else {
             return machine.ending == nil || machine.isStarted ? .tooLate : .needless
         }
         if isPlain, extras?.links.dependsOn(upstream) == true { return .needless }
         need().links.add(edge, to: upstream, watcher: watcher)
+        if let input { add(input, lastEdge: edge) }
         return .added
     }
 }

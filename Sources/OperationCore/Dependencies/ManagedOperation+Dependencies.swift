@@ -4,13 +4,13 @@
 import Foundation
 
 extension ManagedOperation {
-    /// Adds an edge to an operation of any kind.
+    /// Adds an edge to an operation of any kind, and with it an input that comes from an operation of this package.
     @discardableResult
     final func connect(
-        to upstream: Operation, judge: DependencyEdge.Judge?
+        to upstream: Operation, judge: DependencyEdge.Judge?, input: NewDependencyInput? = nil
     ) throws(DependencyError) -> DependencyEdge {
         if let upstream = upstream as? ManagedOperation {
-            return try DependencyGraph.connect(self, to: upstream, judge: judge)
+            return try DependencyGraph.connect(self, to: upstream, judge: judge, input: input)
         }
         return try connect(toForeign: upstream, judge: judge)
     }
@@ -34,12 +34,15 @@ extension ManagedOperation {
     }
 
     private func removeEdges(to upstream: Operation, _ remove: (inout DependencyLinks) -> [DependencyLinks.Upstream]) {
+        var inputs: [DependencyInput] = []
         let (removed, isReady) = core.withLock { core -> ([DependencyLinks.Upstream], Bool) in
             guard let extras = core.extras else { return ([], false) }
             let before = extras.links.unended
             let removed = remove(&extras.links)
+            inputs = extras.removeInputs(of: removed)
             return (removed, before > 0 && extras.links.unended == 0)
         }
+        withExtendedLifetime(inputs) {}
         for link in removed { withExtendedLifetime(link.edge.takeJudge()) {} }
         if !removed.isEmpty, let upstream = upstream as? ManagedOperation {
             upstream.forgetCutEdges(removed.count)

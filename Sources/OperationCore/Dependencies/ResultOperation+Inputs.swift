@@ -27,8 +27,10 @@ extension ResultOperation {
         _ use: @escaping @Sendable (Self, Input) -> Void
     ) throws(DependencyError) {
         let slot = InputSlot<Input>()
-        try connect(to: upstream, judge: slot.judge(UpstreamError.self, otherwise: rule)) { operation in
-            guard let operation = operation as? Self, let input = slot.take() else { return }
+        try connect(to: [(upstream, slot.judge(UpstreamError.self, otherwise: rule))]) { operation in
+            guard let operation = operation as? Self, let input = slot.take() else {
+                return operation.cancelIfUndecided(because: .inputMissing)
+            }
             use(operation, input)
         }
     }
@@ -70,20 +72,15 @@ extension ResultOperation {
         then use: @escaping @Sendable (Self, repeat each Input) -> Void
     ) throws(DependencyError) {
         let slots = (repeat makeSlot(for: each upstream))
-        var added: [(edge: DependencyEdge, upstream: Operation)] = []
-        do throws(DependencyError) {
-            for (slot, operation, rule) in repeat (each slots, each upstream, each rules) {
-                added.append((try fill(slot, from: operation, otherwise: rule), operation))
-            }
-        } catch {
-            // All or none.
-            for link in added { remove(link.edge, to: link.upstream) }
-            throw error
+        var sources: [(upstream: Operation, judge: DependencyEdge.Judge)] = []
+        for (slot, operation, rule) in repeat (each slots, each upstream, each rules) {
+            sources.append((operation, judge(of: operation, filling: slot, otherwise: rule)))
         }
-        addInput { operation in
-            guard let operation = operation as? Self else { return }
+        try connect(to: sources) { operation in
             // Each upstream operation gave its result or its rule a value, else this one would have ended and not be here.
-            guard let inputs = try? (repeat taken(from: each slots)) else { return }
+            guard let operation = operation as? Self, let inputs = try? (repeat taken(from: each slots)) else {
+                return operation.cancelIfUndecided(because: .inputMissing)
+            }
             use(operation, repeat each inputs)
         }
     }
@@ -100,24 +97,15 @@ extension ResultOperation {
         otherwise rule: MissingInputRule<Input, ErrorType> = .cancel,
         _ use: @escaping @Sendable (Self, [Input]) -> Void
     ) throws(DependencyError) {
-        var added: [(edge: DependencyEdge, upstream: Operation)] = []
-        var slots: [InputSlot<Input>] = []
-        do throws(DependencyError) {
-            for operation in upstream {
-                let slot = InputSlot<Input>()
-                let edge = try connect(to: operation, judge: slot.judge(UpstreamError.self, otherwise: rule))
-                added.append((edge, operation))
-                slots.append(slot)
-            }
-        } catch {
-            // All or none.
-            for link in added { remove(link.edge, to: link.upstream) }
-            throw error
+        let slots = upstream.map { makeSlot(for: $0) }
+        let sources = zip(slots, upstream).map { slot, operation in
+            (upstream: operation as Operation, judge: slot.judge(UpstreamError.self, otherwise: rule))
         }
-        let filled = slots
-        addInput { operation in
-            let inputs = filled.compactMap { $0.take() }
-            guard let operation = operation as? Self, inputs.count == filled.count else { return }
+        try connect(to: sources) { operation in
+            let inputs = slots.compactMap { $0.take() }
+            guard let operation = operation as? Self, inputs.count == slots.count else {
+                return operation.cancelIfUndecided(because: .inputMissing)
+            }
             use(operation, inputs)
         }
     }
@@ -146,29 +134,23 @@ extension ResultOperation {
         _ use: @escaping @Sendable (Self, OperationOutcome<Input, UpstreamError>) -> Void
     ) throws(DependencyError) {
         let slot = InputSlot<OperationOutcome<Input, UpstreamError>>()
-        try connect(to: upstream) { upstream in
+        let judge: DependencyEdge.Judge = { upstream in
             if let outcome = (upstream as? TypedOperation<Input, UpstreamError>)?.outcome { slot.put(outcome) }
             return .proceed
         }
-        addInput { operation in
-            guard let operation = operation as? Self, let outcome = slot.take() else { return }
+        try connect(to: [(upstream, judge)]) { operation in
+            guard let operation = operation as? Self, let outcome = slot.take() else {
+                return operation.cancelIfUndecided(because: .inputMissing)
+            }
             use(operation, outcome)
         }
     }
 
-    private func connect(
-        to upstream: Operation, judge: @escaping DependencyEdge.Judge,
-        feeding input: @escaping @Sendable (ManagedOperation) -> Void
-    ) throws(DependencyError) {
-        try connect(to: upstream, judge: judge)
-        addInput(input)
-    }
-
-    private func fill<Input: Sendable, UpstreamError: Error>(
-        _ slot: InputSlot<Input>, from upstream: TypedOperation<Input, UpstreamError>,
+    private func judge<Input: Sendable, UpstreamError: Error>(
+        of upstream: TypedOperation<Input, UpstreamError>, filling slot: InputSlot<Input>,
         otherwise rule: MissingInputRule<Input, ErrorType>
-    ) throws(DependencyError) -> DependencyEdge {
-        try connect(to: upstream, judge: slot.judge(UpstreamError.self, otherwise: rule))
+    ) -> DependencyEdge.Judge {
+        slot.judge(UpstreamError.self, otherwise: rule)
     }
 
     private func cancelRule<Input: Sendable, UpstreamError: Error>(
@@ -187,13 +169,4 @@ private func makeSlot<Input, UpstreamError>(for upstream: TypedOperation<Input, 
 private func taken<Input>(from slot: InputSlot<Input>) throws(MissingInput) -> Input {
     guard let input = slot.take() else { throw MissingInput() }
     return input
-}
-
-extension ManagedOperation {
-    /// Adds what is called just before the body, in the order of adding.
-    final func addInput(_ input: @escaping @Sendable (ManagedOperation) -> Void) {
-        core.withLock { core in
-            if core.machine.acceptsDependencies { core.need().inputs.append(input) }
-        }
-    }
 }

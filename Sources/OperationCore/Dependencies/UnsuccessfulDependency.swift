@@ -41,7 +41,8 @@ protocol FailableOperation: ManagedOperation {
 
 extension TypedOperation: FailableOperation {
     func fail(with error: any Error) {
-        guard let error = error as? ErrorType, core.withLock({ $0.machine.ending == nil }) else { return }
-        finish(withError: error)
+        guard let error = error as? ErrorType else { return }
+        let box = OutcomeBox(error)
+        if !failByRule(keeping: box) { box.free(as: ErrorType.self) }
     }
 }

@@ -6,7 +6,7 @@ extension LifecycleMachine {
     /// The state that users see.
     package var state: OperationState {
         switch phase {
-        case .pending, .kept: .notStarted
+        case .pending, .kept, .failedByRule: .notStarted
         case .executing, .concluding: .executing
         case .suspended: .suspended
         case .tellingCancellation, .cancelledEarly, .windingDown, .finishing(.cancelled), .finished(.cancelled):
@@ -20,6 +20,7 @@ extension LifecycleMachine {
         switch phase {
         case .pending, .executing, .suspended: nil
         case .tellingCancellation, .cancelledEarly, .windingDown: .cancelled
+        case .failedByRule: .failure
         case .kept(let ending, _), .concluding(let ending), .finishing(let ending), .finished(let ending): ending
         }
     }
@@ -27,7 +28,7 @@ extension LifecycleMachine {
     /// Whether handlers have been told, so that a later one must be called at once.
     package var isTold: Bool {
         switch phase {
-        case .pending, .kept, .executing, .suspended, .concluding: false
+        case .pending, .kept, .failedByRule, .executing, .suspended, .concluding: false
         case .tellingCancellation, .cancelledEarly, .windingDown, .finishing, .finished: true
         }
     }
@@ -41,7 +42,7 @@ extension LifecycleMachine {
     /// Whether the start was performed: the body begins, began, or never will.
     package var isStarted: Bool {
         switch phase {
-        case .pending, .kept, .cancelledEarly, .tellingCancellation(.start): false
+        case .pending, .kept, .failedByRule, .cancelledEarly, .tellingCancellation(.start): false
         case .executing, .suspended, .concluding, .tellingCancellation, .windingDown, .finishing, .finished: true
         }
     }
@@ -50,7 +51,7 @@ extension LifecycleMachine {
     package var isExecuting: Bool {
         switch phase {
         case .executing, .suspended, .concluding, .tellingCancellation(.body), .windingDown: true
-        case .pending, .kept, .tellingCancellation, .cancelledEarly, .finishing, .finished: false
+        case .pending, .kept, .failedByRule, .tellingCancellation, .cancelledEarly, .finishing, .finished: false
         }
     }
 

@@ -11,6 +11,8 @@
 /// pending ─────────▶ executing ⇄ suspended ────────────────▶ finishing ────────────▶ finished
 ///    │ finish            │ finish (body must return)  concluding ──▲ body returned
 ///    ├────▶ kept ────────│──────────────────────────── start ──────▲
+///    │ a dependency's rule
+///    ├────▶ failedByRule │──────────────────────────── start ──────▲
 ///    │ cancel            │ cancel (body must end)     windingDown ─▲ body ended
 ///    └────▶ cancelledEarly ─────────────────────────── start ──────▲
 /// ```
@@ -45,6 +47,9 @@ package struct LifecycleMachine: Sendable, Equatable {
         case pending(Wait)
         /// A result or error came before the start: decided, to be told when it is started.
         case kept(Ending, Wait)
+        /// The rule of a dependency gave an error before the start: decided, to be told when it is started, without
+        /// waiting for the other dependencies.
+        case failedByRule
         /// Cancelled, and somebody is telling so: it cannot end before that is done.
         case tellingCancellation(until: Remainder)
         /// Cancelled before the start: decided and told, to be ended when it is started.
@@ -105,6 +110,9 @@ extension LifecycleMachine {
                 return .awaitDependencies
             }
             phase = .finishing(ending)
+            return .tellAndEnd
+        case .failedByRule:
+            phase = .finishing(.failure)
             return .tellAndEnd
         case .tellingCancellation(.start):
             phase = .tellingCancellation(until: .nothing)
@@ -192,8 +200,29 @@ extension LifecycleMachine {
             return .end
         case .tellingCancellation, .cancelledEarly, .windingDown, .finishing(.cancelled), .finished(.cancelled):
             return .refuseCancelled
-        case .kept, .concluding, .finishing, .finished:
+        case .kept, .failedByRule, .concluding, .finishing, .finished:
             return .refuseSecond
+        }
+    }
+
+    package enum RuleAction: Sendable, Equatable {
+        /// Decided: tell, then end.
+        case tellAndEnd
+        /// Decided: tell and end when it is started, which may be now.
+        case keep
+    }
+
+    /// The rule of a dependency gave an error, upon which the others do not matter; nil if that came too late.
+    package mutating func failByRule() -> RuleAction? {
+        switch phase {
+        case .pending(.start):
+            phase = .failedByRule
+            return .keep
+        case .pending(.dependencies), .pending(.turn), .pending(.delay):
+            phase = .finishing(.failure)
+            return .tellAndEnd
+        default:
+            return nil
         }
     }
 
@@ -220,7 +249,8 @@ extension LifecycleMachine {
         case .executing, .suspended:
             phase = style == .atOnce ? .finishing(.cancelled) : .tellingCancellation(until: .body(style))
             return style == .atOnce ? .tellStopAndEnd : .tell
-        case .kept, .tellingCancellation, .cancelledEarly, .concluding, .windingDown, .finishing, .finished:
+        case .kept, .failedByRule, .tellingCancellation, .cancelledEarly, .concluding, .windingDown, .finishing,
+            .finished:
             return .refuse
         }
     }
@@ -274,7 +304,7 @@ extension LifecycleMachine {
         case .windingDown:
             phase = .finishing(.cancelled)
             return .end
-        case .pending, .kept, .tellingCancellation, .cancelledEarly, .finishing, .finished:
+        case .pending, .kept, .failedByRule, .tellingCancellation, .cancelledEarly, .finishing, .finished:
             return nil
         }
     }

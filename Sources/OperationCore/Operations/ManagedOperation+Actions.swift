@@ -47,11 +47,13 @@ extension ManagedOperation {
     private func feedInputs() {
         let inputs = core.withLock { core in
             guard let extras = core.extras, !extras.inputs.isEmpty else {
-                return [] as [@Sendable (ManagedOperation) -> Void]
+                return [] as [DependencyInput]
             }
             return exchange(&extras.inputs, with: [])
         }
-        for feed in inputs { feed(self) }
+        for input in inputs {
+            if input.isBroken { cancelIfUndecided(because: .inputMissing) } else { input.feed(self) }
+        }
     }
 
     /// Tells whom it concerns what was decided.

@@ -145,6 +145,28 @@ extension ManagedOperation {
         return false
     }
 
+    /// Decides the error that the rule of a dependency gave, which is in `box`; returns whether the operation keeps it.
+    ///
+    /// Says nothing if it came too late: the rule could not know.
+    final func failByRule(keeping box: OutcomeBox) -> Bool {
+        let (action, told) = move { core in
+            let action = core.machine.failByRule()
+            guard action != nil else { return (action, Told()) }
+            core.box = box
+            return (action, core.takeTold())
+        }
+        guard let action else { return false }
+        tell(told)
+        switch action {
+        case .tellAndEnd: end()
+        case .keep:
+            releaseBody()
+            // A queue waits for the other dependencies, which do not matter any more.
+            signalReadyIfLinked()
+        }
+        return true
+    }
+
     /// Calls `action` once the operation ended, at once if it has.
     ///
     /// It must be short and is called outside every lock.

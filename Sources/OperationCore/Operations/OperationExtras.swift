@@ -17,7 +17,7 @@ final class OperationExtras {
     /// The links to other operations.
     var links = DependencyLinks()
     /// What feeds results of dependencies into the operation, called just before its body.
-    var inputs: [@Sendable (ManagedOperation) -> Void] = []
+    var inputs: [DependencyInput] = []
     /// Called when the operation ended, after its dependents were released.
     var endActions: [@Sendable () -> Void] = []
     var completionBlock: (@Sendable () -> Void)?

@@ -13,7 +13,7 @@ struct Told {
         var observers: [OutcomeObserver] = []
         var timers = OperationTimers()
         /// What would have fed a body that will not run, to be let go of.
-        var inputs: [@Sendable (ManagedOperation) -> Void] = []
+        var inputs: [DependencyInput] = []
     }
 }
 

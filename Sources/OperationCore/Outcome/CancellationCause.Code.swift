@@ -24,6 +24,8 @@ extension CancellationCause {
         public static let dependencyFailed = Code("dependencyFailed")
         /// A dependency was cancelled, and the rule of the edge says that its dependents are cancelled.
         public static let dependencyCancelled = Code("dependencyCancelled")
+        /// An input could not be given, since some of the dependencies from which it comes were removed.
+        public static let inputMissing = Code("inputMissing")
         /// The body returned without a result and without an error.
         public static let noResult = Code("noResult")
         /// The Swift task that awaited the operation was cancelled.
@@ -53,6 +55,11 @@ extension CancellationCause {
     static let noResult = CancellationCause(
         code: .noResult,
         message: "main() returned without a result. Call finish(withResult:) or finish(withError:) on each path.")
+
+    static let inputMissing = CancellationCause(
+        code: .inputMissing,
+        message: "An input could not be given, because it comes from several dependencies of which one was removed. "
+            + "Remove all dependencies of an input, or none.")
 
     static func timedOut(after timeout: Duration) -> CancellationCause {
         CancellationCause(

@@ -150,6 +150,46 @@ struct DependencyRuleTests {
         #expect(downstream.calls.events == [])
     }
 
+    @Test(arguments: [UpstreamEnd.fails, .isCancelled])
+    func `an operation that fails by its rule ends at once though other dependencies have not`(
+        end: UpstreamEnd
+    ) throws {
+        let failing = HandDriven(), pending = HandDriven(), downstream = HandDriven()
+        try downstream.depend(on: pending, otherwise: .cancel)
+        try downstream.depend(on: failing, otherwise: .fail { _ in .second })
+        downstream.start()
+        end.perform(on: failing)
+        #expect(Look(downstream) == .finished)
+        #expect(downstream.outcome == .failure(.second))
+        UpstreamEnd.succeeds.perform(on: pending)
+        #expect(downstream.calls.events == [])
+    }
+
+    @Test func `one that failed by its rule before its start waits for the start alone`() throws {
+        let failing = HandDriven(), pending = HandDriven(), downstream = HandDriven()
+        try downstream.depend(on: pending, otherwise: .cancel)
+        try downstream.receive(from: failing, otherwise: .fail { _ in .second }) { _, _ in }
+        UpstreamEnd.fails.perform(on: failing)
+        #expect(downstream.outcome == .failure(.second))
+        #expect(Look(downstream) == .waiting)
+        UpstreamEnd.fails.perform(on: pending)
+        #expect(downstream.outcome == .failure(.second))
+        downstream.start()
+        #expect(Look(downstream) == .finished)
+        #expect(downstream.calls.events == [])
+    }
+
+    @Test func `a queue that holds it ends it though other dependencies have not`() async throws {
+        let failing = HandDriven(), pending = HandDriven(), downstream = HandDriven(), queue = OperationQueue()
+        try downstream.depend(on: pending, otherwise: .cancel)
+        try downstream.depend(on: failing, otherwise: .fail { _ in .second })
+        queue.addOperation(downstream)
+        UpstreamEnd.fails.perform(on: failing)
+        await downstream.end()
+        #expect(downstream.outcome == .failure(.second))
+        #expect(!pending.isFinished)
+    }
+
     @Test func `one dependency may be there by two rules and both count`() throws {
         let upstream = HandDriven(), downstream = HandDriven()
         downstream.addDependency(upstream)

@@ -8,7 +8,7 @@ import Testing
 private enum Event: CaseIterable {
     case startReady, startUnready, startDelayed
     case dependenciesEnded, turnCame, turnCameDelayed, delayEnded
-    case succeed, fail, cancel, cancellationTold
+    case succeed, fail, failByRule, cancel, cancellationTold
     case bodyReturned, end, suspend, resume
 }
 
@@ -69,6 +69,17 @@ struct LifecycleMachineTests {
         for (before, event, after) in transitions(style: style) where !before.isExecuting && after.isExecuting {
             #expect(before.ending == nil, "\(event) ran the body of \(before)")
             #expect(!before.isStarted, "\(event) ran the body of \(before) again")
+        }
+    }
+
+    @Test("An error that a rule gave waits for nothing but the start")
+    func ruleWaitsForNothing() {
+        for (before, event, after) in transitions(style: .atOnce)
+        where event == .failByRule && before.ending == nil && !before.isExecuting {
+            #expect(after.ending == .failure && after.ignoresDependencies, "\(before) became \(after)")
+            #expect(after.isTold == before.isStartAwaited, "\(before) became \(after)")
+            var started = after
+            #expect(after.isTold || started.start(isReady: false, hasDelay: false) == .tellAndEnd)
         }
     }
 
@@ -141,6 +152,7 @@ struct LifecycleMachineTests {
         case .delayEnded: _ = machine.delayEnded()
         case .succeed: _ = machine.finish(.success, style: style)
         case .fail: _ = machine.finish(.failure, style: style)
+        case .failByRule: _ = machine.failByRule()
         case .cancel: _ = machine.cancel(style: style)
         case .cancellationTold: _ = machine.cancellationTold()
         // Only the body of a synchronous operation reports that it returned.

@@ -1,0 +1,154 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+private final class Pair: SyncOperation<[Int], Flaw>, @unchecked Sendable {
+    let calls = EventRecorder<String>()
+    var numbers = [-1, -1]
+
+    override func main() {
+        calls.record("main")
+        finish(withResult: numbers)
+    }
+
+    override func didCancel(because cause: CancellationCause) { calls.record("cancel") }
+}
+
+/// A dependency that calls somebody when it is asked for its name, as the rule of an edge does.
+private final class Named: AsyncOperation<Int, Flaw>, @unchecked Sendable {
+    let onName = Locked<(@Sendable () -> Void)?>(nil)
+
+    override var name: String? {
+        get {
+            let hook = onName.withLock { hook in
+                defer { hook = nil }
+                return hook
+            }
+            hook?()
+            return "Named"
+        }
+        set {}
+    }
+
+    override func main() { finish(withError: .first) }
+}
+
+@Suite("Inputs whose dependencies are removed, or that are added while the operation starts", .timeLimit(.minutes(1)))
+struct InputRemovalTests {
+    /// How an operation asks for two inputs at once.
+    enum Form: CaseIterable, Sendable {
+        case together, asArray
+
+        fileprivate func ask(_ pair: Pair, _ left: HandDriven, _ right: HandDriven) throws {
+            switch self {
+            case .together: try pair.receive(from: left, right) { $0.numbers = [$1, $2] }
+            case .asArray: try pair.receive(fromAll: [left, right]) { $0.numbers = $1 }
+            }
+        }
+    }
+
+    @Test(arguments: Form.allCases, [true, false])
+    func `an operation that lost one of several inputs is cancelled and says why`(form: Form, endsFirst: Bool) throws {
+        let left = HandDriven(), right = HandDriven(), pair = Pair()
+        try form.ask(pair, left, right)
+        if endsFirst { UpstreamEnd.succeeds.perform(on: left) }
+        pair.removeDependency(left)
+        UpstreamEnd.succeeds.perform(on: right)
+        pair.start()
+        #expect(pair.isFinished)
+        #expect(pair.cancellationCause?.code == .inputMissing)
+        #expect(!pair.calls.events.contains("main"))
+    }
+
+    @Test(arguments: Form.allCases)
+    func `one that lost all of them runs without`(form: Form) throws {
+        let left = HandDriven(), right = HandDriven(), pair = Pair()
+        try form.ask(pair, left, right)
+        UpstreamEnd.succeeds.perform(on: right)
+        for source in [left, right] { pair.removeDependency(source) }
+        pair.start()
+        #expect(pair.outcome == .success([-1, -1]))
+    }
+
+    @Test func `others that it asked for by themselves are given all the same`() throws {
+        let sources = (0..<4).map { HandDriven("\($0)") }, pair = Pair()
+        let log = EventRecorder<Int>()
+        for (number, source) in sources.enumerated() {
+            try pair.receive(from: source, otherwise: .cancel) { _, _ in log.record(number) }
+        }
+        pair.removeDependency(sources[1])
+        for source in sources { UpstreamEnd.succeeds.perform(on: source) }
+        pair.removeDependency(sources[2])
+        pair.start()
+        #expect(log.events == [0, 3])
+        #expect(pair.outcome == .success([-1, -1]))
+    }
+
+    @Test(arguments: [true, false])
+    func `what was to use an input goes with its dependency`(endsFirst: Bool) throws {
+        let census = LiveObjects(), source = HandDriven(), pair = Pair()
+        do {
+            let object = census.track(Witness())
+            try pair.receive(from: source, otherwise: .cancel) { _, _ in withExtendedLifetime(object) {} }
+        }
+        if endsFirst { UpstreamEnd.succeeds.perform(on: source) }
+        #expect(census.count == 1)
+        pair.removeDependency(source)
+        #expect(census.count == 0)
+    }
+
+    @Test func `a circle among several inputs leaves none of them behind`() throws {
+        let left = HandDriven(), pair = Pair(), after = TaskOperation<Int, Flaw> { () throws(Flaw) in 1 }
+        try after.depend(on: pair, otherwise: .runAnyway)
+        #expect(throws: DependencyError.self) {
+            try pair.receive(from: left, after) { $0.numbers = [$1, $2] }
+        }
+        #expect(pair.dependencies == [])
+        pair.start()
+        #expect(pair.outcome == .success([-1, -1]))
+    }
+
+    @Test func `an input is given though the operation starts while it is added`() async throws {
+        let source = Named(), pair = Pair()
+        source.start()
+        // Asked for by the rule of the edge, which is there already.
+        source.onName.withLock { $0 = { pair.start() } }
+        try pair.receive(from: source, otherwise: .use(7)) { $0.numbers = [$1] }
+        #expect(await pair.finalOutcome == .success([7]))
+    }
+
+    @Test func `an operation that was started takes no inputs, not even of no dependencies`() {
+        let operation = HandDriven()
+        operation.start()
+        #expect(throws: DependencyError.self) {
+            try operation.receive(fromAll: [] as [HandDriven]) { _, _ in }
+        }
+    }
+
+    @Test func `an input is given or refused when the operation is started at the same moment`() async throws {
+        try await TestThread.run {
+            let team = ThreadTeam(count: 2)
+            for round in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
+                let source = ClosureOperation { round }, pair = Pair()
+                let isRefused = Locked(false)
+                source.start()
+                let receive: @Sendable () -> Void = {
+                    do {
+                        try pair.receive(from: source, otherwise: .cancel) { $0.numbers = [$1] }
+                    } catch {
+                        isRefused.withLock { $0 = true }
+                    }
+                }
+                team.run([{ pair.start() }, receive])
+                let ended = Gate()
+                pair.whenEnded { ended.open() }
+                ended.wait()
+                #expect(pair.outcome == .success(isRefused.withLock { $0 } ? [-1, -1] : [round]))
+            }
+        }
+    }
+}
