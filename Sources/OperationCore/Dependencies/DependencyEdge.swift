@@ -7,6 +7,9 @@ import Synchronization
 /// One operation that waits for another: held by both, keeping neither alive.
 ///
 /// The strong link from the waiting operation to the one it waits for stands beside the edge in its ``DependencyLinks``.
+/// The edge itself leads to the node of the waiting operation, which can be told without that operation; a weak
+/// reference to it, which costs much in making and makes each later use of the operation slower, only an edge with a
+/// rule has.
 final class DependencyEdge: Sendable {
     private enum Phase: UInt8, AtomicRepresentable {
         /// The upstream operation has not ended.
@@ -27,21 +30,23 @@ final class DependencyEdge: Sendable {
     typealias Judge = @Sendable (_ upstream: Operation) -> Verdict
 
     private let phase = Atomic<Phase>(.live)
+    /// The node of the operation that waits.
+    let downstreamNode: DependencyNode
     // Sendable: written once, in init; loading a weak reference is atomic.
-    private nonisolated(unsafe) weak var downstreamReference: ManagedOperation?
-    /// Which input of the downstream operation is fed by this edge; 0 if none is.
-    // Sendable: only touched under the lock of the downstream operation.
-    nonisolated(unsafe) var inputNumber: UInt32 = 0
+    private nonisolated(unsafe) weak var judged: ManagedOperation?
     /// Let go of when the edge has done its part: it holds what the user's rule captured.
     private let judge: Locked<Judge?>
+    private let hasJudge: Bool
+    // Sendable: only touched under the lock of the downstream operation.
+    nonisolated(unsafe) var inputNumber: UInt32 = 0
 
     /// An edge with a `judge` may end the downstream operation; one without lets it run anyway.
-    init(to downstream: ManagedOperation, judge: Judge?) {
-        downstreamReference = downstream
+    init(to downstream: ManagedOperation, node: DependencyNode, judge: Judge?) {
+        downstreamNode = node
+        hasJudge = judge != nil
+        if judge != nil { judged = downstream }
         self.judge = Locked(judge)
     }
-
-    var downstream: ManagedOperation? { downstreamReference }
 
     var isLive: Bool { phase.load(ordering: .acquiring) == .live }
     var isCut: Bool { phase.load(ordering: .acquiring) == .cut }
@@ -53,21 +58,24 @@ final class DependencyEdge: Sendable {
         // The downstream operation may be cutting this edge at the same moment. Who moves it away from `live` is the
         // one who takes it off the count.
         guard claim(.ended) else { return }
-        let judge = takeJudge()
-        guard let downstream else { return }
+        if hasJudge { apply(takeJudge(), to: upstream) }
+        downstreamNode.noteEnd()
+    }
+
+    private func apply(_ judge: Judge?, to upstream: Operation) {
+        guard let downstream = judged else { return }
         switch judge?(upstream) ?? .proceed {
         case .proceed: break
         case .cancel(let cause): downstream.cancelIfUndecided(because: cause)
         case .fail(let fail): fail(downstream)
         }
-        downstream.dependencyDidEnd()
     }
 
     /// Takes the dependency back; false if the upstream operation had ended.
     func cut() -> Bool { claim(.cut) }
 
     /// What the rule captured, to be let go of where no lock is held.
-    func takeJudge() -> Judge? { judge.withLock { exchange(&$0, with: nil) } }
+    func takeJudge() -> Judge? { hasJudge ? judge.withLock { exchange(&$0, with: nil) } : nil }
 
     private func claim(_ new: Phase) -> Bool {
         phase.compareExchange(expected: .live, desired: new, ordering: .acquiringAndReleasing).exchanged

@@ -3,7 +3,9 @@
 
 import Foundation
 
-/// The links of one operation to others: what it waits for, strongly, and what waits for it, weakly.
+/// The links of one operation to others: what it waits for, strongly, and what waits for it, by its node.
+///
+/// Most operations of a graph have one or two of each, so the first of each needs no array.
 struct DependencyLinks {
     /// One link to an operation waited for.
     struct Upstream {
@@ -13,15 +15,20 @@ struct DependencyLinks {
         let watcher: ForeignWatcher?
     }
 
-    private var upstream: [Upstream] = []
-    private var downstream: [DependencyEdge] = []
-    /// Where in `upstream` to find an operation; made when looking through it would be slow.
-    private var positions: [ObjectIdentifier: Int] = [:]
-    /// Whether an operation may be there with several edges, each feeding another input.
-    private var hasRepeats = false
-    private var cutCount = 0
-    /// How many of those it waits for have not ended.
-    private(set) var unended = 0
+    private var upstream = FewOrMany<Upstream>()
+    private var downstream = FewOrMany<DependencyEdge>()
+    /// What only operations with many links need.
+    private var index: UpstreamIndex?
+    private var cutCount: Int32 = 0
+    /// Who is told when the last one waited for ended.
+    var listener = DependencyListener.nobody
+
+    private struct UpstreamIndex {
+        /// Where in `upstream` to find an operation.
+        var positions: [ObjectIdentifier: Int] = [:]
+        /// Whether an operation may be there with several edges, each feeding another input.
+        var hasRepeats = false
+    }
 
     var isEmpty: Bool { upstream.isEmpty && downstream.isEmpty }
     var upstreamCount: Int { upstream.count }
@@ -38,33 +45,37 @@ struct DependencyLinks {
         upstream.compactMap { $0.edge.isLive ? $0.operation as? ManagedOperation : nil }
     }
 
-    /// Those that wait and are still there.
-    var liveDownstream: [ManagedOperation] {
-        downstream.compactMap { $0.isLive ? $0.downstream : nil }
+    /// Those that wait.
+    var liveDownstream: [DependencyNode] {
+        downstream.compactMap { $0.isLive ? $0.downstreamNode : nil }
     }
 
     func dependsOn(_ operation: Operation) -> Bool { position(of: operation) != nil }
 
     mutating func add(_ edge: DependencyEdge, to operation: Operation, watcher: ForeignWatcher? = nil) {
-        if dependsOn(operation) { hasRepeats = true }
+        if index != nil, dependsOn(operation) { index?.hasRepeats = true }
         upstream.append(Upstream(operation: operation, edge: edge, watcher: watcher))
-        unended += 1
-        if upstream.count == Self.indexThreshold, positions.isEmpty {
-            for (position, link) in upstream.enumerated() { positions[ObjectIdentifier(link.operation)] = position }
-        } else if !positions.isEmpty {
-            positions[ObjectIdentifier(operation)] = upstream.count - 1
+        if index != nil {
+            index?.positions[ObjectIdentifier(operation)] = upstream.count - 1
+        } else if upstream.count >= Self.indexThreshold {
+            makeIndex()
         }
+    }
+
+    private mutating func makeIndex() {
+        var made = UpstreamIndex()
+        for (position, link) in upstream.enumerated() {
+            let old = made.positions.updateValue(position, forKey: ObjectIdentifier(link.operation))
+            if old != nil { made.hasRepeats = true }
+        }
+        index = made
     }
 
     mutating func addDownstream(_ edge: DependencyEdge) {
         downstream.append(edge)
     }
 
-    mutating func noteEnd() {
-        unended -= 1
-    }
-
-    // What these return holds the links, to be let go of outside the lock.
+    // What these return holds the links, to be let go of outside the lock. Their edges are still to be cut.
 
     /// Removes the edges to `operation`.
     mutating func remove(_ operation: Operation) -> [Upstream] {
@@ -80,45 +91,44 @@ struct DependencyLinks {
 
     private mutating func removeLink(at position: Int) -> Upstream {
         let link = upstream[position]
-        if positions.isEmpty {
+        guard let hasRepeats = index?.hasRepeats else {
             upstream.remove(at: position)
-        } else {
-            upstream.swapAt(position, upstream.count - 1)
-            upstream.removeLast()
-            positions[ObjectIdentifier(link.operation)] =
-                hasRepeats ? upstream.firstIndex { $0.operation === link.operation } : nil
-            if position < upstream.count { positions[ObjectIdentifier(upstream[position].operation)] = position }
+            return link
         }
-        if link.edge.cut() { unended -= 1 }
+        let last = upstream.count - 1
+        upstream.swapAt(position, last)
+        upstream.remove(at: last)
+        index?.positions[ObjectIdentifier(link.operation)] =
+            hasRepeats ? upstream.firstIndex { $0.operation === link.operation } : nil
+        if position < last { index?.positions[ObjectIdentifier(upstream[position].operation)] = position }
         return link
     }
 
     /// Forgets cut edges once they are half of all, so that adding and removing for ever takes no memory.
     mutating func noteCutDownstream(_ count: Int) -> [DependencyEdge] {
-        cutCount += count
-        guard cutCount * 2 > downstream.count else { return [] }
+        cutCount += Int32(clamping: count)
+        guard Int(cutCount) * 2 > downstream.count else { return [] }
         cutCount = 0
-        let cut = downstream.filter(\.isCut)
-        downstream.removeAll(where: \.isCut)
-        return cut
+        return downstream.removeAll(where: \.isCut)
     }
 
     /// Cuts what is left of the edges to others, whose ends do not matter any more.
     func cutUpstream() {
-        for link in upstream where link.edge.cut() {
+        upstream.forEach { link in
+            guard link.edge.cut() else { return }
             withExtendedLifetime(link.edge.takeJudge()) {}
             (link.operation as? ManagedOperation)?.forgetCutEdges(1)
         }
     }
 
-    mutating func takeDownstream() -> [DependencyEdge] {
-        exchange(&downstream, with: [])
+    mutating func takeDownstream() -> FewOrMany<DependencyEdge> {
+        exchange(&downstream, with: FewOrMany())
     }
 
     private static let indexThreshold = 9
 
     private func position(of operation: Operation) -> Int? {
-        if !positions.isEmpty { return positions[ObjectIdentifier(operation)] }
+        if let index { return index.positions[ObjectIdentifier(operation)] }
         return upstream.firstIndex { $0.operation === operation }
     }
 }

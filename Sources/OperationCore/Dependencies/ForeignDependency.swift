@@ -12,7 +12,7 @@ extension ManagedOperation {
     func connect(
         toForeign upstream: Operation, judge: DependencyEdge.Judge?
     ) throws(DependencyError) -> DependencyEdge {
-        let edge = DependencyEdge(to: self, judge: judge)
+        let edge = DependencyEdge(to: self, node: node, judge: judge)
         let watcher = ForeignWatcher(upstream) { [weak edge] operation in edge?.upstreamDidEnd(operation) }
         let insertion = core.withLock { core in
             core.insertUpstream(upstream, edge: edge, watcher: watcher, isPlain: judge == nil)

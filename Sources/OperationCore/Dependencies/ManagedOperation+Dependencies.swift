@@ -34,41 +34,28 @@ extension ManagedOperation {
     }
 
     private func removeEdges(to upstream: Operation, _ remove: (inout DependencyLinks) -> [DependencyLinks.Upstream]) {
+        guard let node = nodeIfAny else { return }
         var inputs: [DependencyInput] = []
-        let (removed, isReady) = core.withLock { core -> ([DependencyLinks.Upstream], Bool) in
-            guard let extras = core.extras else { return ([], false) }
-            let before = extras.links.unended
-            let removed = remove(&extras.links)
-            inputs = extras.removeInputs(of: removed)
-            return (removed, before > 0 && extras.links.unended == 0)
+        let (removed, isClear) = core.withLock { core in
+            let removal = node.remove(remove)
+            if let extras = core.extras { inputs = extras.removeInputs(of: removal.removed) }
+            return removal
         }
         withExtendedLifetime(inputs) {}
         for link in removed { withExtendedLifetime(link.edge.takeJudge()) {} }
         if !removed.isEmpty, let upstream = upstream as? ManagedOperation {
             upstream.forgetCutEdges(removed.count)
         }
-        if isReady { dependenciesDidEnd() }
+        if isClear { dependenciesDidEnd() }
     }
 
     /// Some of those that waited for it do so no more.
-    final func forgetCutEdges(_ count: Int) {
-        let forgotten = core.withLock { $0.extras?.links.noteCutDownstream(count) }
-        withExtendedLifetime(forgotten) {}
-    }
+    final func forgetCutEdges(_ count: Int) { nodeIfAny?.forgetCutEdges(count) }
 
-    /// One of those it waits for ended.
-    final func dependencyDidEnd() {
-        let isReady = core.withLock { core in
-            guard let extras = core.extras else { return false }
-            extras.links.noteEnd()
-            return extras.links.unended == 0
-        }
-        if isReady { dependenciesDidEnd() }
-    }
+    /// The operation's place in the graph, made now if it had none.
+    final var node: DependencyNode { core.withLock { $0.needNode() } }
 
-    final func releaseDependents(_ edges: [DependencyEdge]) {
-        for edge in edges { edge.upstreamDidEnd(self) }
-    }
+    final var nodeIfAny: DependencyNode? { core.withLock { $0.node } }
 
     /// Cancels the operation for a reason of its surroundings, without a word if it was too late.
     final func cancelIfUndecided(because cause: CancellationCause) {

@@ -33,9 +33,16 @@ import Foundation
             didChangeValue(forKey: "isReady")
         }
 
-        func signalDependencyAdded() { signalReadyIfLinked() }
+        func signalDependencyAdded() {
+            if let host = core.withLock({ $0.host }) { return host.reconsider(self) }
+            signalReadyIfLinked()
+        }
 
-        func reportReadiness() -> Bool { core.withLock { $0.isReady } }
+        func reportReadiness() -> Bool {
+            core.withLock { core in
+                core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
+            }
+        }
 
         // There is no way to ask on Apple's systems.
         func isHeldByQueue(isByQueue: Bool) -> Bool { false }
@@ -64,7 +71,9 @@ import Foundation
 
         /// Tells the queue that took the operation in before that it is not ready any more.
         func signalDependencyAdded() {
-            guard core.withLock({ $0.wasAskedForReadiness && !$0.isStartUnderWay }) else { return }
+            let (host, isAsked) = core.withLock { ($0.host, $0.wasAskedForReadiness && !$0.isStartUnderWay) }
+            if let host { return host.reconsider(self) }
+            guard isAsked else { return }
             didChangeValue(forKey: "isReady")
         }
 
@@ -86,11 +95,12 @@ import Foundation
         /// Answers Foundation's question whether the operation may begin.
         func reportReadiness() -> Bool {
             let (isReady, isMissed) = core.withLock { core in
-                let isReady = core.isReady
+                let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
                 core.wasAskedForReadiness = true
                 if core.isStartUnderWay { core.wasAskedAfterStart = true }
-                guard let extras = core.extras, !core.machine.isStarted else { return (isReady, false) }
-                return (isReady, extras.readiness.report(isReady))
+                guard !core.machine.isStarted else { return (isReady, false) }
+                if isReady, core.extras == nil { return (true, false) }
+                return (isReady, core.need().readiness.report(isReady))
             }
             if isMissed {
                 DispatchQueue.global().async { [weak self] in self?.signalReadyIfLinked() }

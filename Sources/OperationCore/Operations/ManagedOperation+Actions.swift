@@ -84,30 +84,39 @@ extension ManagedOperation {
         }
     }
 
-    /// Signals the end: to Foundation, then to dependents, waiting threads and the completion block.
+    /// Signals the end: to Foundation, then to the queue, dependents, waiting threads and the completion block.
     func end() {
-        var extras: OperationExtras?
-        var host: QueueEngine?
-        var slot: QueueMachine.Slot = -1
-        var ending: LifecycleMachine.Ending?
+        var remains = Remains()
         let didEnd = signalEnd {
             core.withLock { core in
-                extras = exchange(&core.extras, with: nil)
-                host = exchange(&core.host, with: nil)
-                slot = core.slot
-                ending = core.machine.ending
+                remains = core.takeRemains()
                 return core.machine.end()
             }
         }
         guard didEnd else { return }
-        if let host, let ending { host.didEnd(slot, ending) }
-        guard let extras else { return }
-        ThreadWorklist.perform { [self] in
-            releaseDependents(extras.links.takeDownstream())
+        if let host = remains.host { host.didEnd(remains.slot, remains.ending) }
+        guard !remains.isEmpty else { return }
+        if ThreadWorklist.begin() {
+            settle(&remains)
+            ThreadWorklist.finish()
+        } else {
+            ThreadWorklist.later { [self, remains] in
+                var remains = remains
+                settle(&remains)
+            }
+        }
+    }
+
+    private func settle(_ remains: inout Remains) {
+        remains.node?.takeDownstream().forEach { $0.upstreamDidEnd(self) }
+        if let extras = remains.extras {
             for action in exchange(&extras.endActions, with: []) { action() }
             runCompletion(exchange(&extras.completionBlock, with: nil))
             abandon(extras)
         }
+        // Inside the worklist: what is freed by this frees what comes before it in a loop.
+        remains.node?.tearDown()
+        remains = Remains()
     }
 
     final func runCompletion(_ block: (@Sendable () -> Void)?) {
@@ -122,12 +131,24 @@ extension ManagedOperation {
     final func abandon(_ extras: OperationExtras) {
         extras.timing?.takeTimers().cancel()
         for feed in extras.feeds { feed.end() }
-        var links: DependencyLinks? = exchange(&extras.links, with: DependencyLinks())
-        guard links?.isEmpty == false else { return }
-        // The upstream operations may be freed by this, and theirs by that: in a loop, not in a recursion.
-        ThreadWorklist.perform {
-            links?.cutUpstream()
-            links = nil
-        }
+    }
+}
+
+/// What an ended operation leaves to be settled.
+struct Remains {
+    var extras: OperationExtras?
+    var node: DependencyNode?
+    var host: QueueEngine?
+    var slot: QueueMachine.Slot = -1
+    var ending = LifecycleMachine.Ending.success
+
+    var isEmpty: Bool { extras == nil && node == nil }
+}
+
+extension ManagedOperation.Core {
+    mutating func takeRemains() -> Remains {
+        Remains(
+            extras: exchange(&extras, with: nil), node: exchange(&node, with: nil), host: exchange(&host, with: nil),
+            slot: slot, ending: machine.ending ?? .cancelled)
     }
 }

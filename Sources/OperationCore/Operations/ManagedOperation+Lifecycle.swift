@@ -48,8 +48,7 @@ extension ManagedOperation {
 
     private func cancellationDidReachAll(_ cause: CancellationCause) {
         switch core.withLock({ $0.machine.cancellationTold() }) {
-        case .none:
-            if let host = core.withLock({ $0.host }) { host.reconsider(self) } else { signalReadyIfLinked() }
+        case .none: readinessDidChange()
         case .stop: stopBody(because: cause)
         case .end: end()
         }
@@ -79,7 +78,7 @@ extension ManagedOperation {
         var isPlain = true
         let action = move { core -> LifecycleMachine.StartAction? in
             if onlyIfNeeded, core.isStartUnderWay { return nil }
-            isPlain = core.extras == nil && !core.wasAskedForReadiness
+            isPlain = core.extras == nil && core.node == nil && core.host == nil && !core.wasAskedForReadiness
             return isPlain ? core.machine.start(isReady: true, hasDelay: false) : nil
         }
         if isPlain, action == .run {
@@ -93,7 +92,7 @@ extension ManagedOperation {
     }
 
     private func beginWithCare(onlyIfNeeded: Bool) {
-        if isHeldByQueue(isByQueue: !onlyIfNeeded) {
+        if core.withLock({ $0.host != nil }) || isHeldByQueue(isByQueue: !onlyIfNeeded) {
             if !onlyIfNeeded { reportStartBesideQueue() }
             return
         }
@@ -107,6 +106,7 @@ extension ManagedOperation {
         notes.queuedBodies += 1
         perform(action)
         notes.queuedBodies -= 1
+        if action == .awaitDependencies, listen() { dependenciesDidEnd() }
     }
 
     /// Starts the operation and keeps it alive until it ended, whoever else lets go of it.
@@ -162,7 +162,7 @@ extension ManagedOperation {
         case .keep:
             releaseBody()
             // A queue waits for the other dependencies, which do not matter any more.
-            signalReadyIfLinked()
+            readinessDidChange()
         }
         return true
     }
@@ -202,8 +202,18 @@ extension ManagedOperation {
             perform(action)
         } else {
             // A queue that holds the operation must look at it again.
-            if let host = core.withLock({ $0.host }) { host.reconsider(self) } else { signalReadyIfLinked() }
+            readinessDidChange()
         }
+    }
+
+    /// A queue that holds the operation must look at it again.
+    private func readinessDidChange() {
+        if let host = core.withLock({ $0.host }) { host.reconsider(self) } else { signalReadyIfLinked() }
+    }
+
+    /// Asks to be told when the last dependency ends; returns whether that was before.
+    private func listen() -> Bool {
+        nodeIfAny?.listen(.loose(WeakOperation(self))) ?? true
     }
 
     final func turnDidCome() {

@@ -22,6 +22,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var box: OutcomeBox?
         var cause: CancellationCause?
         var extras: OperationExtras?
+        /// The place in the graph, from the first link to another operation until the end.
+        var node: DependencyNode?
         /// The queue of this package that holds the operation, from the moment it was added until it ended.
         var host: QueueEngine?
         /// Its place there.
@@ -37,7 +39,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var isStartUnderWay: Bool { machine.isStarted || machine.isStartAwaited }
 
         var isReady: Bool {
-            machine.ignoresDependencies || (extras?.links.unended ?? 0) == 0
+            machine.ignoresDependencies || node?.isClear ?? true
         }
 
         /// Whether a handler may be stored; if not, it is late and to be called at once.
@@ -45,6 +47,14 @@ open class ManagedOperation: Operation, @unchecked Sendable {
             if machine.isTold { return false }
             if isHandler { hasHandlers = true }
             return true
+        }
+
+        /// The node, made now if there was none.
+        mutating func needNode() -> DependencyNode {
+            if let node { return node }
+            let made = DependencyNode()
+            node = made
+            return made
         }
 
         /// The extras, made now if they were not there.
@@ -63,10 +73,12 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     }
 
     deinit {
-        let (extras, isUnfinished) = core.withLock { ($0.extras, $0.machine.isExecuting && $0.machine.ending == nil) }
+        let (extras, node, isUnfinished) = core.withLock { core in
+            (core.extras, core.node, core.machine.isExecuting && core.machine.ending == nil)
+        }
         if isUnfinished { reportReleaseUnfinished() }
-        // Links and observers go outside the stack of this deinit: see ThreadWorklist.
         if let extras { abandon(extras) }
+        node?.tearDown()
     }
 
     // What subclasses of the package fill in.
@@ -168,7 +180,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// The operations that this one waits for, ended ones included, until it ended itself.
     public final override var dependencies: [Operation] {
-        core.withLock { $0.extras?.links.upstreamOperations ?? [] }
+        nodeIfAny?.upstreamOperations ?? []
     }
 
     /// Makes this operation wait for another, which may be of any kind; however that one ends, this one runs.

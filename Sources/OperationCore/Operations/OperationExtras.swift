@@ -14,8 +14,6 @@ final class OperationExtras {
     var isTelling = false
     /// Consumers of the operation's states.
     var feeds: [StateFeed] = []
-    /// The links to other operations.
-    var links = DependencyLinks()
     /// What feeds results of dependencies into the operation, called just before its body.
     var inputs: [DependencyInput] = []
     /// Called when the operation ended, after its dependents were released.

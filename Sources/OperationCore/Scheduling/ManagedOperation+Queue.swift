@@ -46,7 +46,7 @@ extension ManagedOperation {
             core.host = engine
             core.slot = slot
             if core.machine.isCancelled { return .cancelled }
-            return core.isReady ? .ready(core.level) : .waits(core.level)
+            return core.isReadyOrHeld(self) ? .ready(core.level) : .waits(core.level)
         }
     }
 
@@ -55,7 +55,7 @@ extension ManagedOperation {
         core.withLock { core in
             guard core.host === engine else { return nil }
             let standing: QueuePlace.Standing =
-                core.machine.isCancelled ? .cancelled : core.isReady ? .ready : .waits
+                core.machine.isCancelled ? .cancelled : core.isReadyOrHeld(self) ? .ready : .waits
             return QueuePlace(slot: core.slot, level: core.level, standing: standing)
         }
     }
@@ -77,5 +77,12 @@ extension ManagedOperation {
             perform(action)
         }
         return true
+    }
+}
+
+extension ManagedOperation.Core {
+    /// Whether the operation may begin; if not, its queue will be told when it may, and it lives until then.
+    fileprivate func isReadyOrHeld(_ operation: ManagedOperation) -> Bool {
+        isReady || node?.listen(.held(operation)) ?? true
     }
 }

@@ -9,10 +9,29 @@
 package enum ThreadWorklist {
     /// Runs `work` now, or, where the calling thread is already inside `perform`, after what it is doing.
     package static func perform(_ work: @escaping () -> Void) {
-        let notes = ThreadNotes.current
-        if notes.isWorking { return notes.pending.append(work) }
-        notes.isWorking = true
+        guard begin() else { return later(work) }
         work()
+        finish()
+    }
+
+    // The same in steps, for work that needs no closure where it is done at once.
+
+    /// Whether the calling thread may do such work now, to be followed by `finish`; else it goes to `later`.
+    static func begin() -> Bool {
+        let notes = ThreadNotes.current
+        if notes.isWorking { return false }
+        notes.isWorking = true
+        return true
+    }
+
+    /// Leaves work to the outermost call.
+    static func later(_ work: @escaping () -> Void) {
+        ThreadNotes.current.pending.append(work)
+    }
+
+    /// Does what was left meanwhile.
+    static func finish() {
+        let notes = ThreadNotes.current
         while let work = notes.pending.popFirst() { work() }
         notes.isWorking = false
     }

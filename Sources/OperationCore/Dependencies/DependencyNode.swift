@@ -1,0 +1,108 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import Synchronization
+
+/// The place of one operation in the graph: its links, and how many of those it waits for have not ended.
+///
+/// Made with an operation's first link. It outlives the operation where others still hold links to it, so that they need
+/// not know whether the operation is there.
+final class DependencyNode: Sendable {
+    private let links = Locked(DependencyLinks())
+    private let unended = Atomic<Int>(0)
+
+    /// Whether all those waited for have ended.
+    var isClear: Bool { unended.load(ordering: .acquiring) == 0 }
+
+    var upstreamCount: Int { links.withLock { $0.upstreamCount } }
+    var downstreamCount: Int { links.withLock { $0.downstreamCount } }
+    var upstreamOperations: [Operation] { links.withLock { $0.upstreamOperations } }
+    var liveUpstream: [ManagedOperation] { links.withLock { $0.liveUpstream } }
+    var liveDownstream: [DependencyNode] { links.withLock { $0.liveDownstream } }
+
+    func dependsOn(_ operation: Operation) -> Bool { links.withLock { $0.dependsOn(operation) } }
+
+    func add(_ edge: DependencyEdge, to operation: Operation, watcher: ForeignWatcher?) {
+        unended.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        links.withLock { $0.add(edge, to: operation, watcher: watcher) }
+    }
+
+    func addDownstream(_ edge: DependencyEdge) { links.withLock { $0.addDownstream(edge) } }
+
+    /// One of those waited for ended: tells the operation if it was the last and somebody listens.
+    ///
+    /// Called outside every lock.
+    func noteEnd() {
+        guard unended.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
+        links.withLock { $0.listener.operation }?.dependenciesDidEnd()
+    }
+
+    /// Who is to be told of the last end from now on; returns whether that end came before.
+    func listen(_ listener: DependencyListener) -> Bool {
+        let old = links.withLock { exchange(&$0.listener, with: listener) }
+        withExtendedLifetime(old) {}
+        return isClear
+    }
+
+    /// Removes edges; returns the links, to be let go of outside every lock, and whether none is left to wait for.
+    func remove(
+        _ remove: (inout DependencyLinks) -> [DependencyLinks.Upstream]
+    ) -> (removed: [DependencyLinks.Upstream], isClear: Bool) {
+        let removed = links.withLock { remove(&$0) }
+        let cut = removed.count { $0.edge.cut() }
+        guard cut > 0 else { return (removed, false) }
+        return (removed, unended.wrappingSubtract(cut, ordering: .acquiringAndReleasing).newValue == 0)
+    }
+
+    /// Some of those that waited for it do so no more.
+    func forgetCutEdges(_ count: Int) {
+        let forgotten = links.withLock { $0.noteCutDownstream(count) }
+        withExtendedLifetime(forgotten) {}
+    }
+
+    func takeDownstream() -> FewOrMany<DependencyEdge> { links.withLock { $0.takeDownstream() } }
+
+    /// Cuts all links of an operation that ended or is being freed.
+    ///
+    /// The upstream operations may be freed by this, and theirs by that: in a loop, not in a recursion.
+    func tearDown() {
+        var taken = links.withLock { exchange(&$0, with: DependencyLinks()) }
+        taken.cutUpstream()
+        if ThreadWorklist.begin() {
+            taken = DependencyLinks()
+            ThreadWorklist.finish()
+        } else {
+            let rest = exchange(&taken, with: DependencyLinks())
+            ThreadWorklist.later { withExtendedLifetime(rest) {} }
+        }
+    }
+}
+
+/// Who is told that an operation's dependencies ended.
+enum DependencyListener {
+    /// Nobody: who wants to know will ask.
+    case nobody
+    /// The operation, which its queue keeps until it ended.
+    case held(ManagedOperation)
+    /// The operation, if it is still there.
+    case loose(WeakOperation)
+
+    var operation: ManagedOperation? {
+        switch self {
+        case .nobody: nil
+        case .held(let operation): operation
+        case .loose(let reference): reference.operation
+        }
+    }
+}
+
+/// A weak reference, on its own so that operations that need none pay for none.
+final class WeakOperation: Sendable {
+    // Sendable: written once, in init; loading a weak reference is atomic.
+    private nonisolated(unsafe) weak var reference: ManagedOperation?
+
+    var operation: ManagedOperation? { reference }
+
+    init(_ operation: ManagedOperation) { reference = operation }
+}
