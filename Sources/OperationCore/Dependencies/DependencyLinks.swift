@@ -112,13 +112,10 @@ struct DependencyLinks {
         return downstream.removeAll(where: \.isCut)
     }
 
-    /// Cuts what is left of the edges to others, whose ends do not matter any more.
-    func cutUpstream() {
-        upstream.forEach { link in
-            guard link.edge.cut() else { return }
-            withExtendedLifetime(link.edge.takeJudge()) {}
-            (link.operation as? ManagedOperation)?.forgetCutEdges(1)
-        }
+    /// Takes out what the operation waited for and who listens.
+    mutating func takeUpstream() -> (FewOrMany<Upstream>, DependencyListener) {
+        index = nil
+        return (exchange(&upstream, with: FewOrMany()), exchange(&listener, with: .nobody))
     }
 
     mutating func takeDownstream() -> FewOrMany<DependencyEdge> {

@@ -67,15 +67,23 @@ final class DependencyNode: Sendable {
     ///
     /// The upstream operations may be freed by this, and theirs by that: in a loop, not in a recursion.
     func tearDown() {
-        var taken = links.withLock { exchange(&$0, with: DependencyLinks()) }
-        taken.cutUpstream()
-        if ThreadWorklist.begin() {
-            taken = DependencyLinks()
-            ThreadWorklist.finish()
-        } else {
-            let rest = exchange(&taken, with: DependencyLinks())
-            ThreadWorklist.later { withExtendedLifetime(rest) {} }
+        let (upstream, listener) = links.withLock { $0.takeUpstream() }
+        withExtendedLifetime(listener) {}
+        if upstream.isEmpty { return }
+        upstream.forEach { link in
+            guard link.edge.cut() else { return }
+            withExtendedLifetime(link.edge.takeJudge()) {}
+            (link.operation as? ManagedOperation)?.forgetCutEdges(1)
         }
+        letGo(of: upstream)
+    }
+
+    private func letGo(of upstream: consuming FewOrMany<DependencyLinks.Upstream>) {
+        guard ThreadWorklist.begin() else {
+            return ThreadWorklist.later { [upstream] in withExtendedLifetime(upstream) {} }
+        }
+        upstream = FewOrMany()
+        ThreadWorklist.finish()
     }
 }
 

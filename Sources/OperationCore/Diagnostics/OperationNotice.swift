@@ -39,6 +39,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let releasedUnfinished = Kind("releasedUnfinished")
         /// A body returned without a result.
         public static let noResult = Kind("noResult")
+        /// A body waits for the operation, and so many do that it keeps its slot meanwhile.
+        public static let tooManyWaits = Kind("tooManyWaits")
         /// A timeout, delay or clock was set after the start.
         public static let timing = Kind("timing")
     }

@@ -12,6 +12,10 @@ extension ManagedOperation {
                 + "Either start an operation by hand or give it to a queue.")
     }
 
+    func reportRefusedWait() {
+        OperationDiagnostics.report(.tooManyWaits, by: self, CancellationCause.tooManyWaits.message)
+    }
+
     func reportReleaseUnfinished() {
         OperationDiagnostics.report(
             .releasedUnfinished, by: self,

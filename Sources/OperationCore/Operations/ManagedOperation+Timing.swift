@@ -67,10 +67,14 @@ extension ManagedOperation {
     }
 
     func beginDelay() {
-        setTimer(\.delay, at: clock.now.advanced(by: startDelay)) { operation in
+        beginDelay { operation in
             operation.expireIfOutOfTime()
             operation.delayDidEnd()
         }
+    }
+
+    func beginDelay(_ whenOver: @escaping @Sendable (ManagedOperation) -> Void) {
+        setTimer(\.delay, at: clock.now.advanced(by: startDelay), whenOver)
     }
 
     func beginTimeout() {

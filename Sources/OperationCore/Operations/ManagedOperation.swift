@@ -28,8 +28,14 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var host: QueueEngine?
         /// Its place there.
         var slot: QueueMachine.Slot = -1
-        /// How urgent it is there.
-        var level = QueueLevel.normal
+        /// How urgent it is by its own priority or quality of service.
+        var ownLevel = QueueLevel.normal
+        /// How urgent it is because of those that wait for it.
+        var raisedLevel = QueueLevel.veryLow
+        /// Whether the delay before the start is over, which a queue of this package waits for before it gives a slot.
+        var isDelayServed = false
+
+        var level: QueueLevel { max(ownLevel, raisedLevel) }
 
         /// Whether somebody asked if the operation is ready, as a queue does that takes it in.
         var wasAskedForReadiness = false
@@ -152,6 +158,27 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         reportReadiness() && super.isReady
     }
 
+    /// How urgent the operation is among those of its queue.
+    ///
+    /// In a ``QueueManager`` it may be changed while the operation waits, and it is passed on to what the operation waits
+    /// for. Left at `normal`, the quality of service takes its place.
+    open override var queuePriority: Operation.QueuePriority {
+        get { super.queuePriority }
+        set {
+            super.queuePriority = newValue
+            levelDidChange()
+        }
+    }
+
+    /// How much the operation's work matters to the person who uses the program.
+    open override var qualityOfService: QualityOfService {
+        get { super.qualityOfService }
+        set {
+            super.qualityOfService = newValue
+            levelDidChange()
+        }
+    }
+
     /// Called once on a global queue after the operation ended, then let go of.
     ///
     /// Set after the end, it is called at once.
@@ -175,7 +202,10 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     public final override func waitUntilFinished() {
         let waiter = BlockingWaiter()
         whenEnded { waiter.wake() }
-        waiter.wait()
+        if !waiter.wait(for: self) {
+            reportRefusedWait()
+            waiter.waitInPlace()
+        }
     }
 
     /// The operations that this one waits for, ended ones included, until it ended itself.

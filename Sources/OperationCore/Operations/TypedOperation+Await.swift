@@ -53,7 +53,7 @@ extension TypedOperation {
         startIfNeeded()
         let waiter = BlockingWaiter()
         addObserver(isWaiter: true) { _ in waiter.wake() }
-        waiter.wait()
+        guard waiter.wait(for: self) else { throw .cancelled(.tooManyWaits) }
         return try (outcome ?? .cancelled(.requested)).get()
     }
 }

@@ -30,6 +30,10 @@ extension CancellationCause {
         public static let noResult = Code("noResult")
         /// The Swift task that awaited the operation was cancelled.
         public static let taskCancelled = Code("taskCancelled")
+        /// A body wanted to wait, and as many do already as there may be threads.
+        public static let tooManyWaits = Code("tooManyWaits")
+        /// The queue was shut down before the operation ended.
+        public static let shutDown = Code("shutDown")
         /// The body itself threw a `CancellationError`.
         public static let bodyCancelled = Code("bodyCancelled")
     }
@@ -67,6 +71,16 @@ extension CancellationCause {
             message: timeout > .zero
                 ? "The operation did not end within its timeout of \(timeout)."
                 : "The operation's timeout of \(timeout) leaves it no time to run. Set a timeout above zero.")
+    }
+
+    static let tooManyWaits = CancellationCause(
+        code: .tooManyWaits,
+        message: "\(WorkerPool.threadLimit - 1) bodies of operations wait for others already, each on a thread of its own, "
+            + "and one more could leave none to run what they wait for. Nest less deeply, or await in async code.")
+
+    static func shutDown(_ queue: String) -> CancellationCause {
+        CancellationCause(
+            code: .shutDown, message: "Queue \(queue) was shut down before the operation ended.")
     }
 
     static let deadlinePassed = CancellationCause(

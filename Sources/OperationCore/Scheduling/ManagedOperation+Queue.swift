@@ -3,32 +3,17 @@
 
 import Foundation
 
-/// What came of the attempt to give an operation to a queue.
-enum QueueClaim {
-    case ready(QueueLevel)
-    case waits(QueueLevel)
-    /// It was cancelled before, and is to be ended at once.
-    case cancelled
-    case refused(Refusal)
-
-    enum Refusal {
-        case inQueue(String)
-        case started
-        case finished
-
-        func error(_ operation: Operation, _ queue: String) -> QueueError {
-            switch self {
-            case .inQueue(let other): .alreadyAdded(operation.displayName, queue: queue, other: other)
-            case .started: .alreadyStarted(operation.displayName, queue: queue)
-            case .finished: .alreadyFinished(operation.displayName, queue: queue)
-            }
-        }
-    }
-}
-
 /// Where an operation stands in the queue that holds it.
 struct QueuePlace {
-    enum Standing { case ready, waits, cancelled }
+    enum Standing {
+        case ready
+        /// Dependencies of it have not ended.
+        case waits
+        /// It asked for a delay before its start.
+        case delayed
+        /// It was cancelled, and is to be ended at once.
+        case cancelled
+    }
 
     var slot: QueueMachine.Slot
     var level: QueueLevel
@@ -37,26 +22,55 @@ struct QueuePlace {
 
 // What a queue of this package asks of the operations that it holds. The queue's lock may be held while `core` is taken.
 extension ManagedOperation {
-    /// Makes the operation one of the queue's, unless it is somebody else's.
-    func claim(for engine: QueueEngine, _ slot: QueueMachine.Slot) -> QueueClaim {
-        core.withLock { core in
-            if let host = core.host { return .refused(.inQueue(host.name)) }
-            if core.machine.isFinished { return .refused(.finished) }
-            if core.isStartUnderWay { return .refused(.started) }
+    /// Makes the operation one of the queue's, unless it is somebody else's; nil if it is now.
+    ///
+    /// It has no slot there yet, so that nothing happens to it before `seat`.
+    func claim(for engine: QueueEngine) -> QueueError? {
+        let refusal = core.withLock { core -> QueueRefusal? in
+            if let host = core.host { return .inQueue(host.name) }
+            if core.machine.isFinished { return .finished }
+            if core.isStartUnderWay { return .started }
             core.host = engine
+            core.slot = -1
+            return nil
+        }
+        if let refusal { return refusal.error(self, engine.name) }
+        guard isHeldByQueue(isByQueue: false) else { return nil }
+        unclaim()
+        return QueueRefusal.inFoundationQueue.error(self, engine.name)
+    }
+
+    /// Takes the claim back, before the operation has a slot.
+    func unclaim() {
+        let host = core.withLock { exchange(&$0.host, with: nil) }
+        withExtendedLifetime(host) {}
+        signalReadyIfLinked()
+    }
+
+    /// Gives the operation its slot; returns where it stands.
+    func seat(in engine: QueueEngine, _ slot: QueueMachine.Slot) -> QueuePlace? {
+        core.withLock { core in
             core.slot = slot
-            if core.machine.isCancelled { return .cancelled }
-            return core.isReadyOrHeld(self) ? .ready(core.level) : .waits(core.level)
+            return core.place(of: self)
         }
     }
 
-    /// Where it stands in that queue; nil if it has left it.
+    /// Where it stands in that queue; nil if it has left it, or has no slot yet.
     func place(in engine: QueueEngine) -> QueuePlace? {
         core.withLock { core in
-            guard core.host === engine else { return nil }
-            let standing: QueuePlace.Standing =
-                core.machine.isCancelled ? .cancelled : core.isReadyOrHeld(self) ? .ready : .waits
-            return QueuePlace(slot: core.slot, level: core.level, standing: standing)
+            core.host === engine && core.slot >= 0 ? core.place(of: self) : nil
+        }
+    }
+
+    /// Waits out the delay before the start, and tells the queue.
+    func beginHostedDelay() {
+        beginDelay { operation in
+            operation.expireIfOutOfTime()
+            let host = operation.core.withLock { core in
+                core.isDelayServed = true
+                return core.host
+            }
+            host?.reconsider(operation)
         }
     }
 
@@ -81,8 +95,32 @@ extension ManagedOperation {
 }
 
 extension ManagedOperation.Core {
-    /// Whether the operation may begin; if not, its queue will be told when it may, and it lives until then.
-    fileprivate func isReadyOrHeld(_ operation: ManagedOperation) -> Bool {
-        isReady || node?.listen(.held(operation)) ?? true
+    fileprivate func place(of operation: ManagedOperation) -> QueuePlace {
+        QueuePlace(slot: slot, level: level, standing: standing(of: operation))
+    }
+
+    private func standing(of operation: ManagedOperation) -> QueuePlace.Standing {
+        if machine.isCancelled { return .cancelled }
+        // Not ready, the queue will be told by the node when it is.
+        guard isReady || node?.listen(.held(operation)) ?? true else { return .waits }
+        return hasDelay && !isDelayServed && machine.ending == nil ? .delayed : .ready
+    }
+}
+
+/// Why an operation cannot be given to a queue.
+enum QueueRefusal {
+    case inQueue(String)
+    case inFoundationQueue
+    case started
+    case finished
+
+    func error(_ operation: Operation, _ queue: String) -> QueueError {
+        switch self {
+        case .inQueue(let other): .alreadyAdded(operation.displayName, queue: queue, other: "queue \(other)")
+        case .inFoundationQueue:
+            .alreadyAdded(operation.displayName, queue: queue, other: "an OperationQueue")
+        case .started: .alreadyStarted(operation.displayName, queue: queue)
+        case .finished: .alreadyFinished(operation.displayName, queue: queue)
+        }
     }
 }

@@ -7,14 +7,17 @@ import Foundation
 package final class QueueEngine: Sendable {
     struct State {
         var machine = QueueMachine()
-        /// Threads that work for the queue, without those whose bodies wait.
-        var workers = 0
-        /// How many there may be.
-        var workerLimit: Int
+        var crew: QueueCrew
         /// Bodies that want to go on and wait for a slot.
         var returning = Fifo<DispatchSemaphore>()
         var totals = EndTotals()
+        /// Those who wait until nothing is left.
         var drainers: [@Sendable () -> Void] = []
+        var capacity = Int.max
+        /// Those who wait for room, in the order in which they came.
+        var roomWaiters = Fifo<@Sendable () -> Void>()
+        var isClosed = false
+        var hasForeignPatrol = false
     }
 
     /// How many entries ended, and how.
@@ -24,84 +27,105 @@ package final class QueueEngine: Sendable {
         var cancelled = 0
     }
 
-    let name: String
+    package let name: String
     let state: Locked<State>
-    private let source: any WorkerSource
+    let source: any WorkerSource
 
-    init(name: String, width: Int?, source: any WorkerSource) {
+    package init(name: String, width: Int?, source: any WorkerSource = WorkerPool.shared) {
         self.name = name
         self.source = source
-        let cores = max(ProcessInfo.processInfo.activeProcessorCount, 1)
-        var state = State(workerLimit: min(width ?? cores, cores))
+        var state = State(crew: QueueCrew(width: width))
         state.machine.width = width ?? .max
         self.state = Locked(state)
     }
 }
 
-// Coming in.
+// What follows an event, done after the lock was given back.
 extension QueueEngine {
-    func add(_ operation: ManagedOperation) throws(QueueError) {
-        let (claim, needsWorker) = state.withLock { state -> (QueueClaim, Bool) in
-            let slot = state.machine.enter(.operation(operation))
-            let claim = operation.claim(for: self, slot)
-            switch claim {
-            case .refused: _ = state.machine.end(slot)
-            case .waits(let level):
-                state.machine.relevel(slot, level)
-                state.machine.place(slot, .waiting)
-            case .ready(let level):
-                state.machine.relevel(slot, level)
-                state.machine.place(slot, .ready)
-            case .cancelled: state.machine.place(slot, .ending)
-            }
-            return (claim, Self.takeWorker(&state))
+    struct After {
+        var needsWorker = false
+        var needsWatch = false
+        var grant: DispatchSemaphore?
+        var told: [@Sendable () -> Void] = []
+        var toEnd: [ManagedOperation] = []
+        var toDelay: [ManagedOperation] = []
+        /// What ended, to be let go of.
+        var released = FewOrMany<(QueueMachine.Work, EntryDetails?)>()
+    }
+
+    /// Applies an event and performs what follows.
+    @discardableResult
+    func apply<Result>(_ event: (inout State, inout After) -> Result) -> Result {
+        var after = After()
+        let result = state.withLock { state in
+            let result = event(&state, &after)
+            conclude(&state, &after)
+            return result
         }
-        if needsWorker { provideWorker() }
-        switch claim {
-        case .waits, .ready: break
-        case .cancelled: operation.beginHosted()
-        case .refused(let reason): throw reason.error(operation, name)
+        perform(after)
+        return result
+    }
+
+    /// Looks what the event made possible: a body that goes on, one more thread, somebody who waits.
+    func conclude(_ state: inout State, _ after: inout After) {
+        if !state.returning.isEmpty, state.machine.resume() {
+            state.crew.workers += 1
+            after.grant = state.returning.popFirst()
+        } else if state.machine.canStart, state.returning.isEmpty {
+            if state.crew.join() { after.needsWorker = true } else { after.needsWatch = state.crew.beginWatch() }
+        }
+        if !state.drainers.isEmpty, state.machine.live == 0 { after.told = exchange(&state.drainers, with: []) }
+        while !state.roomWaiters.isEmpty, state.machine.live + after.told.count < state.capacity || state.isClosed {
+            if let waiter = state.roomWaiters.popFirst() { after.told.append(waiter) }
         }
     }
 
-    func add(closure: @escaping @Sendable () -> Void, level: QueueLevel, isBarrier: Bool = false) {
-        let needsWorker = state.withLock { state in
-            let slot = state.machine.enter(.closure(closure), level: level, isBarrier: isBarrier)
-            state.machine.place(slot, .ready)
-            return Self.takeWorker(&state)
-        }
-        if needsWorker { provideWorker() }
+    func perform(_ after: After) {
+        after.grant?.signal()
+        if after.needsWorker { provideWorker() }
+        if after.needsWatch { watchForStall() }
+        for tell in after.told { tell() }
+        for operation in after.toEnd { operation.beginHosted() }
+        for operation in after.toDelay { operation.beginHostedDelay() }
+        withExtendedLifetime(after.released) {}
     }
+}
 
+// Where an operation stands.
+extension QueueEngine {
     /// Looks again where an operation stands: something about it changed.
     func reconsider(_ operation: ManagedOperation) {
         if let seat = ThreadNotes.current.seat, seat.engine === self, seat.isConcluding {
             return seat.readied.append(operation)
         }
-        let (isToEnd, needsWorker) = state.withLock { state in
-            (place(operation, &state), Self.takeWorker(&state))
-        }
-        if needsWorker { provideWorker() }
-        if isToEnd { operation.beginHosted() }
+        apply { state, after in place(operation, &state, &after) }
     }
 
-    /// Brings an entry to where it belongs; returns whether it was cancelled and is to be ended by the caller.
-    private func place(_ operation: ManagedOperation, _ state: inout State) -> Bool {
-        guard let place = operation.place(in: self) else { return false }
-        let index = Int(place.slot)
-        switch state.machine.entries[index].stage {
-        case .waiting, .held, .ready: break
-        case .free, .entering, .running, .ending: return false
+    /// Brings an entry to where it belongs.
+    func place(_ operation: ManagedOperation, _ state: inout State, _ after: inout After) {
+        guard let place = operation.place(in: self) else { return }
+        put(operation, at: place, &state, &after)
+    }
+
+    func put(_ operation: ManagedOperation, at place: QueuePlace, _ state: inout State, _ after: inout After) {
+        let slot = place.slot
+        let stage = state.machine.entries[Int(slot)].stage
+        switch stage {
+        case .entering, .waiting, .held, .ready: break
+        case .free, .running, .ending: return
         }
-        state.machine.relevel(place.slot, place.level)
+        state.machine.relevel(slot, place.level)
         switch place.standing {
         case .cancelled:
-            state.machine.place(place.slot, .ending)
-            return true
-        case .waits: state.machine.place(place.slot, .waiting)
-        case .ready: state.machine.place(place.slot, .ready)
+            state.machine.place(slot, .ending)
+            after.toEnd.append(operation)
+        case .waits: state.machine.place(slot, .waiting)
+        case .delayed:
+            if stage == .held { return }
+            state.machine.place(slot, .held)
+            after.toDelay.append(operation)
+        case .ready: state.machine.place(slot, .ready)
         }
-        return false
     }
 
     /// An operation of the queue ended.
@@ -111,122 +135,17 @@ extension QueueEngine {
             seat.ending = ending
             return
         }
-        let (released, after) = state.withLock { state in (end(slot, ending, &state), takeAfter(&state)) }
-        withExtendedLifetime(released) {}
-        perform(after)
+        apply { state, after in end(slot, ending, &state, &after) }
     }
 
-    private func end(
-        _ slot: QueueMachine.Slot, _ ending: LifecycleMachine.Ending, _ state: inout State
-    ) -> (QueueMachine.Work, EntryDetails?) {
+    func end(
+        _ slot: QueueMachine.Slot, _ ending: LifecycleMachine.Ending, _ state: inout State, _ after: inout After
+    ) {
         switch ending {
         case .success: state.totals.finished += 1
         case .failure: state.totals.failed += 1
         case .cancelled: state.totals.cancelled += 1
         }
-        return state.machine.end(slot)
-    }
-}
-
-// Threads.
-extension QueueEngine {
-    /// What is to be done after the lock was given back.
-    struct After {
-        var needsWorker = false
-        var grant: DispatchSemaphore?
-        var drainers: [@Sendable () -> Void] = []
-    }
-
-    /// Whether one more thread is needed: it is counted as working from now on.
-    private static func takeWorker(_ state: inout State) -> Bool {
-        guard state.workers < state.workerLimit, state.machine.canStart else { return false }
-        state.workers += 1
-        return true
-    }
-
-    private func takeAfter(_ state: inout State) -> After {
-        var after = After()
-        if let waiter = state.returning.isEmpty ? nil : grantSlot(&state) {
-            after.grant = waiter
-        } else {
-            after.needsWorker = Self.takeWorker(&state)
-        }
-        if state.machine.live == 0, !state.drainers.isEmpty { after.drainers = exchange(&state.drainers, with: []) }
-        return after
-    }
-
-    private func grantSlot(_ state: inout State) -> DispatchSemaphore? {
-        guard state.machine.resume() else { return nil }
-        state.workers += 1
-        return state.returning.popFirst()
-    }
-
-    func perform(_ after: After) {
-        after.grant?.signal()
-        if after.needsWorker { provideWorker() }
-        for drainer in after.drainers { drainer() }
-    }
-
-    private func provideWorker() {
-        guard !source.provide(for: self) else { return }
-        state.withLock { $0.workers -= 1 }
-    }
-
-    /// Works for the queue on the calling thread until nothing can begin.
-    package func work() {
-        let notes = ThreadNotes.current
-        let seat = WorkerSeat(engine: self, outer: notes.seat)
-        notes.seat = seat
-        while let (slot, work) = next(for: seat) {
-            seat.slot = slot
-            run(work, seat)
-        }
-        notes.seat = seat.outer
-    }
-
-    private func run(_ work: QueueMachine.Work, _ seat: WorkerSeat) {
-        switch work {
-        case .none: break
-        case .closure(let body):
-            body()
-            seat.isConcluding = true
-            seat.hasEnded = true
-            seat.ending = .success
-        case .operation(let operation):
-            seat.operation = operation
-            if !operation.beginHosted() { putBack(operation, seat.slot) }
-        case .foreign: break
-        }
-    }
-
-    /// An operation that was ready got a dependency just before it began.
-    private func putBack(_ operation: ManagedOperation, _ slot: QueueMachine.Slot) {
-        let isToEnd = state.withLock { state in
-            state.machine.place(slot, .waiting)
-            return place(operation, &state)
-        }
-        if isToEnd { operation.beginHosted() }
-    }
-
-    private func next(for seat: WorkerSeat) -> (slot: QueueMachine.Slot, work: QueueMachine.Work)? {
-        var released: (QueueMachine.Work, EntryDetails?)?
-        var toEnd: [ManagedOperation] = []
-        seat.operation = nil
-        let (job, after) = state.withLock { state -> ((slot: QueueMachine.Slot, work: QueueMachine.Work)?, After) in
-            if seat.hasEnded { released = end(seat.slot, seat.ending, &state) }
-            for operation in seat.readied where place(operation, &state) { toEnd.append(operation) }
-            let mayGoOn = state.workers <= state.workerLimit
-            let job = mayGoOn && state.returning.isEmpty ? state.machine.take() : nil
-            if job == nil { state.workers -= 1 }
-            return (job, takeAfter(&state))
-        }
-        seat.slot = -1
-        seat.hasEnded = false
-        seat.isConcluding = false
-        if !seat.readied.isEmpty { seat.readied.removeAll(keepingCapacity: seat.readied.count < 1024) }
-        perform(after)
-        withExtendedLifetime(released) {}
-        for operation in toEnd { operation.beginHosted() }
-        return job
+        after.released.append(state.machine.end(slot))
     }
 }

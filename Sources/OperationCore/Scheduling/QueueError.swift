@@ -34,14 +34,37 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let alreadyStarted = Code("alreadyStarted")
         /// The operation has ended.
         public static let alreadyFinished = Code("alreadyFinished")
+        /// The queue has as many entries as it may have.
+        public static let full = Code("full")
+        /// The queue was shut down.
+        public static let closed = Code("closed")
+        /// The setting is none that a queue can have.
+        public static let badSetting = Code("badSetting")
+        /// A body waits for the queue that runs it.
+        public static let waitsForItself = Code("waitsForItself")
+        /// No queue of that name was defined, or one was already.
+        public static let name = Code("name")
+        /// The operations of a chain cannot wait for each other.
+        public static let chain = Code("chain")
     }
 }
 
 extension QueueError {
+    static func full(queue: String, capacity: Int) -> QueueError {
+        QueueError(
+            .full, queue: queue,
+            "Queue \(queue) is full: it has the \(capacity) entries that it may have. Await `addWhenThereIsRoom`, or make "
+                + "`capacity` larger.")
+    }
+
+    static func closed(queue: String) -> QueueError {
+        QueueError(.closed, queue: queue, "Queue \(queue) was shut down and takes nothing more. Make another queue.")
+    }
+
     static func alreadyAdded(_ operation: String, queue: String, other: String) -> QueueError {
         QueueError(
             .alreadyAdded, queue: queue,
-            "\(operation) was not added to queue \(queue): it is in queue \(other). An operation runs once; make another.")
+            "\(operation) was not added to queue \(queue): it is in \(other). An operation runs once; make another.")
     }
 
     static func alreadyStarted(_ operation: String, queue: String) -> QueueError {

@@ -41,5 +41,11 @@ struct QueueLevel: Comparable {
         }
     }
 
+    /// The level that a priority and a quality of service amount to.
+    init(_ priority: Operation.QueuePriority, _ quality: QualityOfService) {
+        let level = QueueLevel(priority)
+        self = level == .normal ? QueueLevel(quality) : level
+    }
+
     private init(rank: UInt8) { self.rank = rank }
 }

@@ -22,7 +22,7 @@ struct QueueMachine {
     enum Work {
         case none
         case operation(ManagedOperation)
-        case foreign(Operation)
+        case foreign(ForeignEntry)
         case closure(@Sendable () -> Void)
     }
 
@@ -66,6 +66,9 @@ struct QueueMachine {
     private(set) var running = 0
     /// Bodies that gave up their slot because they wait.
     private(set) var resting = 0
+
+    /// How often something began.
+    private(set) var starts: UInt64 = 0
 
     var width = Int.max
     var isSuspended = false
@@ -216,6 +219,7 @@ extension QueueMachine {
             counts.readyInFront -= 1
             counts.running += 1
             running += 1
+            starts &+= 1
             return (ticket.slot, entries[index].work)
         }
         return nil

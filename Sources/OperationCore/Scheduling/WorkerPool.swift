@@ -5,8 +5,17 @@ import Foundation
 
 /// Where a queue gets its threads from: the process's pool, or a test that plays the threads itself.
 package protocol WorkerSource: Sendable {
-    /// Gives the queue a thread that calls its `work()` once; false if there is none to be had.
+    /// Gives the queue a thread that calls its `work()` once; false if there is none to be had, and it will be offered
+    /// one (`offerWorker()`) when there is.
     func provide(for engine: QueueEngine) -> Bool
+
+    /// One more thread waits within a body; false, and it must not, if no thread would be left.
+    func beginRest() -> Bool
+
+    func endRest()
+
+    /// Whether threads block in real time, so that a queue that stands still should get more.
+    var watchesForStalls: Bool { get }
 }
 
 /// Threads of our own for the bodies of operations, shared by all queues of the process.
@@ -33,6 +42,10 @@ package final class WorkerPool: WorkerSource {
     private struct State {
         var idle: [Worker] = []
         var count = 0
+        /// Threads that wait within a body.
+        var resting = 0
+        /// Queues that got no thread.
+        var starving = Fifo<QueueEngine>()
     }
 
     private let state = Locked(State())
@@ -44,7 +57,10 @@ package final class WorkerPool: WorkerSource {
         enum Choice { case wake(Worker), make, refuse }
         let choice: Choice = state.withLock { state in
             if let worker = state.idle.popLast() { return .wake(worker) }
-            guard state.count < Self.threadLimit else { return .refuse }
+            guard state.count < Self.threadLimit else {
+                state.starving.append(engine)
+                return .refuse
+            }
             state.count += 1
             return .make
         }
@@ -70,7 +86,9 @@ package final class WorkerPool: WorkerSource {
     private func serve(_ worker: Worker) {
         while true {
             if let engine = worker.assignment.withLock({ exchange(&$0, with: nil) }) { engine.work() }
-            state.withLock { $0.idle.append(worker) }
+            while let engine = nextStarving(orIdle: worker) {
+                if engine.offerWorker() { engine.work() }
+            }
             guard worker.semaphore.wait(timeout: .now() + Self.patience) == .timedOut else { continue }
             let isIdle = state.withLock { state in
                 guard let index = state.idle.firstIndex(where: { $0 === worker }) else { return false }
@@ -83,4 +101,25 @@ package final class WorkerPool: WorkerSource {
             worker.semaphore.wait()
         }
     }
+
+    /// A queue that got no thread before; if there is none, the worker is idle from now on.
+    private func nextStarving(orIdle worker: Worker) -> QueueEngine? {
+        state.withLock { state in
+            if let engine = state.starving.popFirst() { return engine }
+            state.idle.append(worker)
+            return nil
+        }
+    }
+
+    package var watchesForStalls: Bool { true }
+
+    package func beginRest() -> Bool {
+        state.withLock { state in
+            guard state.resting + 1 < Self.threadLimit else { return false }
+            state.resting += 1
+            return true
+        }
+    }
+
+    package func endRest() { state.withLock { $0.resting -= 1 } }
 }

@@ -3,24 +3,32 @@
 
 /// What a thread that works for a queue has in hand.
 ///
-/// Only touched by that thread.
-final class WorkerSeat {
+/// Not Sendable on purpose: only touched by that thread.
+package final class WorkerSeat {
     let engine: QueueEngine
-    /// The seat of the queue around, where a body works off another queue.
+    /// The seat around, where a body works off another queue.
     let outer: WorkerSeat?
+    /// The entry that is being run.
     var slot: QueueMachine.Slot = -1
-    /// The operation whose body it runs.
+    /// The operation whose body it is.
     var operation: ManagedOperation?
     /// Whether the body returned, so that nothing of the user's comes before the thread asks for more work.
     var isConcluding = false
     /// Whether the entry ended: told to the queue together with the question for the next.
     var hasEnded = false
     var ending = LifecycleMachine.Ending.success
-    /// Operations of the same queue that got ready while the thread concluded.
+    /// Operations of the same queue about which something changed while the thread concluded.
     var readied: [ManagedOperation] = []
 
-    init(engine: QueueEngine, outer: WorkerSeat?) {
+    package init(engine: QueueEngine, outer: WorkerSeat? = nil) {
         self.engine = engine
         self.outer = outer
+    }
+
+    func clear() {
+        slot = -1
+        hasEnded = false
+        isConcluding = false
+        if !readied.isEmpty { readied.removeAll(keepingCapacity: readied.count <= 1024) }
     }
 }

@@ -21,12 +21,34 @@ package final class BlockingWaiter: Sendable {
     }
 
     /// Blocks the calling thread until `wake` was called.
-    package func wait() {
+    ///
+    /// The body of an operation that a ``QueueManager`` runs gives up its slot meanwhile, and what it waits for comes
+    /// first. False, and it returns at once, if it would be one wait too many: see ``QueueManager/threadLimit``.
+    @discardableResult
+    package func wait(for operation: ManagedOperation? = nil) -> Bool {
+        let notes = ThreadNotes.current
         // What this thread put off may be what it is about to wait for.
-        while let work = ThreadNotes.current.pending.popFirst() { work() }
-        guard MainThreadRelay.isOnMain else { return semaphore.wait() }
-        MainThreadRelay.serve(until: self)
+        while let work = notes.pending.popFirst() { work() }
+        if hasBeenWoken { return true }
+        if MainThreadRelay.isOnMain {
+            MainThreadRelay.serve(until: self)
+            return true
+        }
+        guard let seat = notes.seat, seat.slot >= 0 else {
+            semaphore.wait()
+            return true
+        }
+        guard seat.engine.source.beginRest() else { return false }
+        seat.engine.bodyWillWait(seat)
+        operation?.raise(to: .awaited)
+        semaphore.wait()
+        seat.engine.bodyDidWait()
+        seat.engine.source.endRest()
+        return true
     }
+
+    /// Blocks the calling thread without giving up a slot.
+    package func waitInPlace() { semaphore.wait() }
 
     var hasBeenWoken: Bool { isWoken.withLock { $0 } }
     func waitForSignal() { semaphore.wait() }

@@ -1,0 +1,142 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// A Foundation operation of any other kind in a queue of ours.
+///
+/// It is asked whether it is ready when one of its dependencies ended, and every now and then: on Linux nobody is told
+/// when an operation of another kind gets ready by a rule of its own, or is cancelled.
+package final class ForeignEntry: Sendable {
+    let operation: Operation
+    // Sendable: both are set before anybody else knows the entry, and under the queue's lock after.
+    private let seat = Locked<(engine: QueueEngine, slot: QueueMachine.Slot)?>(nil)
+    private let watchers = Locked<[ForeignWatcher]>([])
+
+    /// The operations that are in a queue of ours, so that none is in two.
+    private static let present = Locked<Set<ObjectIdentifier>>([])
+
+    /// Nil if the operation is in a queue of ours already.
+    init?(_ operation: Operation) {
+        guard Self.present.withLock({ $0.insert(ObjectIdentifier(operation)).inserted }) else { return nil }
+        self.operation = operation
+    }
+
+    /// The slot in the queue, from `sit` until the end.
+    var slot: QueueMachine.Slot? { seat.withLock { $0?.slot } }
+
+    func sit(in engine: QueueEngine, _ slot: QueueMachine.Slot) {
+        seat.withLock { $0 = (engine, slot) }
+    }
+
+    /// Begins to follow the operation and what it waits for.
+    func watch() {
+        let own = ForeignWatcher(operation) { [weak self] _ in self?.didEnd() }
+        let others = operation.dependencies.filter { !$0.isFinished }.map { dependency in
+            ForeignWatcher(dependency) { [weak self] _ in self?.reconsider() }
+        }
+        watchers.withLock { $0 = [own] + others }
+        for watcher in others + [own] { watcher.begin() }
+        reconsider()
+    }
+
+    func reconsider() {
+        guard let engine = seat.withLock({ $0?.engine }) else { return }
+        engine.reconsider(self)
+    }
+
+    /// Starts the operation; false if it is not ready after all.
+    func begin() -> Bool {
+        guard operation.isReady else { return false }
+        if !operation.isFinished { operation.start() }
+        if operation.isFinished { didEnd() }
+        return true
+    }
+
+    private func didEnd() {
+        guard let (engine, slot) = seat.withLock({ exchange(&$0, with: nil) }) else { return }
+        leave()
+        engine.didEnd(slot, operation.isCancelled ? .cancelled : .success)
+    }
+
+    /// Forgets the operation, which ended or was not taken.
+    func leave() {
+        _ = Self.present.withLock { $0.remove(ObjectIdentifier(operation)) }
+        let watchers = watchers.withLock { exchange(&$0, with: []) }
+        // One of them may be calling this: they go when nobody is inside.
+        DispatchQueue.global().async { withExtendedLifetime(watchers) {} }
+    }
+}
+
+extension QueueEngine {
+    func add(foreign operation: Operation, isBarrier: Bool = false) throws(QueueError) {
+        if operation.isFinished { throw QueueRefusal.finished.error(operation, name) }
+        if operation.isExecuting { throw QueueRefusal.started.error(operation, name) }
+        #if !canImport(ObjectiveC)
+            if FoundationQueueProbe.isHeld(operation, mayBeStarting: true) {
+                throw QueueRefusal.inFoundationQueue.error(operation, name)
+            }
+        #endif
+        guard let entry = ForeignEntry(operation) else {
+            throw QueueRefusal.inQueue("a QueueManager").error(operation, name)
+        }
+        let level = QueueLevel(operation.queuePriority, operation.qualityOfService)
+        let refusal = apply { state, _ -> QueueError? in
+            if let refusal = self.refusal(of: 1, state) { return refusal }
+            let slot = state.machine.enter(.foreign(entry), level: level, isBarrier: isBarrier)
+            state.machine.place(slot, .waiting)
+            entry.sit(in: self, slot)
+            return nil
+        }
+        if let refusal {
+            entry.leave()
+            throw refusal
+        }
+        entry.watch()
+        patrolForeign()
+    }
+
+    /// Looks again whether an operation of another kind may begin.
+    func reconsider(_ entry: ForeignEntry) {
+        let isReady = entry.operation.isReady || entry.operation.isFinished
+        apply { state, _ in
+            guard isReady, let slot = entry.slot else { return }
+            let index = Int(slot)
+            guard state.machine.entries[index].stage == .waiting else { return }
+            state.machine.place(slot, .ready)
+        }
+    }
+
+    /// It was ready and then it was not.
+    func putBack(_ entry: ForeignEntry, _ slot: QueueMachine.Slot) {
+        apply { state, _ in state.machine.place(slot, .waiting) }
+        patrolForeign()
+    }
+
+    /// Asks those that wait every now and then, as long as there are any.
+    private func patrolForeign() {
+        let begins = state.withLock { state in
+            guard !state.hasForeignPatrol else { return false }
+            state.hasForeignPatrol = true
+            return true
+        }
+        if begins { patrolLater() }
+    }
+
+    private func patrolLater() {
+        _ = SystemClock.shared.schedule(after: .milliseconds(20)) { [weak self] in self?.patrol() }
+    }
+
+    private func patrol() {
+        let waiting = state.withLock { state in
+            let waiting = state.machine.entries.compactMap { entry -> ForeignEntry? in
+                guard case .foreign(let foreign) = entry.work, entry.stage == .waiting else { return nil }
+                return foreign
+            }
+            state.hasForeignPatrol = !waiting.isEmpty
+            return waiting
+        }
+        for entry in waiting { entry.reconsider() }
+        if !waiting.isEmpty { patrolLater() }
+    }
+}

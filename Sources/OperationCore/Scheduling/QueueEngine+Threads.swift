@@ -1,0 +1,125 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// The threads that work for a queue.
+extension QueueEngine {
+    func provideWorker() {
+        // Without a thread to be had, the pool remembers the queue and comes back.
+        if !source.provide(for: self) { state.withLock { $0.crew.leave() } }
+    }
+
+    /// A thread that has become free offers itself; returns whether there is something to do.
+    func offerWorker() -> Bool {
+        state.withLock { $0.machine.canStart && $0.crew.join() }
+    }
+
+    /// Works for the queue on the calling thread until nothing can begin.
+    package func work() {
+        let notes = ThreadNotes.current
+        let seat = WorkerSeat(engine: self, outer: notes.seat)
+        notes.seat = seat
+        while let (slot, work) = next(for: seat) {
+            seat.slot = slot
+            run(work, seat)
+        }
+        notes.seat = seat.outer
+    }
+
+    /// Does one thing if there is one to do: for tests that play the threads.
+    package func step(_ seat: WorkerSeat) -> Bool {
+        let notes = ThreadNotes.current
+        let outer = exchange(&notes.seat, with: seat)
+        defer { notes.seat = outer }
+        guard let (slot, work) = next(for: seat) else { return false }
+        seat.slot = slot
+        run(work, seat)
+        return true
+    }
+
+    private func run(_ work: QueueMachine.Work, _ seat: WorkerSeat) {
+        switch work {
+        case .none: break
+        case .closure(let body):
+            body()
+            seat.isConcluding = true
+            seat.hasEnded = true
+            seat.ending = .success
+        case .operation(let operation):
+            seat.operation = operation
+            if !operation.beginHosted() { putBack(operation, seat.slot) }
+        case .foreign(let entry):
+            if !entry.begin() { putBack(entry, seat.slot) }
+        }
+    }
+
+    /// An operation that was ready got a dependency just before it began.
+    private func putBack(_ operation: ManagedOperation, _ slot: QueueMachine.Slot) {
+        apply { state, after in
+            state.machine.place(slot, .waiting)
+            place(operation, &state, &after)
+        }
+    }
+
+    /// Tells what the thread finished, and gives it the next thing to do; nil if it is to leave.
+    private func next(for seat: WorkerSeat) -> (slot: QueueMachine.Slot, work: QueueMachine.Work)? {
+        seat.operation = nil
+        var after = After()
+        let job = state.withLock { state -> (slot: QueueMachine.Slot, work: QueueMachine.Work)? in
+            if seat.hasEnded { end(seat.slot, seat.ending, &state, &after) }
+            for operation in seat.readied { place(operation, &state, &after) }
+            // A body that goes on takes the place of this thread.
+            let job = state.crew.mayGoOn && state.returning.isEmpty ? state.machine.take() : nil
+            if job == nil { state.crew.leave() }
+            conclude(&state, &after)
+            return job
+        }
+        seat.clear()
+        perform(after)
+        return job
+    }
+
+    // A queue that stands still because bodies block.
+
+    func watchForStall() {
+        guard source.watchesForStalls else { return }
+        _ = SystemClock.shared.schedule(after: .milliseconds(4)) { [weak self] in self?.lookForStall() }
+    }
+
+    private func lookForStall() {
+        let (joining, goesOn) = state.withLock { state in
+            let joining = state.crew.look(starts: state.machine.starts, canStart: state.machine.canStart)
+            return (joining, state.crew.isWatched)
+        }
+        for _ in 0..<joining { provideWorker() }
+        if goesOn { watchForStall() }
+    }
+}
+
+// Bodies that wait.
+extension QueueEngine {
+    /// The body on this thread is about to wait through a call of ours, and needs no slot meanwhile.
+    func bodyWillWait(_ seat: WorkerSeat) {
+        apply { state, after in
+            for operation in seat.readied { place(operation, &state, &after) }
+            state.machine.rest()
+            state.crew.leave()
+        }
+        seat.readied.removeAll()
+    }
+
+    /// The wait is over: goes on when there is a slot.
+    func bodyDidWait() {
+        let turn = DispatchSemaphore(value: 0)
+        let mustWait = state.withLock { state in
+            if state.returning.isEmpty, state.machine.resume() {
+                state.crew.workers += 1
+                return false
+            }
+            state.returning.append(turn)
+            return true
+        }
+        if mustWait { turn.wait() }
+    }
+}

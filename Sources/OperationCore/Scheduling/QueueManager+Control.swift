@@ -1,0 +1,205 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// Steering.
+extension QueueManager {
+    /// How many operations may run at once; nil for as many as are ready.
+    ///
+    /// May be changed at any time. Made smaller, nothing begins until enough have ended. Below one, it is one.
+    public var width: Int? {
+        get { engine.state.withLock { $0.machine.width == .max ? nil : $0.machine.width } }
+        set {
+            let width = newValue.map { max($0, 1) }
+            engine.apply { state, _ in
+                state.machine.width = width ?? .max
+                state.crew.setWidth(width)
+            }
+        }
+    }
+
+    /// Whether nothing begins until it is set to false again; what runs goes on.
+    ///
+    /// Operations that are cancelled meanwhile end all the same.
+    public var isSuspended: Bool {
+        get { engine.state.withLock { $0.machine.isSuspended } }
+        set { engine.apply { state, _ in state.machine.isSuspended = newValue } }
+    }
+
+    /// How many entries there may be that have not ended; nil, as from the start, for any number.
+    ///
+    /// A queue that has as many refuses more; ``addWhenThereIsRoom(_:)`` waits. Below one, it is one.
+    public var capacity: Int? {
+        get { engine.state.withLock { $0.capacity == .max ? nil : $0.capacity } }
+        set { engine.apply { state, _ in state.capacity = newValue.map { max($0, 1) } ?? .max } }
+    }
+
+    /// After how many starts of more urgent entries one that is less urgent has its turn; nil for never.
+    ///
+    /// So that none waits for ever, however many urgent ones come. From the start it is 32.
+    public var ageing: Int? {
+        get { engine.state.withLock { $0.machine.ageing } }
+        set { engine.apply { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }
+    }
+
+    /// Cancels all that has not ended; closures that have not begun are dropped.
+    public func cancelAll() { cancelAll(because: .requested) }
+
+    /// Cancels all that has not ended, and says why; closures that have not begun are dropped.
+    public func cancelAll(because cause: CancellationCause) { engine.cancelAll(because: cause) }
+
+    /// Blocks the calling thread until nothing is left in the queue.
+    ///
+    /// - Throws: If it is called by a body that the queue runs, which would wait for itself.
+    @available(*, noasync, message: "Await drained() instead: this blocks the thread.")
+    public func waitUntilAllFinished() throws(QueueError) {
+        if engine.isRunningOnThisThread {
+            throw QueueError(
+                .waitsForItself, queue: name,
+                "A body that queue \(name) runs cannot wait for the queue to run empty: it would wait for itself. Wait for "
+                    + "the operations that you mean.")
+        }
+        let waiter = BlockingWaiter()
+        engine.whenDrained { waiter.wake() }
+        if !waiter.wait() { waiter.waitInPlace() }
+    }
+
+    /// Goes on when nothing is left in the queue, or when the task that awaits is cancelled.
+    public func drained() async {
+        await QueueWait.run { wait in engine.whenDrained { wait.end() } }
+    }
+
+    /// Adds an operation as soon as there is room for it; in the order of the calls.
+    ///
+    /// - Throws: As `add` does; `CancellationError` as a cancelled operation's would be if the task is cancelled while it
+    ///   waits: the operation is not added then.
+    public func addWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
+        while true {
+            do throws(QueueError) {
+                return try add(operation)
+            } catch {
+                guard error.code == .full else { throw error }
+            }
+            await QueueWait.run { wait in engine.whenThereIsRoom { wait.end() } }
+            if Task.isCancelled {
+                throw QueueError(
+                    .full, queue: name,
+                    "\(operation.displayName) was not added to queue \(name): the task that waited for room was cancelled.")
+            }
+        }
+    }
+
+    /// Takes nothing more, waits for what there is, and cancels after a while what has not ended by then.
+    ///
+    /// - Parameters:
+    ///   - grace: How long to wait.
+    ///   - clock: The clock on which that is counted.
+    /// - Returns: The operations that were cancelled because they had not ended in time, those of other kinds included.
+    @discardableResult
+    public func shutDown(grace: Duration, clock: any OperationClock = .system) async -> [Operation] {
+        engine.apply { state, _ in state.isClosed = true }
+        await QueueWait.run { wait in
+            let timer = clock.schedule(after: max(grace, .zero)) { wait.end() }
+            engine.whenDrained {
+                timer.cancel()
+                wait.end()
+            }
+        }
+        let abandoned = engine.operations
+        cancelAll(because: .shutDown(name))
+        // A suspended queue would hold operations of other kinds for ever.
+        isSuspended = false
+        return abandoned
+    }
+}
+
+extension QueueEngine {
+    /// Whether the calling thread runs a body of this queue.
+    var isRunningOnThisThread: Bool {
+        var seat = ThreadNotes.current.seat
+        while let present = seat {
+            if present.engine === self, present.slot >= 0 { return true }
+            seat = present.outer
+        }
+        return false
+    }
+
+    /// The operations that have not ended, in no order.
+    var operations: [Operation] {
+        state.withLock { state in
+            state.machine.entries.compactMap { entry in
+                switch entry.work {
+                case .operation(let operation): operation
+                case .foreign(let entry): entry.operation
+                case .closure, .none: nil
+                }
+            }
+        }
+    }
+
+    func cancelAll(because cause: CancellationCause) {
+        var operations: [Operation] = []
+        apply { state, after in
+            for (index, entry) in state.machine.entries.enumerated() {
+                switch entry.work {
+                case .operation(let operation): operations.append(operation)
+                case .foreign(let foreign): operations.append(foreign.operation)
+                case .closure where entry.stage == .ready:
+                    end(QueueMachine.Slot(index), .cancelled, &state, &after)
+                case .closure, .none: break
+                }
+            }
+        }
+        for operation in operations {
+            if let own = operation as? ManagedOperation {
+                own.cancelIfUndecided(because: cause)
+            } else {
+                operation.cancel()
+            }
+        }
+    }
+
+    /// Calls `tell` once when nothing is left, at once if nothing is.
+    func whenDrained(_ tell: @escaping @Sendable () -> Void) {
+        apply { state, _ in state.drainers.append(tell) }
+    }
+
+    /// Calls `tell` once when one more could be added.
+    func whenThereIsRoom(_ tell: @escaping @Sendable () -> Void) {
+        apply { state, _ in state.roomWaiters.append(tell) }
+    }
+}
+
+/// A task that waits for one event, or for its own cancellation.
+final class QueueWait: Sendable {
+    private enum State {
+        case open
+        case waiting(CheckedContinuation<Void, Never>)
+        case ended
+    }
+
+    private let state = Locked(State.open)
+
+    static func run(_ begin: (QueueWait) -> Void) async {
+        let wait = QueueWait()
+        begin(wait)
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isEnded = wait.state.withLock { state in
+                    if case .ended = state { return true }
+                    state = .waiting(continuation)
+                    return false
+                }
+                if isEnded { continuation.resume() }
+            }
+        } onCancel: {
+            wait.end()
+        }
+    }
+
+    func end() {
+        let old = state.withLock { exchange(&$0, with: .ended) }
+        if case .waiting(let continuation) = old { continuation.resume() }
+    }
+}
