@@ -96,7 +96,7 @@ extension ManagedOperation {
         guard didEnd, let extras else { return }
         ThreadWorklist.perform { [self] in
             releaseDependents(extras.links.takeDownstream())
-            for action in exchange(&extras.endActions, with: []) { action() }
+            for action in extras.endActions.takeAll() { action() }
             runCompletion(exchange(&extras.completionBlock, with: nil))
             abandon(extras)
         }

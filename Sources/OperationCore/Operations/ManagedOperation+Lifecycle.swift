@@ -166,18 +166,6 @@ extension ManagedOperation {
         return true
     }
 
-    /// Calls `action` once the operation ended, at once if it has.
-    ///
-    /// It must be short and is called outside every lock.
-    package final func whenEnded(_ action: @escaping @Sendable () -> Void) {
-        let isLate = core.withLock { core in
-            if core.machine.isFinished { return true }
-            core.need().endActions.append(action)
-            return false
-        }
-        if isLate { action() }
-    }
-
     /// The body of an operation that ends with it returned.
     package final func bodyDidReturn() {
         let (action, told) = move { core in

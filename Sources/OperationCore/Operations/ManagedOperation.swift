@@ -153,7 +153,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Blocks the calling thread until the operation ended.
     ///
     /// Closures meant for the main thread (``MainQueueOperation``) go on while the main thread waits here.
-    @available(*, noasync, message: "Await `value` instead: this blocks the thread.")
+    @available(*, noasync, message: "Await `ended()` instead: this blocks the thread.")
     public final override func waitUntilFinished() {
         let waiter = BlockingWaiter()
         whenEnded { waiter.wake() }

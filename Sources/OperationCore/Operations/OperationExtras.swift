@@ -19,7 +19,7 @@ final class OperationExtras {
     /// What feeds results of dependencies into the operation, called just before its body.
     var inputs: [DependencyInput] = []
     /// Called when the operation ended, after its dependents were released.
-    var endActions: [@Sendable () -> Void] = []
+    var endActions = EndActions()
     var completionBlock: (@Sendable () -> Void)?
     var timing: OperationTiming?
     var suspension = SuspensionHooks()
