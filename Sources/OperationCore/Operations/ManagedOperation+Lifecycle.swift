@@ -26,13 +26,20 @@ extension ManagedOperation {
     /// Before the start, the body will never run. In flight, the work is stopped and the operation ends there and then,
     /// unless its subclass winds down by itself.
     public final func cancel(because cause: CancellationCause) {
+        cancel(because: cause) { _ in true }
+    }
+
+    /// Cancels the operation if, at the moment in which that is decided, `isWanted`; else does nothing.
+    final func cancel(because cause: CancellationCause, onlyIf isWanted: (Core) -> Bool) {
         let style = endStyle
-        let (action, told) = move { core in
+        let (action, told) = move { core -> (LifecycleMachine.CancelAction?, Told) in
+            guard isWanted(core) else { return (nil, Told()) }
             let action = core.machine.cancel(style: style)
             guard action != .refuse else { return (action, Told()) }
             core.cause = cause
             return (action, core.takeTold())
         }
+        guard let action else { return }
         if action == .refuse { return reportLateCancellation() }
         signalCancelled()
         tell(told)
