@@ -59,8 +59,11 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     deinit {
         let (extras, isUnfinished) = core.withLock { ($0.extras, $0.machine.isExecuting && $0.machine.ending == nil) }
         if isUnfinished { reportReleaseUnfinished() }
-        // Links and observers go outside the stack of this deinit: see ThreadWorklist.
-        if let extras { abandon(extras) }
+        // Links and closures go outside the stack of this deinit: see ThreadWorklist.
+        if let extras {
+            extras.letGoOfClosures()
+            abandon(extras)
+        }
     }
 
     // What subclasses of the package fill in.

@@ -33,7 +33,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     deinit {
         // The other operation may be mapped, too, and its other one: freed in a loop, not in a recursion.
         var work = work.withLock { exchange(&$0, with: nil) }
-        if work != nil { ThreadWorklist.perform { work = nil } }
+        if work != nil { ThreadWorklist.letGo(exchange(&work, with: nil)) }
     }
 
     private var original: ManagedOperation? { work.withLock { $0?.original } }

@@ -31,6 +31,18 @@ final class OperationExtras {
     #endif
 }
 
+extension OperationExtras {
+    /// Lets go of the closures that nobody will call, for an operation that is being freed.
+    ///
+    /// Each may hold another operation, and that one another.
+    func letGoOfClosures() {
+        if !observers.isEmpty { ThreadWorklist.letGo(exchange(&observers, with: [])) }
+        if !inputs.isEmpty { ThreadWorklist.letGo(exchange(&inputs, with: [])) }
+        if !endActions.isEmpty { ThreadWorklist.letGo(exchange(&endActions, with: EndActions())) }
+        if completionBlock != nil { ThreadWorklist.letGo(exchange(&completionBlock, with: nil)) }
+    }
+}
+
 /// Somebody who wants to know the outcome.
 struct OutcomeObserver {
     let id: UInt64

@@ -25,6 +25,10 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     private var chosenQueue: DispatchQueue?
 
     deinit {
+        // A handler may hold another operation, and that one another: freed in a loop, not in a recursion.
+        if success != nil { ThreadWorklist.letGo(exchange(&success, with: nil)) }
+        if failure != nil { ThreadWorklist.letGo(exchange(&failure, with: nil)) }
+        if cancellation != nil { ThreadWorklist.letGo(exchange(&cancellation, with: nil)) }
         let (ending, box) = core.withLock { ($0.machine.ending, $0.box) }
         guard let box else { return }
         ending == .success ? box.free(as: ResultType.self) : box.free(as: ErrorType.self)
