@@ -94,11 +94,15 @@ extension ManagedOperation {
             }
         }
         guard didEnd, let extras else { return }
-        ThreadWorklist.perform { [self] in
-            releaseDependents(extras.links.takeDownstream())
+        // Nobody waits for an operation that is cancelled by its own `deinit`, and nothing may hold it any more.
+        let dependents = extras.links.takeDownstream()
+        let isNeeded = extras.completionBlock != nil || dependents.contains(where: \.isLive)
+        let operation = isNeeded ? self : nil
+        ThreadWorklist.perform {
+            operation?.releaseDependents(dependents)
             for action in extras.endActions.takeAll() { action() }
-            runCompletion(exchange(&extras.completionBlock, with: nil))
-            abandon(extras)
+            operation?.runCompletion(exchange(&extras.completionBlock, with: nil))
+            ManagedOperation.abandon(extras)
         }
     }
 
@@ -111,7 +115,7 @@ extension ManagedOperation {
     }
 
     /// Lets go of what an operation held that ended, or that is being freed without having ended.
-    final func abandon(_ extras: OperationExtras) {
+    static func abandon(_ extras: OperationExtras) {
         extras.timing?.takeTimers().cancel()
         for feed in extras.feeds { feed.end() }
         var links: DependencyLinks? = exchange(&extras.links, with: DependencyLinks())

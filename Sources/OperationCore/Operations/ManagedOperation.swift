@@ -62,7 +62,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         // Links and closures go outside the stack of this deinit: see ThreadWorklist.
         if let extras {
             extras.letGoOfClosures()
-            abandon(extras)
+            ManagedOperation.abandon(extras)
         }
     }
 
@@ -116,6 +116,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Cancels the operation because somebody asked for it.
     ///
     /// To stop the work of your own operation, override `didCancel(because:)`.
+    ///
+    /// It may be called in the `deinit` of a subclass, so that handlers learn of the end. Only if the operation was
+    /// started and has a `completionBlock` it must not: that block would need the operation that is being freed.
     public final override func cancel() {
         cancel(because: .requested)
     }

@@ -138,6 +138,8 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     /// Called with the cause, once, on ``callbackQueue``, as soon as the operation is cancelled.
     ///
+    /// Unlike the two others it does not keep the operation alive until it is called.
+    ///
     /// Set after the operation was cancelled, it is called at once.
     public final var cancellationHandler: (@Sendable (CancellationCause) -> Void)? {
         get {
@@ -202,7 +204,8 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     @inline(never) private func letGo(failure handler: (@Sendable (ErrorType) -> Void)?) {}
     @inline(never) private func letGo(cancellation handler: (@Sendable (CancellationCause) -> Void)?) {}
 
-    // Each puts a handler on a queue. The operation, and with it what is in the box, lives until it was called.
+    // Each puts a handler on a queue. The operation, and with it what is in the box, lives until it was called; but not
+    // for a cancellation, which may come from its own `deinit`.
 
     private func deliver(success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?) {
         guard let success, let box else { return }
@@ -222,9 +225,6 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     private func deliver(cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?) {
         guard let cancellation, let cause = cancellationCause else { return }
-        (queue ?? .main).async { [self] in
-            cancellation(cause)
-            extendLifetime(self)
-        }
+        (queue ?? .main).async { cancellation(cause) }
     }
 }
