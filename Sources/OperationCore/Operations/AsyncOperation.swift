@@ -51,8 +51,10 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     ///
     /// Called once, outside every lock, on the thread that cancelled.
     ///
-    /// It may come while `main()` still runs, and from another thread even just before `main()` is entered: a body that
-    /// begins work keeps what stops it, and then looks at `isCancelled`. The one here does nothing.
+    /// It may come while `main()` still runs, and from another thread even just before `main()` is entered, which is
+    /// entered all the same: a body that begins work keeps what stops it, and then looks at `isCancelled`. It does not
+    /// come where an input or the start itself cancelled, or somebody before: the body is not entered then. The one here
+    /// does nothing.
     open func didCancel(because cause: CancellationCause) {}
 
     /// Whether a cancelled operation ends only when its body says so, by finishing in whatever way; false here.

@@ -12,7 +12,7 @@ extension ManagedOperation {
             beginTimeout()
             feedInputs()
             // An input, or the clock on which the timeout was set, may have ended it.
-            if core.withLock({ $0.machine.ending == nil }) { runBody() } else { bodyDidReturn() }
+            if core.withLock({ $0.machine.enterBody() }) { runBody() } else { bodyDidReturn() }
         case .takeTurn: DispatchQueue.global().async { [self] in turnDidCome() }
         case .awaitDependencies, .awaitTelling: break
         case .delay: beginDelay()

@@ -23,7 +23,7 @@ extension ManagedOperation {
     ///
     /// The first decision counts: after a result, an error or another cause this changes nothing.
     ///
-    /// Before the start, the body will never run. In flight, the work is stopped and the operation ends there and then,
+    /// Before the body begins, it will never run. In flight, the work is stopped and the operation ends there and then,
     /// unless its subclass winds down by itself.
     public final func cancel(because cause: CancellationCause) {
         cancel(because: cause) { _ in true }
@@ -56,6 +56,7 @@ extension ManagedOperation {
     private func cancellationDidReachAll(_ cause: CancellationCause) {
         switch core.withLock({ $0.machine.cancellationTold() }) {
         case .none: signalReadyIfLinked()
+        case .awaitEntry: break
         case .stop: stopBody(because: cause)
         case .end: end()
         }
@@ -106,7 +107,7 @@ extension ManagedOperation {
         expireIfOutOfTime()
         let action = move { core in
             onlyIfNeeded && core.isStartUnderWay
-                ? nil : core.machine.start(isReady: core.isReady, hasDelay: core.hasDelay)
+                ? nil : core.machine.start(isReady: core.isReady, hasDelay: core.hasDelay, prepares: true)
         }
         guard let action else { return }
         let notes = ThreadNotes.current
