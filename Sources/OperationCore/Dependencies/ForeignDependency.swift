@@ -31,7 +31,8 @@ extension ManagedOperation {
 #if canImport(ObjectiveC)
     /// Calls back once when a Foundation operation finished, and holds nothing that could outlive it.
     final class ForeignWatcher: @unchecked Sendable {
-        // Sendable: `observation` is only set in `begin`, before anybody else knows the watcher, and freed in `deinit`.
+        // Sendable: `observation` is only set in `begin`, by who adds the edge and holds the watcher until then, and
+        // freed in `deinit`.
 
         private let upstream: Operation
         private let onEnd: @Sendable (Operation) -> Void

@@ -90,7 +90,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Lets go of a body that will not run any more.
     ///
-    /// Called once the outcome is told, outside every lock.
+    /// Called outside every lock once the outcome is decided and waiters were told; again when handlers are told, if
+    /// that is later.
     package func releaseBody() {}
 
     /// The user's error, if the outcome is one.

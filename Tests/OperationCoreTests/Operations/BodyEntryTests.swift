@@ -32,7 +32,7 @@ struct BodyEntryTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `a synchronous operation that another thread cancels meanwhile ends when its start is done`() async throws {
+    @Test func `a synchronous one that another thread cancels meanwhile ends when its start is done`() async throws {
         let source = HandDriven(), operation = SyncProbe { $0.finish(withResult: 1) }
         let isInInput = Gate(), isCancelled = Gate(), looks = EventRecorder<Look>()
         try operation.receive(from: source, otherwise: .cancel) { operation, _ in
