@@ -7,6 +7,9 @@ import Foundation
 ///
 /// Adding is the only thing that needs to see more than two operations. It is done under one lock for the process, so
 /// that two threads cannot each add half of a cycle; ends, starts and cancellations never take it.
+///
+/// A cycle that runs through a foreign operation or through a ``MappedOperation``, which waits for its original without an
+/// edge, is not seen.
 enum DependencyGraph {
     private static let lock = Locked(())
 

@@ -21,6 +21,8 @@ final class DependencyNode: Sendable {
     var liveUpstream: [ManagedOperation] { links.withLock { $0.liveUpstream } }
     var liveDownstream: [DependencyNode] { links.withLock { $0.liveDownstream } }
 
+    var hasLiveDownstream: Bool { links.withLock { !$0.liveDownstream.isEmpty } }
+
     func dependsOn(_ operation: Operation) -> Bool { links.withLock { $0.dependsOn(operation) } }
 
     func add(_ edge: DependencyEdge, to operation: Operation, watcher: ForeignWatcher?) {

@@ -31,7 +31,8 @@ extension ManagedOperation {
 #if canImport(ObjectiveC)
     /// Calls back once when a Foundation operation finished, and holds nothing that could outlive it.
     final class ForeignWatcher: @unchecked Sendable {
-        // Sendable: `observation` is only set in `begin`, before anybody else knows the watcher, and freed in `deinit`.
+        // Sendable: `observation` is only set in `begin`, by who adds the edge and holds the watcher until then, and
+        // freed in `deinit`.
 
         private let upstream: Operation
         private let onEnd: @Sendable (Operation) -> Void
@@ -122,6 +123,8 @@ extension ManagedOperation {
         let source: ManagedOperation
         private weak var dependent: Operation?
         private let phase = Locked(Phase.shut)
+        // Sendable: written once, before who adds the gate lets go of it, and read in `deinit`.
+        private var endAction: UInt64?
 
         private enum Phase { case shut, opening, open }
 
@@ -133,6 +136,18 @@ extension ManagedOperation {
             self.dependent = dependent
             super.init()
             name = source.displayName
+        }
+
+        deinit {
+            // The dependent went first, or takes the dependency back: the source need not remember it.
+            if let endAction { source.removeEndAction(endAction) }
+        }
+
+        /// Opens the gate when the source ends, which does not keep the gate alive.
+        ///
+        /// The dependent keeps it, and it keeps the source, as Foundation's own edge does.
+        func openAtEnd() {
+            endAction = source.whenEnded { [weak self] in self?.open() }
         }
 
         /// Lets the dependent go on, if it is still there.
@@ -181,8 +196,7 @@ extension ManagedOperation {
             if let own = self as? ManagedOperation { return own.addReportedDependency(on: operation) }
             let gate = ForeignGate(from: operation, to: self)
             addDependency(gate as Operation)
-            // Weakly: the dependent keeps the gate, and the gate the operation, as Foundation's own edge does.
-            operation.whenEnded { [weak gate] in gate?.open() }
+            gate.openAtEnd()
         }
 
         /// Takes a dependency on an operation of this package back.

@@ -59,6 +59,6 @@ extension ManagedOperation {
 
     /// Cancels the operation for a reason of its surroundings, without a word if it was too late.
     final func cancelIfUndecided(because cause: CancellationCause) {
-        if core.withLock({ $0.machine.ending == nil }) { cancel(because: cause) }
+        cancel(because: cause) { $0.machine.ending == nil }
     }
 }

@@ -50,7 +50,8 @@ extension LifecycleMachine {
     /// What `Foundation.Operation` calls executing: begun, and `isFinished` not yet signalled.
     package var isExecuting: Bool {
         switch phase {
-        case .executing, .suspended, .concluding, .tellingCancellation(.body), .windingDown: true
+        case .executing, .suspended, .concluding, .windingDown: true
+        case .tellingCancellation(.body), .tellingCancellation(.entry): true
         case .pending, .kept, .failedByRule, .tellingCancellation, .cancelledEarly, .finishing, .finished: false
         }
     }

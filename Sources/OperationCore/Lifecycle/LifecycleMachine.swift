@@ -39,8 +39,22 @@ package struct LifecycleMachine: Sendable, Equatable {
         case delay
     }
 
+    /// Whether the body of an operation that began was entered, or is certain not to have been.
+    enum Body: UInt8 {
+        /// The start is being performed: inputs are handed over, and the timeout is set.
+        case toCome
+        /// It runs, did, or is just about to.
+        case entered
+    }
+
     /// What a cancelled operation has still to wait for before it ends.
-    enum Remainder: Equatable { case start, body(Style), nothing }
+    enum Remainder: Equatable {
+        case start
+        /// The start that is being performed, after which the body is not entered.
+        case entry(Style)
+        case body(Style)
+        case nothing
+    }
 
     enum Phase: Equatable {
         /// Undecided, and the body has not begun.
@@ -54,8 +68,8 @@ package struct LifecycleMachine: Sendable, Equatable {
         case tellingCancellation(until: Remainder)
         /// Cancelled before the start: decided and told, to be ended when it is started.
         case cancelledEarly
-        case executing
-        case suspended
+        case executing(Body)
+        case suspended(Body)
         /// The body gave its result or error and has still to return.
         case concluding(Ending)
         /// Cancelled and told; the body has still to end.
@@ -96,14 +110,16 @@ extension LifecycleMachine {
     }
 
     /// The operation was started, by hand or by a queue.
-    package mutating func start(isReady: Bool, hasDelay: Bool) -> StartAction {
+    ///
+    /// One that `prepares` has something to do before its body: `enterBody` will follow.
+    package mutating func start(isReady: Bool, hasDelay: Bool, prepares: Bool = false) -> StartAction {
         switch phase {
         case .pending(.start):
             guard isReady else {
                 phase = .pending(.dependencies)
                 return .awaitDependencies
             }
-            return begin(hasDelay: hasDelay)
+            return begin(hasDelay: hasDelay, prepares: prepares)
         case .kept(let ending, .start):
             guard isReady else {
                 phase = .kept(ending, .dependencies)
@@ -120,8 +136,8 @@ extension LifecycleMachine {
         case .cancelledEarly:
             phase = .finishing(.cancelled)
             return .end
-        case .suspended:
-            phase = .executing
+        case .suspended(let body):
+            phase = .executing(body)
             return .resume
         case .pending, .kept, .executing, .concluding, .tellingCancellation, .windingDown, .finishing, .finished:
             return .refuse
@@ -145,19 +161,33 @@ extension LifecycleMachine {
     /// The queue began with it; nil if it was ended meanwhile.
     package mutating func turnCame(hasDelay: Bool) -> StartAction? {
         guard case .pending(.turn) = phase else { return nil }
-        return begin(hasDelay: hasDelay)
+        return begin(hasDelay: hasDelay, prepares: true)
     }
 
     /// The delay before the start is over; nil if nothing waits for that.
     package mutating func delayEnded() -> StartAction? {
         guard case .pending(.delay) = phase else { return nil }
-        phase = .executing
+        phase = .executing(.toCome)
         return .run
     }
 
-    private mutating func begin(hasDelay: Bool) -> StartAction {
-        phase = hasDelay ? .pending(.delay) : .executing
+    private mutating func begin(hasDelay: Bool, prepares: Bool) -> StartAction {
+        phase = hasDelay ? .pending(.delay) : .executing(prepares ? .toCome : .entered)
         return hasDelay ? .delay : .run
+    }
+
+    /// What precedes the body is done; returns whether the body is to be run now.
+    package mutating func enterBody() -> Bool {
+        switch phase {
+        case .executing:
+            phase = .executing(.entered)
+            return true
+        case .suspended:
+            phase = .suspended(.entered)
+            return true
+        default:
+            return false
+        }
     }
 
     package enum FinishAction: Sendable, Equatable {
@@ -192,7 +222,7 @@ extension LifecycleMachine {
             }
             phase = .finishing(ending)
             return .tellAndEnd
-        case .tellingCancellation(.body(.afterWindDown)):
+        case .tellingCancellation(.body(.afterWindDown)), .tellingCancellation(.entry(.afterWindDown)):
             phase = .tellingCancellation(until: .nothing)
             return .awaitTelling
         case .windingDown(.afterWindDown):
@@ -246,7 +276,10 @@ extension LifecycleMachine {
         case .pending(.dependencies), .pending(.turn), .pending(.delay):
             phase = .finishing(.cancelled)
             return .tellAndEnd
-        case .executing, .suspended:
+        case .executing(.toCome), .suspended(.toCome):
+            phase = style == .atOnce ? .finishing(.cancelled) : .tellingCancellation(until: .entry(style))
+            return style == .atOnce ? .tellAndEnd : .tell
+        case .executing(.entered), .suspended(.entered):
             phase = style == .atOnce ? .finishing(.cancelled) : .tellingCancellation(until: .body(style))
             return style == .atOnce ? .tellStopAndEnd : .tell
         case .kept, .failedByRule, .tellingCancellation, .cancelledEarly, .concluding, .windingDown, .finishing,
@@ -258,6 +291,8 @@ extension LifecycleMachine {
     package enum ToldAction: Sendable, Equatable {
         /// It ends when it is started.
         case none
+        /// It ends when the start that is being performed comes to the body, which is not entered.
+        case awaitEntry
         /// Stop the body, which will say when it ended.
         case stop
         /// What it waited for came meanwhile: end.
@@ -271,6 +306,9 @@ extension LifecycleMachine {
         case .start:
             phase = .cancelledEarly
             return .none
+        case .entry(let style):
+            phase = .windingDown(style)
+            return .awaitEntry
         case .body(let style):
             phase = .windingDown(style)
             return .stop
@@ -289,7 +327,7 @@ extension LifecycleMachine {
         case end
     }
 
-    /// The body of an operation that ends with it returned; nil if that ends nothing.
+    /// The body of an operation that ends with it returned, or was not entered; nil if that ends nothing.
     package mutating func bodyReturned() -> ReturnAction? {
         switch phase {
         case .executing, .suspended:
@@ -298,7 +336,7 @@ extension LifecycleMachine {
         case .concluding(let ending):
             phase = .finishing(ending)
             return .tellAndEnd
-        case .tellingCancellation(.body):
+        case .tellingCancellation(.body), .tellingCancellation(.entry):
             phase = .tellingCancellation(until: .nothing)
             return nil
         case .windingDown:
@@ -318,15 +356,15 @@ extension LifecycleMachine {
 
     /// Puts an executing operation on hold; false if it is not executing.
     package mutating func suspend() -> Bool {
-        guard case .executing = phase else { return false }
-        phase = .suspended
+        guard case .executing(let body) = phase else { return false }
+        phase = .suspended(body)
         return true
     }
 
     /// Lets a suspended operation go on; false if it is not suspended.
     package mutating func resume() -> Bool {
-        guard case .suspended = phase else { return false }
-        phase = .executing
+        guard case .suspended(let body) = phase else { return false }
+        phase = .executing(body)
         return true
     }
 }

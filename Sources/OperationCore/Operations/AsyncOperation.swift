@@ -51,8 +51,10 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     ///
     /// Called once, outside every lock, on the thread that cancelled.
     ///
-    /// It may come while `main()` still runs, and from another thread even just before `main()` is entered: a body that
-    /// begins work keeps what stops it, and then looks at `isCancelled`. The one here does nothing.
+    /// It may come while `main()` still runs, and from another thread even just before `main()` is entered, which is
+    /// entered all the same: a body that begins work keeps what stops it, and then looks at `isCancelled`. It does not
+    /// come where an input or the start itself cancelled, or somebody before: the body is not entered then. The one here
+    /// does nothing.
     open func didCancel(because cause: CancellationCause) {}
 
     /// Whether a cancelled operation ends only when its body says so, by finishing in whatever way; false here.
@@ -63,12 +65,16 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Puts the work on hold.
     ///
-    /// Called once per suspension, outside every lock. The one here does nothing.
+    /// Called outside every lock, in turn with ``didResume()`` and never at the same time. A suspension that was over
+    /// before the body could be told of it is left out: where another thread is in one of the two hooks, or the call
+    /// comes from there, only what is true when that hook returned is told, by the thread that was in it.
+    ///
+    /// The one here does nothing.
     open func didSuspend() {}
 
     /// Lets the work go on after ``didSuspend()``.
     ///
-    /// The one here does nothing.
+    /// Called as ``didSuspend()`` is. The one here does nothing.
     open func didResume() {}
 
     /// Puts an executing operation on hold; returns false, and does nothing, if it is not executing.

@@ -25,6 +25,12 @@ public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: Syn
         super.init()
     }
 
+    deinit {
+        // It may hold another operation, and that one another: freed in a loop, not in a recursion.
+        var body = body.withLock { exchange(&$0, with: nil) }
+        if body != nil { ThreadWorklist.letGo(exchange(&body, with: nil)) }
+    }
+
     /// Runs the closure.
     public override func main() {
         guard let body = body.withLock({ exchange(&$0, with: nil) }) else { return }

@@ -34,6 +34,12 @@ public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
         super.init()
     }
 
+    deinit {
+        // It may hold another operation, and that one another: freed in a loop, not in a recursion.
+        var body = body.withLock { exchange(&$0, with: nil) }
+        if body != nil { ThreadWorklist.letGo(exchange(&body, with: nil)) }
+    }
+
     /// Runs the closure on the main actor.
     public override func main() {
         let holder = holder

@@ -12,7 +12,7 @@ extension ManagedOperation {
             beginTimeout()
             feedInputs()
             // An input, or the clock on which the timeout was set, may have ended it.
-            if core.withLock({ $0.machine.ending == nil }) { runBody() } else { bodyDidReturn() }
+            if core.withLock({ $0.machine.enterBody() }) { runBody() } else { bodyDidReturn() }
         case .takeTurn: DispatchQueue.global().async { [self] in turnDidCome() }
         case .awaitDependencies, .awaitTelling: break
         case .delay: beginDelay()
@@ -97,21 +97,23 @@ extension ManagedOperation {
         if let host = remains.host { host.didEnd(remains.slot, remains.ending) }
         guard !remains.isEmpty else { return }
         if ThreadWorklist.begin() {
-            settle(&remains)
+            Self.settle(&remains, of: self)
             ThreadWorklist.finish()
         } else {
-            ThreadWorklist.later { [self, remains] in
+            // Nobody waits for an operation that is cancelled by its own `deinit`, and nothing may hold it any more.
+            let isNeeded = remains.extras?.completionBlock != nil || remains.node?.hasLiveDownstream == true
+            ThreadWorklist.later { [operation = isNeeded ? self : nil, remains] in
                 var remains = remains
-                settle(&remains)
+                Self.settle(&remains, of: operation)
             }
         }
     }
 
-    private func settle(_ remains: inout Remains) {
-        remains.node?.takeDownstream().forEach { $0.upstreamDidEnd(self) }
+    private static func settle(_ remains: inout Remains, of operation: ManagedOperation?) {
+        if let operation { remains.node?.takeDownstream().forEach { $0.upstreamDidEnd(operation) } }
         if let extras = remains.extras {
-            for action in exchange(&extras.endActions, with: []) { action() }
-            runCompletion(exchange(&extras.completionBlock, with: nil))
+            for action in extras.endActions.takeAll() { action() }
+            operation?.runCompletion(exchange(&extras.completionBlock, with: nil))
             abandon(extras)
         }
         // Inside the worklist: what is freed by this frees what comes before it in a loop.
@@ -128,7 +130,7 @@ extension ManagedOperation {
     }
 
     /// Lets go of what an operation held that ended, or that is being freed without having ended.
-    final func abandon(_ extras: OperationExtras) {
+    static func abandon(_ extras: OperationExtras) {
         extras.timing?.takeTimers().cancel()
         for feed in extras.feeds { feed.end() }
     }

@@ -23,16 +23,23 @@ extension ManagedOperation {
     ///
     /// The first decision counts: after a result, an error or another cause this changes nothing.
     ///
-    /// Before the start, the body will never run. In flight, the work is stopped and the operation ends there and then,
+    /// Before the body begins, it will never run. In flight, the work is stopped and the operation ends there and then,
     /// unless its subclass winds down by itself.
     public final func cancel(because cause: CancellationCause) {
+        cancel(because: cause) { _ in true }
+    }
+
+    /// Cancels the operation if, at the moment in which that is decided, `isWanted`; else does nothing.
+    final func cancel(because cause: CancellationCause, onlyIf isWanted: (Core) -> Bool) {
         let style = endStyle
-        let (action, told) = move { core in
+        let (action, told) = move { core -> (LifecycleMachine.CancelAction?, Told) in
+            guard isWanted(core) else { return (nil, Told()) }
             let action = core.machine.cancel(style: style)
             guard action != .refuse else { return (action, Told()) }
             core.cause = cause
             return (action, core.takeTold())
         }
+        guard let action else { return }
         if action == .refuse { return reportLateCancellation() }
         signalCancelled()
         tell(told)
@@ -49,6 +56,7 @@ extension ManagedOperation {
     private func cancellationDidReachAll(_ cause: CancellationCause) {
         switch core.withLock({ $0.machine.cancellationTold() }) {
         case .none: readinessDidChange()
+        case .awaitEntry: break
         case .stop: stopBody(because: cause)
         case .end: end()
         }
@@ -99,7 +107,7 @@ extension ManagedOperation {
         expireIfOutOfTime()
         let action = move { core in
             onlyIfNeeded && core.isStartUnderWay
-                ? nil : core.machine.start(isReady: core.isReady, hasDelay: core.hasDelay)
+                ? nil : core.machine.start(isReady: core.isReady, hasDelay: core.hasDelay, prepares: true)
         }
         guard let action else { return }
         let notes = ThreadNotes.current
@@ -165,18 +173,6 @@ extension ManagedOperation {
             readinessDidChange()
         }
         return true
-    }
-
-    /// Calls `action` once the operation ended, at once if it has.
-    ///
-    /// It must be short and is called outside every lock.
-    package final func whenEnded(_ action: @escaping @Sendable () -> Void) {
-        let isLate = core.withLock { core in
-            if core.machine.isFinished { return true }
-            core.need().endActions.append(action)
-            return false
-        }
-        if isLate { action() }
     }
 
     /// The body of an operation that ends with it returned.

@@ -8,7 +8,11 @@ extension ManagedOperation {
     package final var clock: any OperationClock {
         get { core.withLock { $0.extras?.timing?.clock } ?? SystemClock.shared }
         set {
-            setTiming("clock") { $0.clock = newValue }
+            setTiming("clock") { timing in
+                timing.clock = newValue
+                // A timer of the old clock means nothing any more, though it may be firing now.
+                timing.deadlineVersion &+= 1
+            }
             // A deadline that was set before is a moment of the new clock now.
             if let deadline { self.deadline = deadline }
         }
@@ -27,16 +31,22 @@ extension ManagedOperation {
     package final var deadline: OperationInstant? {
         get { core.withLock { $0.extras?.timing?.deadline } }
         set {
-            let old = core.withLock { core -> (any OperationTimer)? in
-                guard core.machine.ending == nil, newValue != nil || core.extras?.timing != nil else { return nil }
+            let (old, version) = core.withLock { core -> ((any OperationTimer)?, UInt32) in
+                guard core.machine.ending == nil, newValue != nil || core.extras?.timing != nil else { return (nil, 0) }
                 return core.need().timed { timing in
                     timing.deadline = newValue
-                    return exchange(&timing.timers.deadline, with: nil)
+                    timing.deadlineVersion &+= 1
+                    return (exchange(&timing.timers.deadline, with: nil), timing.deadlineVersion)
                 }
             }
             old?.cancel()
             guard let newValue, newValue < .distantFuture else { return }
-            setTimer(\.deadline, at: newValue, onlyIf: { $0.deadline == newValue }) { $0.deadlineDidPass(newValue) }
+            setTimer(\.deadline, at: newValue, onlyIf: { $0.deadlineVersion == version }) { operation in
+                // Where the deadline or the clock was exchanged while the timer fired, it counts no more.
+                operation.cancel(because: .deadlinePassed) { core in
+                    core.machine.ending == nil && core.extras?.timing?.deadlineVersion == version
+                }
+            }
         }
     }
 
@@ -128,10 +138,6 @@ extension ManagedOperation {
             return extras.timing?.timeout
         }
         if let timeout { cancel(because: .timedOut(after: timeout)) }
-    }
-
-    private func deadlineDidPass(_ deadline: OperationInstant) {
-        if self.deadline == deadline { cancel(because: .deadlinePassed) }
     }
 
     /// Sets a timer, which does not keep the operation alive, and forgets it again if the outcome was decided by then.

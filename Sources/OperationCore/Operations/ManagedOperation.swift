@@ -83,7 +83,11 @@ open class ManagedOperation: Operation, @unchecked Sendable {
             (core.extras, core.node, core.machine.isExecuting && core.machine.ending == nil)
         }
         if isUnfinished { reportReleaseUnfinished() }
-        if let extras { abandon(extras) }
+        // Links and closures go outside the stack of this deinit: see ThreadWorklist.
+        if let extras {
+            extras.letGoOfClosures()
+            ManagedOperation.abandon(extras)
+        }
         node?.tearDown()
     }
 
@@ -111,7 +115,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Lets go of a body that will not run any more.
     ///
-    /// Called once the outcome is told, outside every lock.
+    /// Called outside every lock once the outcome is decided and waiters were told; again when handlers are told, if
+    /// that is later.
     package func releaseBody() {}
 
     /// The user's error, if the outcome is one.
@@ -137,6 +142,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Cancels the operation because somebody asked for it.
     ///
     /// To stop the work of your own operation, override `didCancel(because:)`.
+    ///
+    /// It may be called in the `deinit` of a subclass, so that handlers learn of the end. Only if the operation was
+    /// started and has a `completionBlock` it must not: that block would need the operation that is being freed.
     public final override func cancel() {
         cancel(because: .requested)
     }
@@ -198,7 +206,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Blocks the calling thread until the operation ended.
     ///
     /// Closures meant for the main thread (``MainQueueOperation``) go on while the main thread waits here.
-    @available(*, noasync, message: "Await `value` instead: this blocks the thread.")
+    @available(*, noasync, message: "Await `ended()` instead: this blocks the thread.")
     public final override func waitUntilFinished() {
         let waiter = BlockingWaiter()
         whenEnded { waiter.wake() }

@@ -6,7 +6,11 @@ import Foundation
 /// An operation that runs another and makes its result and error into ones of other types.
 ///
 /// Made by ``TypedOperation/mapOutcome(_:)`` and its relatives. Starting it starts the other one, unless that was
-/// started before; cancelling it cancels the other one, and it is cancelled with it, for the same cause.
+/// started before; cancelling it cancels the other one, and it is cancelled with it, for the same cause. Do not give the
+/// other one to a queue as well: only on Linux, and in queues of this package, is it then left to the queue.
+///
+/// It waits for the other one without a dependency. So where the other one depends on it, directly or not, that circle is
+/// not seen, and both wait for ever.
 ///
 /// From its start until the other one ends, the two keep each other alive: an operation that never ends is never freed.
 public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
@@ -33,7 +37,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     deinit {
         // The other operation may be mapped, too, and its other one: freed in a loop, not in a recursion.
         var work = work.withLock { exchange(&$0, with: nil) }
-        if work != nil { ThreadWorklist.perform { work = nil } }
+        if work != nil { ThreadWorklist.letGo(exchange(&work, with: nil)) }
     }
 
     private var original: ManagedOperation? { work.withLock { $0?.original } }
@@ -49,7 +53,9 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         ThreadNotes.atBoundedDepth { work.original.startIfNeeded() }
     }
 
-    /// Puts the other operation on hold.
+    /// Puts the other operation on hold, if that executes.
+    ///
+    /// One that still waits for its dependencies or its delay, or that cannot be suspended, goes its way all the same.
     public override func didSuspend() { original?.suspendExecution() }
 
     /// Lets the other operation go on.

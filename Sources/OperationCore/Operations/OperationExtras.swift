@@ -17,7 +17,7 @@ final class OperationExtras {
     /// What feeds results of dependencies into the operation, called just before its body.
     var inputs: [DependencyInput] = []
     /// Called when the operation ended, after its dependents were released.
-    var endActions: [@Sendable () -> Void] = []
+    var endActions = EndActions()
     var completionBlock: (@Sendable () -> Void)?
     var timing: OperationTiming?
     var suspension = SuspensionHooks()
@@ -29,6 +29,18 @@ final class OperationExtras {
     #if !canImport(ObjectiveC)
         var readiness = ReadinessReports()
     #endif
+}
+
+extension OperationExtras {
+    /// Lets go of the closures that nobody will call, for an operation that is being freed.
+    ///
+    /// Each may hold another operation, and that one another.
+    func letGoOfClosures() {
+        if !observers.isEmpty { ThreadWorklist.letGo(exchange(&observers, with: [])) }
+        if !inputs.isEmpty { ThreadWorklist.letGo(exchange(&inputs, with: [])) }
+        if !endActions.isEmpty { ThreadWorklist.letGo(exchange(&endActions, with: EndActions())) }
+        if completionBlock != nil { ThreadWorklist.letGo(exchange(&completionBlock, with: nil)) }
+    }
 }
 
 /// Somebody who wants to know the outcome.

@@ -7,6 +7,8 @@ struct OperationTiming {
     var startDelay: Duration = .zero
     var timeout: Duration?
     var deadline: OperationInstant?
+    /// Raised when the deadline or its clock is exchanged, so that a timer that was set before is known to be outdated.
+    var deadlineVersion: UInt32 = 0
 
     /// The timers that are set.
     ///

@@ -40,7 +40,10 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
 
     /// Stops the work of an operation that was cancelled in flight.
     ///
-    /// Called once, outside every lock, on the thread that cancelled, while `main()` runs. The one here does nothing.
+    /// Called once, outside every lock, on the thread that cancelled, while `main()` runs.
+    ///
+    /// From another thread it may come just before `main()` is entered, which is entered all the same; never where an
+    /// input or the start itself cancelled, or somebody before. The one here does nothing.
     open func didCancel(because cause: CancellationCause) {}
 
     /// Always false.

@@ -45,6 +45,12 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
         super.init()
     }
 
+    deinit {
+        // The closure may hold another operation, and that one another: freed in a loop, not in a recursion.
+        var unused: Work? = work.withLock { exchange(&$0, with: .over) }
+        if case .waiting = unused { ThreadWorklist.letGo(exchange(&unused, with: nil)) }
+    }
+
     /// Whether a cancelled operation ends only when its closure returned.
     public override var windsDownAfterCancellation: Bool { waitsForBody }
 

@@ -35,8 +35,9 @@ extension TypedOperation {
 
     /// Starts the operation on a global queue and gives its result; throws the error or the cancellation.
     ///
-    /// Cancelling the task that awaits cancels the operation. An operation that was started before, or is in a queue, is
-    /// only awaited.
+    /// Cancelling the task that awaits cancels the operation. An operation that was started before is only awaited. So is
+    /// one in a queue, on Linux and in queues of this package; an `OperationQueue` of Apple's systems does not say what it
+    /// holds, and what is in one must not be started by hand: await `value` there.
     public final func run() async throws(OperationFailure<ErrorType>) -> ResultType {
         DispatchQueue.global().async { [self] in startIfNeeded() }
         return try await finalOutcome.get()
@@ -46,7 +47,8 @@ extension TypedOperation {
     ///
     /// It returns whatever the callback queue is and does, on the main thread too, with or without a main loop: handlers
     /// are delivered afterwards. Where dependencies have not ended, it waits for them first. An operation that was
-    /// started before, or is in a queue, is only waited for.
+    /// started before is only waited for. So is one in a queue, on Linux and in queues of this package; an
+    /// `OperationQueue` of Apple's systems does not say what it holds, and what is in one must not be started by hand.
     @available(*, noasync, message: "Use run(): this blocks the thread.")
     @discardableResult
     public final func startAndWait() throws(OperationFailure<ErrorType>) -> ResultType {

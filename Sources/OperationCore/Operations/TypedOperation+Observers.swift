@@ -64,7 +64,9 @@ extension TypedOperation {
     ) -> OutcomeObservation {
         addObserver(isWaiter: false) { operation in
             guard let operation = operation as? TypedOperation, let outcome = operation.outcome else { return }
-            (queue ?? operation.callbackQueue).async { withExtendedLifetime(operation) { observer(outcome) } }
+            // As for handlers: a cancellation may come from the operation's own `deinit`.
+            let kept = outcome.cancellationCause == nil ? operation : nil
+            (queue ?? operation.callbackQueue).async { withExtendedLifetime(kept) { observer(outcome) } }
         }
     }
 

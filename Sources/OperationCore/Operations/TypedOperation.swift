@@ -25,6 +25,10 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     private var chosenQueue: DispatchQueue?
 
     deinit {
+        // A handler may hold another operation, and that one another: freed in a loop, not in a recursion.
+        if success != nil { ThreadWorklist.letGo(exchange(&success, with: nil)) }
+        if failure != nil { ThreadWorklist.letGo(exchange(&failure, with: nil)) }
+        if cancellation != nil { ThreadWorklist.letGo(exchange(&cancellation, with: nil)) }
         let (ending, box) = core.withLock { ($0.machine.ending, $0.box) }
         guard let box else { return }
         ending == .success ? box.free(as: ResultType.self) : box.free(as: ErrorType.self)
@@ -134,6 +138,8 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     /// Called with the cause, once, on ``callbackQueue``, as soon as the operation is cancelled.
     ///
+    /// Unlike the two others it does not keep the operation alive until it is called.
+    ///
     /// Set after the operation was cancelled, it is called at once.
     public final var cancellationHandler: (@Sendable (CancellationCause) -> Void)? {
         get {
@@ -198,7 +204,8 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     @inline(never) private func letGo(failure handler: (@Sendable (ErrorType) -> Void)?) {}
     @inline(never) private func letGo(cancellation handler: (@Sendable (CancellationCause) -> Void)?) {}
 
-    // Each puts a handler on a queue. The operation, and with it what is in the box, lives until it was called.
+    // Each puts a handler on a queue. The operation, and with it what is in the box, lives until it was called; but not
+    // for a cancellation, which may come from its own `deinit`.
 
     private func deliver(success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?) {
         guard let success, let box else { return }
@@ -218,9 +225,6 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     private func deliver(cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?) {
         guard let cancellation, let cause = cancellationCause else { return }
-        (queue ?? .main).async { [self] in
-            cancellation(cause)
-            extendLifetime(self)
-        }
+        (queue ?? .main).async { cancellation(cause) }
     }
 }

@@ -81,7 +81,7 @@ extension ManagedOperation {
         let action = move { core -> LifecycleMachine.StartAction? in
             guard core.isReady else { return nil }
             isPlain = core.extras.map(\.isPlainAtStart) ?? true
-            return core.machine.start(isReady: true, hasDelay: false)
+            return core.machine.start(isReady: true, hasDelay: false, prepares: !isPlain)
         }
         guard let action else { return false }
         if isPlain, action == .run {

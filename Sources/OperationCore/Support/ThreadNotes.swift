@@ -9,7 +9,7 @@ final class ThreadNotes {
     var isWorking = false
     /// What it has still to do: see ``ThreadWorklist``.
     var pending = Fifo<() -> Void>()
-    /// How many bodies of operations that came from a queue it is in, one inside the other.
+    /// How many starts it is in, one inside the other: of operations which a queue may hold, or with more than a body.
     var queuedBodies = 0
     /// What the thread has in hand for a queue of this package, if it works for one.
     var seat: WorkerSeat?

@@ -6,7 +6,7 @@ import Testing
 
 /// All that can happen to a machine.
 private enum Event: CaseIterable {
-    case startReady, startUnready, startDelayed
+    case startReady, startUnready, startDelayed, startPreparing, enterBody
     case dependenciesEnded, turnCame, turnCameDelayed, delayEnded
     case succeed, fail, failByRule, cancel, cancellationTold
     case bodyReturned, end, suspend, resume
@@ -146,6 +146,8 @@ struct LifecycleMachineTests {
         case .startReady: _ = machine.start(isReady: true, hasDelay: false)
         case .startUnready: _ = machine.start(isReady: false, hasDelay: false)
         case .startDelayed: _ = machine.start(isReady: true, hasDelay: true)
+        case .startPreparing: _ = machine.start(isReady: true, hasDelay: false, prepares: true)
+        case .enterBody: _ = machine.enterBody()
         case .dependenciesEnded: _ = machine.dependenciesEnded()
         case .turnCame: _ = machine.turnCame(hasDelay: false)
         case .turnCameDelayed: _ = machine.turnCame(hasDelay: true)

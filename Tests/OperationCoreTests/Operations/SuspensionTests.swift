@@ -56,6 +56,34 @@ struct SuspensionTests {
         #expect(operation.calls.events == ["main", "suspend", "resume"])
     }
 
+    @Test func `what is over before the body can be told of it is left out`() {
+        let operation = HandDriven(
+            hooks: .init(suspend: { operation in
+                // Told of one suspension, and meanwhile in a second.
+                #expect(operation.resume())
+                #expect(operation.suspend())
+            }))
+        operation.start()
+        #expect(operation.suspend())
+        #expect(operation.state == .suspended)
+        #expect(operation.calls.events == ["main", "suspend"])
+    }
+
+    @Test func `a mapped operation suspends its original only if that executes`() async {
+        let upstream = HandDriven(), began = Gate()
+        let original = HandDriven(hooks: .init(main: { _ in began.open() }))
+        original.addDependency(upstream)
+        let mapped = original.mapResult { $0 }
+        mapped.start()
+        #expect(mapped.suspend())
+        UpstreamEnd.succeeds.perform(on: upstream)
+        await began.passage()
+        #expect(Look(original) == .executing)
+        #expect(mapped.resume())
+        #expect(mapped.suspend())
+        #expect(Look(original) == .suspended)
+    }
+
     @Test func `starting a suspended operation resumes it`() {
         let operation = HandDriven()
         operation.start()

@@ -8,9 +8,7 @@ import OperationTestKit
 extension ManagedOperation {
     /// Waits until the operation has ended: not only until its outcome is decided.
     func end() async {
-        await withCheckedContinuation { continuation in
-            whenEnded { continuation.resume() }
-        }
+        await ended()
     }
 }
 

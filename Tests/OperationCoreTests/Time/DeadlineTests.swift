@@ -43,6 +43,29 @@ struct DeadlineTests {
         #expect(operation.cancellationCause?.code == .deadlinePassed)
     }
 
+    @Test func `a timer of the clock before, which is firing while the clock is exchanged, changes nothing`() {
+        let operation = HandDriven(), old = SlowClock()
+        operation.clock = old
+        operation.deadline = second(110)
+        operation.clock = clock
+        old.fireAll()
+        #expect(Look(operation) == .waiting)
+        clock.advance(to: second(110))
+        #expect(operation.cancellationCause?.code == .deadlinePassed)
+    }
+
+    @Test func `a timer of the deadline before counts no more, though the new one is the same moment`() {
+        let operation = HandDriven(), old = SlowClock()
+        operation.clock = old
+        operation.deadline = second(110)
+        operation.deadline = nil
+        operation.deadline = second(110)
+        old.fireFirst()
+        #expect(Look(operation) == .waiting)
+        old.fireAll()
+        #expect(operation.cancellationCause?.code == .deadlinePassed)
+    }
+
     @Test func `an operation that was not started is cancelled when it passes`() {
         let operation = made(deadline: second(110))
         clock.advance(to: second(110))

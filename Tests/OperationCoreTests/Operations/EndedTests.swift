@@ -1,0 +1,141 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// A subclass may have members of its own under these names.
+private final class Renamed: SyncOperation<Int, Flaw>, @unchecked Sendable {
+    let anyError = "none"
+    func ended() -> String { "at five" }
+    override func main() { finish(withResult: 1) }
+}
+
+@Suite("Waiting for the end, and the error of any operation", .timeLimit(.minutes(1)))
+struct EndedTests {
+    @Test func `it goes on when the operation ended, not when its outcome is decided`() async {
+        let operation = HandDriven(windsDown: true), log = EventRecorder<String>()
+        let waiting = Task {
+            await operation.ended()
+            log.record("ended \(operation.isFinished)")
+        }
+        while operation.endActionCount == 0 { await Task.yield() }
+        operation.start()
+        operation.cancel()
+        _ = await operation.finalOutcome
+        log.record("decided")
+        operation.finish(withResult: 1)
+        await waiting.value
+        #expect(log.events == ["decided", "ended true"])
+    }
+
+    @Test func `it goes on at once where the operation has ended`() async {
+        let operation = ClosureOperation { 1 }
+        operation.start()
+        await operation.ended()
+        #expect(operation.isFinished)
+    }
+
+    @Test func `it waits for operations of any types, in a queue`() async {
+        let operations: [ManagedOperation] = [ClosureOperation { 1 }, TaskOperation { "two" }, SyncProbe { _ in }]
+        let queue = OperationQueue()
+        for operation in operations { queue.addOperation(operation) }
+        for operation in operations { await operation.ended() }
+        let finished = operations.filter(\.isFinished)
+        #expect(finished.count == 3)
+    }
+
+    @Test(arguments: [true, false])
+    func `a task that is cancelled stops waiting and the operation goes on`(isEarly: Bool) async {
+        let operation = HandDriven(), mayWait = Gate()
+        operation.start()
+        let waiting = Task {
+            if isEarly { await mayWait.passage() }
+            await operation.ended()
+        }
+        if !isEarly {
+            while operation.endActionCount == 0 { await Task.yield() }
+        }
+        waiting.cancel()
+        mayWait.open()
+        await waiting.value
+        #expect(Look(operation) == .executing)
+        operation.finish(withResult: 1)
+        await operation.ended()
+        #expect(operation.outcome == .success(1))
+    }
+
+    @Test func `tasks that came and went leave nothing behind`() async {
+        let operation = HandDriven()
+        operation.start()
+        for _ in 0..<100 {
+            let waiting = Task { await operation.ended() }
+            waiting.cancel()
+            await waiting.value
+        }
+        #expect(operation.endActionCount <= 4)
+        operation.finish(withResult: 1)
+    }
+
+    @Test func `the error is that of the operation, and nothing else is`() {
+        let failed = HandDriven(), cancelled = HandDriven(), succeeded = HandDriven()
+        let operations: [ManagedOperation] = [failed, cancelled, succeeded]
+        for operation in operations {
+            operation.start()
+            #expect(operation.anyError == nil)
+        }
+        failed.finish(withError: .second)
+        cancelled.cancel()
+        succeeded.finish(withResult: 1)
+        let errors = operations.map { $0.anyError as? Flaw }
+        #expect(errors == [.second, nil, nil])
+    }
+
+    @Test func `a subclass may use the names for itself`() async {
+        let operation = Renamed()
+        operation.start()
+        #expect(operation.ended() == "at five")
+        #expect(operation.anyError == "none")
+        await (operation as ManagedOperation).ended()
+        #expect((operation as ManagedOperation).anyError == nil)
+    }
+
+    @Test func `actions that are taken back make room for others, and the rest keep their order`() {
+        var random = SeededGenerator(seed: 7), actions = EndActions(), live: [UInt64] = []
+        let called = EventRecorder<UInt64>()
+        for id in 1...5_000 as ClosedRange<UInt64> {
+            actions.add(id) { called.record(id) }
+            live.append(id)
+            while live.count > 50 {
+                let taken = live.remove(at: Int.random(in: 0..<live.count, using: &random))
+                #expect(actions.remove(taken) != nil)
+                #expect(actions.remove(taken) == nil)
+            }
+            #expect(actions.storedCount <= 210)
+        }
+        for action in actions.takeAll() { action() }
+        #expect(called.events == live)
+        #expect(actions.isEmpty)
+    }
+
+    #if !canImport(ObjectiveC)
+        @Test func `an operation forgets foreign ones that waited for it and went`() {
+            let operation = HandDriven()
+            for _ in 0..<1_000 {
+                autoreleasing {
+                    let waiting = BlockOperation {}
+                    waiting.addDependency(operation)
+                }
+            }
+            #expect(operation.endActionCount <= 4)
+            for _ in 0..<1_000 {
+                let waiting = BlockOperation {}
+                waiting.addDependency(operation)
+                waiting.removeDependency(operation)
+            }
+            #expect(operation.endActionCount <= 8)
+        }
+    #endif
+}
