@@ -85,7 +85,8 @@ extension QueueManager {
             if Task.isCancelled {
                 throw QueueError(
                     .full, queue: name,
-                    "\(operation.displayName) was not added to queue \(name): the task that waited for room was cancelled.")
+                    "\(operation.displayName) was not added to queue \(name): the task that waited for room was cancelled."
+                )
             }
         }
     }
@@ -126,7 +127,7 @@ extension QueueEngine {
     }
 
     /// The operations that have not ended, in no order.
-    var operations: [Operation] {
+    package var operations: [Operation] {
         state.withLock { state in
             state.machine.entries.compactMap { entry in
                 switch entry.work {
@@ -138,9 +139,13 @@ extension QueueEngine {
         }
     }
 
+    /// How many tickets the lines hold, those included that are stale.
+    package var ticketCount: Int { state.withLock { $0.machine.ticketCount } }
+
     func cancelAll(because cause: CancellationCause) {
         var operations: [Operation] = []
         apply { state, after in
+            state.machine.holds += 1
             for (index, entry) in state.machine.entries.enumerated() {
                 switch entry.work {
                 case .operation(let operation): operations.append(operation)
@@ -158,6 +163,7 @@ extension QueueEngine {
                 operation.cancel()
             }
         }
+        apply { state, _ in state.machine.holds -= 1 }
     }
 
     /// Calls `tell` once when nothing is left, at once if nothing is.
