@@ -167,7 +167,7 @@ extension QueueEngine {
     }
 
     /// Calls `tell` once when nothing is left, at once if nothing is.
-    func whenDrained(_ tell: @escaping @Sendable () -> Void) {
+    package func whenDrained(_ tell: @escaping @Sendable () -> Void) {
         apply { state, _ in state.drainers.append(tell) }
     }
 
