@@ -85,12 +85,14 @@ extension ManagedOperation {
     /// Signals the end: to Foundation, then to dependents, waiting threads and the completion block.
     func end() {
         var extras: OperationExtras?
+        var membership: OwnerMembership?
         var host: QueueEngine?
         var slot: QueueMachine.Slot = -1
         var ending: LifecycleMachine.Ending?
         let didEnd = signalEnd {
             core.withLock { core in
                 extras = exchange(&core.extras, with: nil)
+                membership = core.membership
                 host = exchange(&core.host, with: nil)
                 slot = core.slot
                 ending = core.machine.ending
@@ -98,6 +100,7 @@ extension ManagedOperation {
             }
         }
         guard didEnd else { return }
+        if let membership { OwnerRegistry.shared.withdraw(membership) }
         if let host, let ending { host.didEnd(slot, ending) }
         guard let extras else { return }
         ThreadWorklist.perform { [self] in

@@ -26,6 +26,11 @@ extension ManagedOperation {
     /// Before the start, the body will never run. In flight, the work is stopped and the operation ends there and then,
     /// unless its subclass winds down by itself.
     public final func cancel(because cause: CancellationCause) {
+        if !cancelWithoutNotice(because: cause) { reportLateCancellation() }
+    }
+
+    /// Cancels the operation; false, and nothing happened, if it had its outcome already.
+    final func cancelWithoutNotice(because cause: CancellationCause) -> Bool {
         let style = endStyle
         let (action, told) = move { core in
             let action = core.machine.cancel(style: style)
@@ -33,7 +38,7 @@ extension ManagedOperation {
             core.cause = cause
             return (action, core.takeTold())
         }
-        if action == .refuse { return reportLateCancellation() }
+        if action == .refuse { return false }
         signalCancelled()
         tell(told)
         switch action {
@@ -44,6 +49,7 @@ extension ManagedOperation {
             stopBody(because: cause)
             end()
         }
+        return true
     }
 
     private func cancellationDidReachAll(_ cause: CancellationCause) {
@@ -79,7 +85,7 @@ extension ManagedOperation {
         var isPlain = true
         let action = move { core -> LifecycleMachine.StartAction? in
             if onlyIfNeeded, core.isStartUnderWay { return nil }
-            isPlain = core.extras == nil && !core.wasAskedForReadiness
+            isPlain = core.extras == nil && !core.wasAskedForReadiness && core.membership == nil
             return isPlain ? core.machine.start(isReady: true, hasDelay: false) : nil
         }
         if isPlain, action == .run {
@@ -98,6 +104,7 @@ extension ManagedOperation {
             return
         }
         expireIfOutOfTime()
+        cancelIfOwnerIsGone()
         let action = move { core in
             onlyIfNeeded && core.isStartUnderWay
                 ? nil : core.machine.start(isReady: core.isReady, hasDelay: core.hasDelay)
@@ -185,6 +192,7 @@ extension ManagedOperation {
     }
 
     final func turnDidCome() {
+        cancelIfOwnerIsGone()
         guard let action = move({ $0.machine.turnCame(hasDelay: $0.hasDelay) }) else { return }
         perform(action)
     }

@@ -69,6 +69,7 @@ extension ManagedOperation {
     func beginDelay() {
         setTimer(\.delay, at: clock.now.advanced(by: startDelay)) { operation in
             operation.expireIfOutOfTime()
+            operation.cancelIfOwnerIsGone()
             operation.delayDidEnd()
         }
     }

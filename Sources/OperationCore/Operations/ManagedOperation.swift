@@ -22,6 +22,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var box: OutcomeBox?
         var cause: CancellationCause?
         var extras: OperationExtras?
+        /// That it belongs to an owner.
+        var membership: OwnerMembership?
         /// The queue of this package that holds the operation, from the moment it was added until it ended.
         var host: QueueEngine?
         /// Its place there.
@@ -63,7 +65,11 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     }
 
     deinit {
-        let (extras, isUnfinished) = core.withLock { ($0.extras, $0.machine.isExecuting && $0.machine.ending == nil) }
+        let (extras, isUnfinished, membership) = core.withLock { core in
+            let isUnfinished = core.machine.isExecuting && core.machine.ending == nil
+            return (core.extras, isUnfinished, core.machine.isFinished ? nil : core.membership)
+        }
+        if let membership { OwnerRegistry.shared.withdraw(membership) }
         if isUnfinished { reportReleaseUnfinished() }
         // Links and observers go outside the stack of this deinit: see ThreadWorklist.
         if let extras { abandon(extras) }
