@@ -26,6 +26,7 @@ package final class QueueEngine: Sendable {
 
     let name: String
     let state: Locked<State>
+    let uniqueWork = UniqueWork()
     private let source: any WorkerSource
 
     init(name: String, width: Int?, source: any WorkerSource) {
