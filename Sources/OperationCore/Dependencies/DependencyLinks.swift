@@ -22,6 +22,8 @@ struct DependencyLinks {
     private var cutCount = 0
     /// How many of those it waits for have not ended.
     private(set) var unended = 0
+    /// How many were ever added.
+    private(set) var additions = 0
 
     var isEmpty: Bool { upstream.isEmpty && downstream.isEmpty }
     var upstreamCount: Int { upstream.count }
@@ -49,6 +51,7 @@ struct DependencyLinks {
         if dependsOn(operation) { hasRepeats = true }
         upstream.append(Upstream(operation: operation, edge: edge, watcher: watcher))
         unended += 1
+        additions += 1
         if upstream.count == Self.indexThreshold, positions.isEmpty {
             for (position, link) in upstream.enumerated() { positions[ObjectIdentifier(link.operation)] = position }
         } else if !positions.isEmpty {

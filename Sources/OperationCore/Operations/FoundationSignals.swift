@@ -33,7 +33,10 @@ import Foundation
             didChangeValue(forKey: "isReady")
         }
 
-        func signalDependencyAdded() { signalReadyIfLinked() }
+        func signalDependencyAdded() {
+            giveBackOutdatedAdmission()
+            signalReadyIfLinked()
+        }
 
         func reportReadiness() -> Bool { core.withLock { $0.isReady } }
 
@@ -64,6 +67,7 @@ import Foundation
 
         /// Tells the queue that took the operation in before that it is not ready any more.
         func signalDependencyAdded() {
+            giveBackOutdatedAdmission()
             guard core.withLock({ $0.wasAskedForReadiness && !$0.isStartUnderWay }) else { return }
             didChangeValue(forKey: "isReady")
         }

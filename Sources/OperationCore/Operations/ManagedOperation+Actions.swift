@@ -12,9 +12,10 @@ extension ManagedOperation {
             beginTimeout()
             feedInputs()
             // An input, or the clock on which the timeout was set, may have ended it.
-            if core.withLock({ $0.machine.ending == nil }) { runBody() } else { bodyDidReturn() }
+            if core.withLock({ $0.noteBodyBegins() }) { runBody() } else { bodyDidReturn() }
         case .takeTurn: DispatchQueue.global().async { [self] in turnDidCome() }
         case .awaitDependencies, .awaitTelling: break
+        case .seekAdmission: seekAdmissionAtStart()
         case .delay: beginDelay()
         case .tellAndEnd:
             tell(core.withLock { $0.takeTold() })
@@ -90,7 +91,7 @@ extension ManagedOperation {
         var ending: LifecycleMachine.Ending?
         let didEnd = signalEnd {
             core.withLock { core in
-                extras = exchange(&core.extras, with: nil)
+                extras = exchange(&core.extras, with: core.extras?.remains)
                 host = exchange(&core.host, with: nil)
                 slot = core.slot
                 ending = core.machine.ending
@@ -101,6 +102,7 @@ extension ManagedOperation {
         if let host, let ending { host.didEnd(slot, ending) }
         guard let extras else { return }
         ThreadWorklist.perform { [self] in
+            extras.giveBackAdmission()
             releaseDependents(extras.links.takeDownstream())
             for action in exchange(&extras.endActions, with: []) { action() }
             runCompletion(exchange(&extras.completionBlock, with: nil))
@@ -118,6 +120,7 @@ extension ManagedOperation {
 
     /// Lets go of what an operation held that ended, or that is being freed without having ended.
     final func abandon(_ extras: OperationExtras) {
+        extras.giveBackAdmission()
         extras.timing?.takeTimers().cancel()
         for feed in extras.feeds { feed.end() }
         var links: DependencyLinks? = exchange(&extras.links, with: DependencyLinks())

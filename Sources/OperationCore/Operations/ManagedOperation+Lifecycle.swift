@@ -100,7 +100,9 @@ extension ManagedOperation {
         expireIfOutOfTime()
         let action = move { core in
             onlyIfNeeded && core.isStartUnderWay
-                ? nil : core.machine.start(isReady: core.isReady, hasDelay: core.hasDelay)
+                ? nil
+                : core.machine.start(
+                    isReady: core.isReady, isAdmitted: core.isAdmitted, hasDelay: core.hasDelay)
         }
         guard let action else { return }
         let notes = ThreadNotes.current
@@ -122,11 +124,13 @@ extension ManagedOperation {
     /// Decides a result or an error, which is in `box`; returns whether the operation keeps that now.
     final func finish(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
         let style = endStyle
-        let (action, told) = move { core in
+        let (action, told, isAskingInVain) = move { core in
             let action = core.machine.finish(ending, style: style)
-            guard action == .tellAndEnd || action == .keep else { return (action, Told()) }
+            guard action == .tellAndEnd || action == .keep else { return (action, Told(), false) }
             core.box = box
-            return (action, core.takeTold())
+            // A body that will not run needs no admission.
+            let isAskingInVain = core.extras?.admission != nil && !core.machine.isStarted
+            return (action, core.takeTold(), isAskingInVain)
         }
         switch action {
         case .tellAndEnd:
@@ -136,6 +140,7 @@ extension ManagedOperation {
         case .keep:
             tell(told)
             releaseBody()
+            if isAskingInVain { giveBackOutdatedAdmission() }
             return true
         case .awaitTelling: break
         case .end: end()
@@ -185,7 +190,9 @@ extension ManagedOperation {
     }
 
     final func turnDidCome() {
-        guard let action = move({ $0.machine.turnCame(hasDelay: $0.hasDelay) }) else { return }
+        guard
+            let action = move({ $0.machine.turnCame(isAdmitted: $0.isAdmitted, hasDelay: $0.hasDelay) })
+        else { return }
         perform(action)
     }
 

@@ -6,6 +6,8 @@ import Foundation
 /// What came of the attempt to give an operation to a queue.
 enum QueueClaim {
     case ready(QueueLevel)
+    /// Its dependencies ended, and something else must let it begin.
+    case held(QueueLevel)
     case waits(QueueLevel)
     /// It was cancelled before, and is to be ended at once.
     case cancelled
@@ -28,7 +30,7 @@ enum QueueClaim {
 
 /// Where an operation stands in the queue that holds it.
 struct QueuePlace {
-    enum Standing { case ready, waits, cancelled }
+    enum Standing { case ready, held, waits, cancelled }
 
     var slot: QueueMachine.Slot
     var level: QueueLevel
@@ -46,7 +48,8 @@ extension ManagedOperation {
             core.host = engine
             core.slot = slot
             if core.machine.isCancelled { return .cancelled }
-            return core.isReady ? .ready(core.level) : .waits(core.level)
+            guard core.isReady else { return .waits(core.level) }
+            return core.isAdmitted ? .ready(core.level) : .held(core.level)
         }
     }
 
@@ -54,22 +57,25 @@ extension ManagedOperation {
     func place(in engine: QueueEngine) -> QueuePlace? {
         core.withLock { core in
             guard core.host === engine else { return nil }
-            let standing: QueuePlace.Standing =
-                core.machine.isCancelled ? .cancelled : core.isReady ? .ready : .waits
-            return QueuePlace(slot: core.slot, level: core.level, standing: standing)
+            return QueuePlace(slot: core.slot, level: core.level, standing: core.standing)
         }
     }
 
-    /// Starts the operation for its queue; false, and nothing happened, if a dependency came in between.
+    /// Starts the operation for its queue, or asks for its admission if that is wanting.
+    ///
+    /// False, and it was not started, if it is not admitted, or if a dependency came in between.
     @discardableResult
     func beginHosted() -> Bool {
         var isPlain = true
         let action = move { core -> LifecycleMachine.StartAction? in
-            guard core.isReady else { return nil }
+            guard core.isReady, core.isAdmitted else { return nil }
             isPlain = core.extras.map(\.isPlainAtStart) ?? true
             return core.machine.start(isReady: true, hasDelay: false)
         }
-        guard let action else { return false }
+        guard let action else {
+            seekAdmissionForQueue()
+            return false
+        }
         if isPlain, action == .run {
             signalExecuting()
             runBody()
@@ -77,5 +83,13 @@ extension ManagedOperation {
             perform(action)
         }
         return true
+    }
+}
+
+extension ManagedOperation.Core {
+    fileprivate var standing: QueuePlace.Standing {
+        if machine.isCancelled { return .cancelled }
+        guard isReady else { return .waits }
+        return isAdmitted ? .ready : .held
     }
 }

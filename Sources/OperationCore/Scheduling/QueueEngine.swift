@@ -41,7 +41,8 @@ package final class QueueEngine: Sendable {
 // Coming in.
 extension QueueEngine {
     func add(_ operation: ManagedOperation) throws(QueueError) {
-        let (claim, needsWorker) = state.withLock { state -> (QueueClaim, Bool) in
+        let (claim, isToBegin, needsWorker) = state.withLock { state -> (QueueClaim, Bool, Bool) in
+            var isToBegin = false
             let slot = state.machine.enter(.operation(operation))
             let claim = operation.claim(for: self, slot)
             switch claim {
@@ -52,16 +53,18 @@ extension QueueEngine {
             case .ready(let level):
                 state.machine.relevel(slot, level)
                 state.machine.place(slot, .ready)
-            case .cancelled: state.machine.place(slot, .ending)
+            case .held(let level):
+                state.machine.relevel(slot, level)
+                isToBegin = state.machine.hold(slot)
+            case .cancelled:
+                state.machine.place(slot, .ending)
+                isToBegin = true
             }
-            return (claim, Self.takeWorker(&state))
+            return (claim, isToBegin, Self.takeWorker(&state))
         }
         if needsWorker { provideWorker() }
-        switch claim {
-        case .waits, .ready: break
-        case .cancelled: operation.beginHosted()
-        case .refused(let reason): throw reason.error(operation, name)
-        }
+        if isToBegin { operation.beginHosted() }
+        if case .refused(let reason) = claim { throw reason.error(operation, name) }
     }
 
     func add(closure: @escaping @Sendable () -> Void, level: QueueLevel, isBarrier: Bool = false) {
@@ -78,14 +81,16 @@ extension QueueEngine {
         if let seat = ThreadNotes.current.seat, seat.engine === self, seat.isConcluding {
             return seat.readied.append(operation)
         }
-        let (isToEnd, needsWorker) = state.withLock { state in
+        let (isToBegin, needsWorker) = state.withLock { state in
             (place(operation, &state), Self.takeWorker(&state))
         }
         if needsWorker { provideWorker() }
-        if isToEnd { operation.beginHosted() }
+        if isToBegin { operation.beginHosted() }
     }
 
-    /// Brings an entry to where it belongs; returns whether it was cancelled and is to be ended by the caller.
+    /// Brings an entry to where it belongs; returns whether the caller has to begin it, outside the lock.
+    ///
+    /// That is one which was cancelled, and is ended by that, or one which has to ask for its admission.
     private func place(_ operation: ManagedOperation, _ state: inout State) -> Bool {
         guard let place = operation.place(in: self) else { return false }
         let index = Int(place.slot)
@@ -99,6 +104,7 @@ extension QueueEngine {
             state.machine.place(place.slot, .ending)
             return true
         case .waits: state.machine.place(place.slot, .waiting)
+        case .held: return state.machine.hold(place.slot)
         case .ready: state.machine.place(place.slot, .ready)
         }
         return false
@@ -134,6 +140,8 @@ extension QueueEngine {
     struct After {
         var needsWorker = false
         var grant: DispatchSemaphore?
+        /// Those that may ask for their admission now.
+        var unasked: [ManagedOperation] = []
         var drainers: [@Sendable () -> Void] = []
     }
 
@@ -151,6 +159,7 @@ extension QueueEngine {
         } else {
             after.needsWorker = Self.takeWorker(&state)
         }
+        after.unasked = state.machine.takeUnasked()
         if state.machine.live == 0, !state.drainers.isEmpty { after.drainers = exchange(&state.drainers, with: []) }
         return after
     }
@@ -164,6 +173,7 @@ extension QueueEngine {
     func perform(_ after: After) {
         after.grant?.signal()
         if after.needsWorker { provideWorker() }
+        for operation in after.unasked { operation.beginHosted() }
         for drainer in after.drainers { drainer() }
     }
 
@@ -201,20 +211,20 @@ extension QueueEngine {
 
     /// An operation that was ready got a dependency just before it began.
     private func putBack(_ operation: ManagedOperation, _ slot: QueueMachine.Slot) {
-        let isToEnd = state.withLock { state in
+        let isToBegin = state.withLock { state in
             state.machine.place(slot, .waiting)
             return place(operation, &state)
         }
-        if isToEnd { operation.beginHosted() }
+        if isToBegin { operation.beginHosted() }
     }
 
     private func next(for seat: WorkerSeat) -> (slot: QueueMachine.Slot, work: QueueMachine.Work)? {
         var released: (QueueMachine.Work, EntryDetails?)?
-        var toEnd: [ManagedOperation] = []
+        var toBegin: [ManagedOperation] = []
         seat.operation = nil
         let (job, after) = state.withLock { state -> ((slot: QueueMachine.Slot, work: QueueMachine.Work)?, After) in
             if seat.hasEnded { released = end(seat.slot, seat.ending, &state) }
-            for operation in seat.readied where place(operation, &state) { toEnd.append(operation) }
+            for operation in seat.readied where place(operation, &state) { toBegin.append(operation) }
             let mayGoOn = state.workers <= state.workerLimit
             let job = mayGoOn && state.returning.isEmpty ? state.machine.take() : nil
             if job == nil { state.workers -= 1 }
@@ -226,7 +236,7 @@ extension QueueEngine {
         if !seat.readied.isEmpty { seat.readied.removeAll(keepingCapacity: seat.readied.count < 1024) }
         perform(after)
         withExtendedLifetime(released) {}
-        for operation in toEnd { operation.beginHosted() }
+        for operation in toBegin { operation.beginHosted() }
         return job
     }
 }
