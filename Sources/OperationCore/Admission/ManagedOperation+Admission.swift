@@ -115,11 +115,11 @@ extension ManagedOperation {
         let context = OperationCondition.Context(operation: displayName, dependencies: dependencies)
         var task: Task<Void, Never>? = Task {
             for condition in conditions {
+                if Task.isCancelled { return }
                 if case .failed(let reason) = await condition.evaluate(context) {
                     ticket.operation?.conditionDidFail(condition.name, reason, ticket)
                     return
                 }
-                if Task.isCancelled { return }
             }
             ticket.operation?.admissionDidPass(.conditions, ticket)
         }

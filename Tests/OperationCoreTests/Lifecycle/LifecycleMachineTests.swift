@@ -6,8 +6,9 @@ import Testing
 
 /// All that can happen to a machine.
 private enum Event: CaseIterable {
-    case startReady, startUnready, startDelayed
-    case dependenciesEnded, turnCame, turnCameDelayed, delayEnded
+    case startReady, startUnready, startDelayed, startUnadmitted
+    case dependenciesEnded, turnCame, turnCameDelayed, turnCameUnadmitted, delayEnded
+    case admitted, admittedAtOnce, admittedAtOnceDelayed
     case succeed, fail, cancel, cancellationTold
     case bodyReturned, end, suspend, resume
 }
@@ -135,9 +136,14 @@ struct LifecycleMachineTests {
         case .startReady: _ = machine.start(isReady: true, hasDelay: false)
         case .startUnready: _ = machine.start(isReady: false, hasDelay: false)
         case .startDelayed: _ = machine.start(isReady: true, hasDelay: true)
+        case .startUnadmitted: _ = machine.start(isReady: true, isAdmitted: false, hasDelay: false)
         case .dependenciesEnded: _ = machine.dependenciesEnded()
         case .turnCame: _ = machine.turnCame(hasDelay: false)
         case .turnCameDelayed: _ = machine.turnCame(hasDelay: true)
+        case .turnCameUnadmitted: _ = machine.turnCame(isAdmitted: false, hasDelay: false)
+        case .admitted: _ = machine.admitted()
+        case .admittedAtOnce: _ = machine.admittedAtOnce(hasDelay: false)
+        case .admittedAtOnceDelayed: _ = machine.admittedAtOnce(hasDelay: true)
         case .delayEnded: _ = machine.delayEnded()
         case .succeed: _ = machine.finish(.success, style: style)
         case .fail: _ = machine.finish(.failure, style: style)
