@@ -34,7 +34,10 @@ enum DependencyGraph {
         switch inserted {
         case .waiting: downstream.signalDependencyAdded()
         case .needless: break
-        case .upstreamEnded: edge.upstreamDidEnd(upstream)
+        case .upstreamEnded:
+            edge.upstreamDidEnd(upstream)
+            // Who looked in between found it waiting, and would not be told that it does no more.
+            downstream.signalDependencyAdded()
         case .tooLate: throw .alreadyStarted(downstream.displayName, dependency: upstream.displayName)
         case .refused: throw .cycle(search?.path ?? [])
         }

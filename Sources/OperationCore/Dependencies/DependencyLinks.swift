@@ -20,6 +20,8 @@ struct DependencyLinks {
     /// What only operations with many links need.
     private var index: UpstreamIndex?
     private var cutCount: Int32 = 0
+    /// How many were ever added.
+    private(set) var additions: Int32 = 0
     /// Who is told when the last one waited for ended.
     var listener = DependencyListener.nobody
 
@@ -55,6 +57,7 @@ struct DependencyLinks {
     mutating func add(_ edge: DependencyEdge, to operation: Operation, watcher: ForeignWatcher? = nil) {
         if index != nil, dependsOn(operation) { index?.hasRepeats = true }
         upstream.append(Upstream(operation: operation, edge: edge, watcher: watcher))
+        additions &+= 1
         if index != nil {
             index?.positions[ObjectIdentifier(operation)] = upstream.count - 1
         } else if upstream.count >= Self.indexThreshold {

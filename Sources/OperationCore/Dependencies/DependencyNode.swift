@@ -15,6 +15,8 @@ final class DependencyNode: Sendable {
     /// Whether all those waited for have ended.
     var isClear: Bool { unended.load(ordering: .acquiring) == 0 }
 
+    /// How many operations it was ever made to wait for.
+    var additions: Int { links.withLock { Int($0.additions) } }
     var upstreamCount: Int { links.withLock { $0.upstreamCount } }
     var downstreamCount: Int { links.withLock { $0.downstreamCount } }
     var upstreamOperations: [Operation] { links.withLock { $0.upstreamOperations } }

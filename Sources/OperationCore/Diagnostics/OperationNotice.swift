@@ -43,5 +43,7 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let tooManyWaits = Kind("tooManyWaits")
         /// A timeout, delay or clock was set after the start.
         public static let timing = Kind("timing")
+        /// A condition, category or throttle was set after the start.
+        public static let admission = Kind("admission")
     }
 }

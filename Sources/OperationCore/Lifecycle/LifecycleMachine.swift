@@ -34,6 +34,8 @@ package struct LifecycleMachine: Sendable, Equatable {
     enum Wait: UInt8 {
         case start
         case dependencies
+        /// That a condition, a moment or a resource lets it begin.
+        case admission
         /// The dependencies ended on a thread of their own, and a queue will begin this one.
         case turn
         case delay
@@ -95,6 +97,8 @@ extension LifecycleMachine {
         case takeTurn
         /// Nothing yet: `dependenciesEnded` will follow.
         case awaitDependencies
+        /// Ask for what must let it begin: `admittedAtOnce` or `admitted` will follow.
+        case seekAdmission
         /// Set the timer: `delayEnded` will follow.
         case delay
         /// Tell the outcome that was kept, then end.
@@ -112,14 +116,16 @@ extension LifecycleMachine {
     /// The operation was started, by hand or by a queue.
     ///
     /// One that `prepares` has something to do before its body: `enterBody` will follow.
-    package mutating func start(isReady: Bool, hasDelay: Bool, prepares: Bool = false) -> StartAction {
+    package mutating func start(
+        isReady: Bool, isAdmitted: Bool = true, hasDelay: Bool, prepares: Bool = false
+    ) -> StartAction {
         switch phase {
         case .pending(.start):
             guard isReady else {
                 phase = .pending(.dependencies)
                 return .awaitDependencies
             }
-            return begin(hasDelay: hasDelay, prepares: prepares)
+            return begin(isAdmitted: isAdmitted, hasDelay: hasDelay, prepares: prepares)
         case .kept(let ending, .start):
             guard isReady else {
                 phase = .kept(ending, .dependencies)
@@ -159,9 +165,22 @@ extension LifecycleMachine {
     }
 
     /// The queue began with it; nil if it was ended meanwhile.
-    package mutating func turnCame(hasDelay: Bool) -> StartAction? {
+    package mutating func turnCame(isAdmitted: Bool = true, hasDelay: Bool) -> StartAction? {
         guard case .pending(.turn) = phase else { return nil }
-        return begin(hasDelay: hasDelay, prepares: true)
+        return begin(isAdmitted: isAdmitted, hasDelay: hasDelay, prepares: true)
+    }
+
+    /// All that must let it begin did so on the thread that asked; nil if it was ended meanwhile.
+    package mutating func admittedAtOnce(hasDelay: Bool) -> StartAction? {
+        guard case .pending(.admission) = phase else { return nil }
+        return begin(isAdmitted: true, hasDelay: hasDelay, prepares: true)
+    }
+
+    /// All that must let it begin did so, on some thread; nil if nothing waits for that.
+    package mutating func admitted() -> StartAction? {
+        guard case .pending(.admission) = phase else { return nil }
+        phase = .pending(.turn)
+        return .takeTurn
     }
 
     /// The delay before the start is over; nil if nothing waits for that.
@@ -171,7 +190,11 @@ extension LifecycleMachine {
         return .run
     }
 
-    private mutating func begin(hasDelay: Bool, prepares: Bool) -> StartAction {
+    private mutating func begin(isAdmitted: Bool, hasDelay: Bool, prepares: Bool) -> StartAction {
+        guard isAdmitted else {
+            phase = .pending(.admission)
+            return .seekAdmission
+        }
         phase = hasDelay ? .pending(.delay) : .executing(prepares ? .toCome : .entered)
         return hasDelay ? .delay : .run
     }
@@ -208,7 +231,7 @@ extension LifecycleMachine {
     /// The body, or somebody else, gave a result or an error.
     package mutating func finish(_ ending: Ending, style: Style) -> FinishAction {
         switch phase {
-        case .pending(.turn), .pending(.delay):
+        case .pending(.admission), .pending(.turn), .pending(.delay):
             // Its dependencies ended, it was started, and there is no body to wait for.
             phase = .finishing(ending)
             return .tellAndEnd
@@ -248,7 +271,7 @@ extension LifecycleMachine {
         case .pending(.start):
             phase = .failedByRule
             return .keep
-        case .pending(.dependencies), .pending(.turn), .pending(.delay):
+        case .pending(.dependencies), .pending(.admission), .pending(.turn), .pending(.delay):
             phase = .finishing(.failure)
             return .tellAndEnd
         default:
@@ -273,7 +296,7 @@ extension LifecycleMachine {
         case .pending(.start):
             phase = .tellingCancellation(until: .start)
             return .tell
-        case .pending(.dependencies), .pending(.turn), .pending(.delay):
+        case .pending(.dependencies), .pending(.admission), .pending(.turn), .pending(.delay):
             phase = .finishing(.cancelled)
             return .tellAndEnd
         case .executing(.toCome), .suspended(.toCome):

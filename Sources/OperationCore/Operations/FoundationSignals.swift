@@ -34,6 +34,7 @@ import Foundation
         }
 
         func signalDependencyAdded() {
+            giveBackOutdatedAdmission()
             if let host = core.withLock({ $0.host }) { return host.reconsider(self) }
             signalReadyIfLinked()
         }
@@ -71,6 +72,7 @@ import Foundation
 
         /// Tells the queue that took the operation in before that it is not ready any more.
         func signalDependencyAdded() {
+            giveBackOutdatedAdmission()
             let (host, isAsked) = core.withLock { ($0.host, $0.wasAskedForReadiness && !$0.isStartUnderWay) }
             if let host { return host.reconsider(self) }
             guard isAsked else { return }

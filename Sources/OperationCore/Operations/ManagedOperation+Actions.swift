@@ -12,9 +12,10 @@ extension ManagedOperation {
             beginTimeout()
             feedInputs()
             // An input, or the clock on which the timeout was set, may have ended it.
-            if core.withLock({ $0.machine.enterBody() }) { runBody() } else { bodyDidReturn() }
+            if core.withLock({ $0.noteBodyBegins() }) { runBody() } else { bodyDidReturn() }
         case .takeTurn: DispatchQueue.global().async { [self] in turnDidCome() }
         case .awaitDependencies, .awaitTelling: break
+        case .seekAdmission: seekAdmissionAtStart()
         case .delay: beginDelay()
         case .tellAndEnd:
             tell(core.withLock { $0.takeTold() })
@@ -111,6 +112,7 @@ extension ManagedOperation {
     }
 
     private static func settle(_ remains: inout Remains, of operation: ManagedOperation?) {
+        remains.extras?.giveBackAdmission()
         if let operation { remains.node?.takeDownstream().forEach { $0.upstreamDidEnd(operation) } }
         if let extras = remains.extras {
             for action in extras.endActions.takeAll() { action() }
@@ -132,6 +134,7 @@ extension ManagedOperation {
 
     /// Lets go of what an operation held that ended, or that is being freed without having ended.
     static func abandon(_ extras: OperationExtras) {
+        extras.giveBackAdmission()
         extras.timing?.takeTimers().cancel()
         for feed in extras.feeds { feed.end() }
     }
@@ -152,7 +155,7 @@ struct Remains {
 extension ManagedOperation.Core {
     mutating func takeRemains() -> Remains {
         Remains(
-            extras: exchange(&extras, with: nil), node: exchange(&node, with: nil), membership: membership,
+            extras: exchange(&extras, with: extras?.remains), node: exchange(&node, with: nil), membership: membership,
             host: exchange(&host, with: nil), slot: slot, ending: machine.ending ?? .cancelled)
     }
 }

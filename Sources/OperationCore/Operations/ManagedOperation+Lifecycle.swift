@@ -121,7 +121,9 @@ extension ManagedOperation {
         cancelIfOwnerIsGone()
         let action = move { core in
             onlyIfNeeded && core.isStartUnderWay
-                ? nil : core.machine.start(isReady: core.isReady, hasDelay: core.hasDelay, prepares: true)
+                ? nil
+                : core.machine.start(
+                    isReady: core.isReady, isAdmitted: core.isAdmitted, hasDelay: core.hasDelay, prepares: true)
         }
         guard let action else { return }
         let notes = ThreadNotes.current
@@ -144,11 +146,13 @@ extension ManagedOperation {
     /// Decides a result or an error, which is in `box`; returns whether the operation keeps that now.
     final func finish(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
         let style = endStyle
-        let (action, told) = move { core in
+        let (action, told, isAskingInVain) = move { core in
             let action = core.machine.finish(ending, style: style)
-            guard action == .tellAndEnd || action == .keep else { return (action, Told()) }
+            guard action == .tellAndEnd || action == .keep else { return (action, Told(), false) }
             core.box = box
-            return (action, core.takeTold())
+            // A body that will not run needs no admission.
+            let isAskingInVain = core.extras?.admission != nil && !core.machine.isStarted
+            return (action, core.takeTold(), isAskingInVain)
         }
         switch action {
         case .tellAndEnd:
@@ -158,6 +162,7 @@ extension ManagedOperation {
         case .keep:
             tell(told)
             releaseBody()
+            if isAskingInVain { giveBackOutdatedAdmission() }
             return true
         case .awaitTelling: break
         case .end: end()
@@ -228,7 +233,9 @@ extension ManagedOperation {
 
     final func turnDidCome() {
         cancelIfOwnerIsGone()
-        guard let action = move({ $0.machine.turnCame(hasDelay: $0.hasDelay) }) else { return }
+        guard
+            let action = move({ $0.machine.turnCame(isAdmitted: $0.isAdmitted, hasDelay: $0.hasDelay) })
+        else { return }
         perform(action)
     }
 

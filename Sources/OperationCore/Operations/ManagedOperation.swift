@@ -36,6 +36,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var raisedLevel = QueueLevel.veryLow
         /// Whether the delay before the start is over, which a queue of this package waits for before it gives a slot.
         var isDelayServed = false
+        var isDelayBegun = false
 
         var level: QueueLevel { max(ownLevel, raisedLevel) }
 

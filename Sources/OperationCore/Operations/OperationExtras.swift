@@ -20,12 +20,13 @@ final class OperationExtras {
     var endActions = EndActions()
     var completionBlock: (@Sendable () -> Void)?
     var timing: OperationTiming?
+    var admission: OperationAdmission?
     var suspension = SuspensionHooks()
     /// Keeps the operation alive until it ended.
     var selfReference: ManagedOperation?
     var lastObserverID: UInt64 = 0
     /// Whether the start of the body needs nothing but to run it.
-    var isPlainAtStart: Bool { timing == nil && inputs.isEmpty }
+    var isPlainAtStart: Bool { timing == nil && admission == nil && inputs.isEmpty }
     #if !canImport(ObjectiveC)
         var readiness = ReadinessReports()
     #endif

@@ -9,8 +9,10 @@ struct QueuePlace {
         case ready
         /// Dependencies of it have not ended.
         case waits
-        /// It asked for a delay before its start.
-        case delayed
+        /// Something else must let it begin, and has not.
+        case held
+        /// It asked for a delay before its start, which has still to begin or goes on.
+        case delayed(begins: Bool)
         /// It was cancelled, and is to be ended at once.
         case cancelled
     }
@@ -80,7 +82,7 @@ extension ManagedOperation {
         var isPlain = true
         var isOwned = false
         let action = move { core -> LifecycleMachine.StartAction? in
-            guard core.isReady else { return nil }
+            guard core.isReady, core.isAdmitted else { return nil }
             isOwned = !isOwnerChecked && core.membership != nil
             if isOwned { return nil }
             isPlain = core.extras.map(\.isPlainAtStart) ?? true
@@ -103,15 +105,18 @@ extension ManagedOperation {
 }
 
 extension ManagedOperation.Core {
-    fileprivate func place(of operation: ManagedOperation) -> QueuePlace {
+    fileprivate mutating func place(of operation: ManagedOperation) -> QueuePlace {
         QueuePlace(slot: slot, level: level, standing: standing(of: operation))
     }
 
-    private func standing(of operation: ManagedOperation) -> QueuePlace.Standing {
+    private mutating func standing(of operation: ManagedOperation) -> QueuePlace.Standing {
         if machine.isCancelled { return .cancelled }
         // Not ready, the queue will be told by the node when it is.
         guard isReady || node?.listen(.held(operation)) ?? true else { return .waits }
-        return hasDelay && !isDelayServed && machine.ending == nil ? .delayed : .ready
+        guard isAdmitted else { return .held }
+        guard hasDelay, !isDelayServed, machine.ending == nil else { return .ready }
+        defer { isDelayBegun = true }
+        return .delayed(begins: !isDelayBegun)
     }
 }
 

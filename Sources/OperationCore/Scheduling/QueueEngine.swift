@@ -49,6 +49,8 @@ extension QueueEngine {
         var grant: DispatchSemaphore?
         var told: [@Sendable () -> Void] = []
         var toEnd: [ManagedOperation] = []
+        /// Those that may ask for their admission now.
+        var toAdmit: [ManagedOperation] = []
         var toDelay: [ManagedOperation] = []
         /// What ended, to be let go of.
         var released = FewOrMany<(QueueMachine.Work, EntryDetails?)>()
@@ -69,6 +71,7 @@ extension QueueEngine {
 
     /// Looks what the event made possible: a body that goes on, one more thread, somebody who waits.
     func conclude(_ state: inout State, _ after: inout After) {
+        after.toAdmit += state.machine.takeUnasked()
         if !state.returning.isEmpty, state.machine.resume() {
             state.crew.workers += 1
             after.grant = state.returning.popFirst()
@@ -87,6 +90,7 @@ extension QueueEngine {
         if after.needsWatch { watchForStall() }
         for tell in after.told { tell() }
         for operation in after.toEnd { operation.beginHosted() }
+        for operation in after.toAdmit { operation.seekAdmissionForQueue() }
         for operation in after.toDelay { operation.beginHostedDelay() }
         withExtendedLifetime(after.released) {}
     }
@@ -121,10 +125,11 @@ extension QueueEngine {
             state.machine.place(slot, .ending)
             after.toEnd.append(operation)
         case .waits: state.machine.place(slot, .waiting)
-        case .delayed:
-            if stage == .held { return }
+        case .held:
+            if state.machine.hold(slot) { after.toAdmit.append(operation) }
+        case .delayed(let begins):
             state.machine.place(slot, .held)
-            after.toDelay.append(operation)
+            if begins { after.toDelay.append(operation) }
         case .ready: state.machine.place(slot, .ready)
         }
     }

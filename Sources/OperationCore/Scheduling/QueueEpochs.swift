@@ -9,6 +9,8 @@ struct QueueEpoch {
     var live = 0
     /// Those that got ready before the epoch was the front.
     var ready: [Ticket] = []
+    /// Those that were held before the epoch was the front.
+    var held: [QueueMachine.Slot] = []
 }
 
 /// The epochs that wait for the front one, numbered without gaps.
@@ -39,12 +41,17 @@ struct QueueEpochs {
         epochs[position(of: number)].ready.append(ticket)
     }
 
+    mutating func addHeld(_ slot: QueueMachine.Slot, to number: UInt32) {
+        epochs[position(of: number)].held.append(slot)
+    }
+
     /// The first one that has entries, or a new one without.
     mutating func popFirst() -> QueueEpoch {
         defer { trim() }
         while head < epochs.count {
             let epoch = epochs[head]
             epochs[head].ready = []
+            epochs[head].held = []
             head += 1
             if epoch.live > 0 { return epoch }
         }

@@ -77,6 +77,9 @@ struct QueueMachine {
     /// How many starts a line may be passed over before one of it is taken; nil for never.
     var ageing: Int? = 32
 
+    /// Entries that are held and have not been asked to seek admission, because a barrier or a suspension held them back.
+    private var unasked: [Slot] = []
+
     private var front = QueueEpoch(number: 0)
     private var later = QueueEpochs()
 
@@ -322,5 +325,38 @@ extension QueueMachine {
             push(ticket, Int(entries[index].level.rank))
         }
         front.ready = []
+        unasked += exchange(&front.held, with: [])
+    }
+}
+
+// Admission.
+extension QueueMachine {
+    /// Something else than a dependency must let the entry begin; returns whether it may ask for that now.
+    ///
+    /// Not behind a barrier, and not while the queue is suspended: it would keep others from what it cannot use. It is
+    /// among the `takeUnasked` later.
+    mutating func hold(_ slot: Slot) -> Bool {
+        let wasHeld = entries[Int(slot)].stage == .held
+        place(slot, .held)
+        let epoch = entries[Int(slot)].epoch
+        guard epoch == front.number else {
+            if !wasHeld { later.addHeld(slot, to: epoch) }
+            return false
+        }
+        if isSuspended { unasked.append(slot) }
+        return !isSuspended
+    }
+
+    /// Takes out those that may ask for their admission now.
+    mutating func takeUnasked() -> [ManagedOperation] {
+        guard !unasked.isEmpty, !isSuspended else { return [] }
+        return exchange(&unasked, with: []).compactMap { slot in
+            let entry = entries[Int(slot)]
+            // Another entry may have the slot by now.
+            guard entry.stage == .held, entry.epoch == front.number, case .operation(let operation) = entry.work else {
+                return nil
+            }
+            return operation
+        }
     }
 }

@@ -6,8 +6,9 @@ import Testing
 
 /// All that can happen to a machine.
 private enum Event: CaseIterable {
-    case startReady, startUnready, startDelayed, startPreparing, enterBody
-    case dependenciesEnded, turnCame, turnCameDelayed, delayEnded
+    case startReady, startUnready, startDelayed, startPreparing, startUnadmitted, enterBody
+    case dependenciesEnded, turnCame, turnCameDelayed, turnCameUnadmitted, delayEnded
+    case admitted, admittedAtOnce, admittedAtOnceDelayed
     case succeed, fail, failByRule, cancel, cancellationTold
     case bodyReturned, end, suspend, resume
 }
@@ -148,9 +149,14 @@ struct LifecycleMachineTests {
         case .startDelayed: _ = machine.start(isReady: true, hasDelay: true)
         case .startPreparing: _ = machine.start(isReady: true, hasDelay: false, prepares: true)
         case .enterBody: _ = machine.enterBody()
+        case .startUnadmitted: _ = machine.start(isReady: true, isAdmitted: false, hasDelay: false)
         case .dependenciesEnded: _ = machine.dependenciesEnded()
         case .turnCame: _ = machine.turnCame(hasDelay: false)
         case .turnCameDelayed: _ = machine.turnCame(hasDelay: true)
+        case .turnCameUnadmitted: _ = machine.turnCame(isAdmitted: false, hasDelay: false)
+        case .admitted: _ = machine.admitted()
+        case .admittedAtOnce: _ = machine.admittedAtOnce(hasDelay: false)
+        case .admittedAtOnceDelayed: _ = machine.admittedAtOnce(hasDelay: true)
         case .delayEnded: _ = machine.delayEnded()
         case .succeed: _ = machine.finish(.success, style: style)
         case .fail: _ = machine.finish(.failure, style: style)

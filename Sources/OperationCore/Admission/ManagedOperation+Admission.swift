@@ -1,0 +1,157 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// The shell of AdmissionMachine: what its steps ask for, outside every lock. The knobs are in the file beside this one.
+extension ManagedOperation {
+    /// Asks for what must let the body begin, if nothing else keeps it; returns whether all was granted there and then.
+    ///
+    /// What is granted later goes through `admissionDidComplete`.
+    @discardableResult
+    final func seekAdmission() -> Bool {
+        let (old, errand) = core.withLock { core -> (AdmissionLeftovers?, Errand?) in
+            guard core.machine.ending == nil, !core.machine.isStarted, core.isReady else { return (nil, nil) }
+            let old = core.withdrawOutdatedAdmission()
+            guard let extras = core.extras, let steps = extras.admission?.steps else { return (old, nil) }
+            guard let action = extras.admission?.machine.seek(steps, epoch: core.node?.additions ?? 0) else {
+                return (old, nil)
+            }
+            let ticket = AdmissionTicket(self, round: extras.admission?.machine.round ?? 0)
+            extras.admission?.ticket = ticket
+            return (old, Errand(action: action, ticket: ticket))
+        }
+        old?.giveBack()
+        guard let errand else { return false }
+        return pursue(errand.action, errand.ticket)
+    }
+
+    private struct Errand {
+        let action: AdmissionMachine.Action
+        let ticket: AdmissionTicket
+    }
+
+    /// Takes one step after another; returns whether it came to the end.
+    private func pursue(_ first: AdmissionMachine.Action, _ ticket: AdmissionTicket) -> Bool {
+        var action = first
+        while case .take(let step) = action {
+            guard take(step, ticket), let next = pass(step, ticket) else { return false }
+            action = next
+        }
+        return true
+    }
+
+    /// Asks for one thing; returns whether it was granted there and then.
+    private func take(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) -> Bool {
+        switch step {
+        case .conditions:
+            evaluateConditions(ticket)
+            return false
+        case .throttle:
+            guard let rule = core.withLock({ $0.extras?.admission?.throttle }) else { return true }
+            let isGranted = askThrottle(rule, ticket)
+            // Withdrawn meanwhile: whoever did that may have handed the ticket in before it was in use.
+            if !isCurrent(ticket) { rule.registry.leave(ticket, rule.key) }
+            return isGranted
+        case .categories:
+            let categories = core.withLock { $0.extras?.admission?.categories ?? [] }
+            let isGranted = CategoryRegistry.ask(ticket, for: categories)
+            if !isCurrent(ticket) { CategoryRegistry.leave(ticket) }
+            return isGranted
+        }
+    }
+
+    private func isCurrent(_ ticket: AdmissionTicket) -> Bool {
+        core.withLock { $0.extras?.admission?.ticket == ticket }
+    }
+
+    /// One step was granted; returns what comes next, nil if that means nothing any more.
+    private func pass(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) -> AdmissionMachine.Action? {
+        let (old, action) = core.withLock { core -> (AdmissionLeftovers?, AdmissionMachine.Action?) in
+            guard let extras = core.extras, extras.admission?.ticket == ticket else { return (nil, nil) }
+            // A dependency was added meanwhile: its end begins another round.
+            if let old = core.withdrawOutdatedAdmission() { return (old, nil) }
+            return (nil, extras.admission?.machine.passed(step, round: ticket.round))
+        }
+        old?.giveBack()
+        return action
+    }
+
+    /// What the operation waited for was granted.
+    final func admissionDidPass(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) {
+        if let action = pass(step, ticket), pursue(action, ticket) { admissionDidComplete() }
+    }
+
+    private func admissionDidComplete() {
+        if let action = move({ $0.machine.admitted() }) { return perform(action) }
+        core.withLock { $0.host }?.reconsider(self)
+    }
+
+    /// The operation was started, and asks on this thread, on which its body may run.
+    final func seekAdmissionAtStart() {
+        guard seekAdmission(), let action = move({ $0.machine.admittedAtOnce(hasDelay: $0.hasDelay) }) else { return }
+        perform(action)
+    }
+
+    /// A queue of this package brought the operation to its turn, and it is not admitted.
+    final func seekAdmissionForQueue() {
+        if seekAdmission() { core.withLock { $0.host }?.reconsider(self) }
+    }
+
+    /// Gives back what was granted, or is asked for, if a dependency was added or a result came before the start.
+    final func giveBackOutdatedAdmission() {
+        guard let old = core.withLock({ $0.withdrawOutdatedAdmission() }) else { return }
+        old.giveBack()
+        core.withLock { $0.host }?.reconsider(self)
+    }
+}
+
+// The steps.
+extension ManagedOperation {
+    private func evaluateConditions(_ ticket: AdmissionTicket) {
+        let (conditions, dependencies) = core.withLock { core in
+            (core.extras?.admission?.conditions ?? [], core.node?.upstreamOperations ?? [])
+        }
+        let context = OperationCondition.Context(operation: displayName, dependencies: dependencies)
+        var task: Task<Void, Never>? = Task {
+            for condition in conditions {
+                if Task.isCancelled { return }
+                if case .failed(let reason) = await condition.evaluate(context) {
+                    ticket.operation?.conditionDidFail(condition.name, reason, ticket)
+                    return
+                }
+            }
+            ticket.operation?.admissionDidPass(.conditions, ticket)
+        }
+        core.withLock { core in
+            guard let extras = core.extras, extras.admission?.ticket == ticket else { return }
+            guard extras.admission?.machine.currentStep == .conditions else { return }
+            extras.admission?.evaluation = exchange(&task, with: nil)
+        }
+        // Withdrawn meanwhile, or over already.
+        task?.cancel()
+    }
+
+    private func conditionDidFail(_ name: String, _ reason: String, _ ticket: AdmissionTicket) {
+        let (isCurrent, old) = core.withLock { core -> (Bool, AdmissionLeftovers?) in
+            guard core.extras?.admission?.ticket == ticket else { return (false, nil) }
+            let old = core.withdrawOutdatedAdmission()
+            return (old == nil, old)
+        }
+        old?.giveBack()
+        if isCurrent { cancelIfUndecided(because: .conditionFailed(name, reason)) }
+    }
+
+    private func askThrottle(_ rule: ThrottleRule, _ ticket: AdmissionTicket) -> Bool {
+        let (answer, replaced) = rule.registry.ask(ticket, rule)
+        for other in replaced { other.operation?.cancelIfUndecided(because: .replaced(key: rule.key, by: displayName)) }
+        switch answer {
+        case .granted: return true
+        case .waits: return false
+        case .dropped(let end):
+            let now = rule.registry.clock.now
+            cancelIfUndecided(because: .throttled(key: rule.key, until: end, now: now))
+            return false
+        }
+    }
+}

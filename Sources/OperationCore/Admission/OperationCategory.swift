@@ -1,0 +1,55 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// Something that only so many operations may use at a time: a database, a folder, a device.
+///
+/// ```swift
+/// let database = OperationCategory("database", limit: 1)
+/// let photos = OperationCategory("photos", limit: 2)
+/// let operation = ClosureOperation { 1 }
+/// operation.categories = [database, photos]
+/// operation.start()
+/// ```
+///
+/// Operations share a category by sharing this object, in whatever queues they are, or in none. The name is for people:
+/// two categories of one name are two.
+///
+/// An operation asks for all its categories in one step, when its dependencies, conditions and throttle let it. It gets
+/// all of them or waits in the line of each, and takes no slot of a ``QueueManager`` meanwhile. It is served when it is
+/// the first in each of its lines and each has room: so nobody is overtaken within a category, and no two operations
+/// wait for each other. The price is that one which waits for two categories keeps its place in the line of both, also
+/// where one of them is free. All are given back when the operation ended.
+public final class OperationCategory: Sendable {
+    /// What people call it.
+    public let name: String
+    /// How many operations may hold it at a time.
+    public let limit: Int
+
+    /// Makes a category; a limit below 1, with which nothing could ever run, counts as 1.
+    public init(_ name: String, limit: Int = 1) {
+        self.name = name
+        self.limit = max(limit, 1)
+    }
+
+    /// The operations that hold it now, the one that got it first at the front.
+    public var holders: [ManagedOperation] { CategoryRegistry.holders(of: self) }
+
+    /// How many operations wait for it now.
+    public var waitingCount: Int { CategoryRegistry.waitingCount(for: self) }
+
+    /// The operations that wait for it, the next one at the front.
+    package var waiters: [ManagedOperation] { CategoryRegistry.waiters(for: self) }
+}
+
+extension OperationCategory: CustomStringConvertible {
+    /// The name and the limit.
+    public var description: String { limit == 1 ? name : "\(name) (\(limit) at a time)" }
+}
+
+extension OperationCategory: Hashable {
+    /// Categories are equal when they are the same object.
+    public static func == (left: OperationCategory, right: OperationCategory) -> Bool { left === right }
+
+    /// Hashes the identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

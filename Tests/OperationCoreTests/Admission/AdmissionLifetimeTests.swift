@@ -1,0 +1,125 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("Nothing is left of an operation that is freed while it waits", .timeLimit(.minutes(1)))
+struct AdmissionLifetimeTests {
+    private let census = LiveObjects()
+
+    @Test("Freed in the line of a category, it leaves the line, and the next one has its turn")
+    func category() async throws {
+        let category = OperationCategory("freed")
+        let holder = HandDriven("holder"), next = HandDriven("next")
+        holder.categories = [category]
+        next.categories = [category]
+        holder.start()
+        do {
+            let operation = census.track(HandDriven("freed"))
+            operation.categories = [category]
+            operation.start()
+            next.start()
+            #expect(category.waitingCount == 2)
+        }
+        #expect(census.count == 0 && category.waiters == [next])
+        holder.finish(withResult: 1)
+        #expect(await next.calls.events(atLeast: 1) == ["main"])
+        next.finish(withResult: 1)
+    }
+
+    @Test("Freed while it waits for its key, it leaves no timer")
+    func throttle() {
+        let clock = ManualClock()
+        let registry = OperationThrottle(clock: clock)
+        let first = HandDriven("first")
+        first.throttle = .init(key: "freed", interval: .seconds(3_600), in: registry)
+        first.start()
+        first.finish(withResult: 1)
+        do {
+            let operation = census.track(HandDriven("freed"))
+            operation.throttle = .init(key: "freed", interval: .seconds(3_600), early: .wait, in: registry)
+            operation.start()
+            #expect(clock.pendingCount == 1 && registry.waitingCount(of: "freed") == 1)
+        }
+        #expect(census.count == 0 && clock.pendingCount == 0 && registry.waitingCount(of: "freed") == 0)
+    }
+
+    @Test("Freed while its condition is looked at, the condition's task is cancelled")
+    func condition() async {
+        let asked = Gate(), stopped = Gate()
+        do {
+            let operation = census.track(HandDriven("freed"))
+            operation.addCondition("endless") { _ in
+                asked.open()
+                await withTaskCancellationHandler {
+                    await stopped.passage()
+                } onCancel: {
+                    stopped.open()
+                }
+                return .satisfied
+            }
+            operation.start()
+            await asked.passage()
+        }
+        await stopped.passage()
+        #expect(census.count == 0)
+    }
+
+    @Test("What a condition captured goes when the operation ended or was freed, also the operation itself")
+    func captures() async throws {
+        do {
+            let operation = census.track(HandDriven("ended"))
+            let witness = census.track(Witness())
+            operation.addCondition("captures") { [weak operation] _ in
+                _ = witness
+                return operation == nil ? .failed("it is gone") : .satisfied
+            }
+            operation.start()
+            _ = await operation.calls.events(atLeast: 1)
+            operation.finish(withResult: 1)
+        }
+        do {
+            let operation = census.track(HandDriven("never started"))
+            let witness = census.track(Witness())
+            operation.addCondition("captures") { _ in
+                _ = witness
+                return .satisfied
+            }
+            operation.categories = [census.track(OperationCategory("its own"))]
+        }
+        let census = census
+        let left = try await TestThread.run { census.countAtRest() }
+        #expect(left == 0, "\(census.types)")
+    }
+
+    @Test(
+        "A hundred thousand waiting operations are cancelled and freed", arguments: [StartingWay.byHand, .queueManager])
+    func many(way: StartingWay) async throws {
+        let count = Rounds.count(ci: 10_000, soak: 100_000)
+        let category = OperationCategory("crowded")
+        let holder = HandDriven("holder")
+        holder.categories = [category]
+        holder.start()
+        do {
+            let starter = Starter(way)
+            var operations: [HandDriven] = []
+            for _ in 0..<count {
+                let operation = census.track(HandDriven())
+                operation.callbackQueue = DispatchQueue.global()
+                operation.categories = [category]
+                operations.append(operation)
+                try starter.start(operation)
+            }
+            #expect(category.waitingCount == count)
+            for operation in operations.shuffled() { operation.cancel() }
+        }
+        #expect(category.waitingCount == 0 && category.holders == [holder])
+        let census = census
+        let left = try await TestThread.run { census.countAtRest() }
+        #expect(left == 0)
+        holder.finish(withResult: 1)
+    }
+}

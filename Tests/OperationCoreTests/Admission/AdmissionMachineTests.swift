@@ -1,0 +1,71 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import Testing
+
+private typealias Step = AdmissionMachine.Step
+
+@Suite("Every state and every event of the admission machine", .timeLimit(.minutes(1)))
+struct AdmissionMachineTests {
+    private static let subsets: [[Step]] = (0..<8).map { bits in Step.allCases.filter { bits & (1 << $0.rawValue) != 0 }
+    }
+
+    /// A machine that asks for some steps and had so many of them granted.
+    private static func machine(_ steps: [Step], granted: Int) -> AdmissionMachine {
+        var machine = AdmissionMachine()
+        _ = machine.seek(steps, epoch: 7)
+        for step in steps.prefix(granted) { _ = machine.passed(step, round: machine.round) }
+        return machine
+    }
+
+    @Test("The steps are taken in their order, those without need left out", arguments: subsets)
+    fileprivate func order(steps: [Step]) {
+        var machine = AdmissionMachine()
+        var action = machine.seek(steps.reversed(), epoch: 7)
+        for step in steps {
+            #expect(action == .take(step) && machine.currentStep == step)
+            #expect(machine.isUnderWay && !machine.isGranted(epoch: 7))
+            action = machine.passed(step, round: machine.round)
+        }
+        #expect(action == .admit && machine.currentStep == nil)
+        #expect(machine.isGranted(epoch: 7) && !machine.isGranted(epoch: 8))
+        #expect(machine.isStale(epoch: 8) && !machine.isStale(epoch: 7))
+    }
+
+    @Test("An answer to another step, or of another round, changes nothing", arguments: subsets)
+    fileprivate func strayAnswers(steps: [Step]) {
+        for granted in 0...steps.count {
+            let before = Self.machine(steps, granted: granted)
+            for step in Step.allCases {
+                for round in [before.round &- 1, before.round, before.round &+ 1] {
+                    if step == before.currentStep, round == before.round { continue }
+                    var machine = before
+                    let action = machine.passed(step, round: round)
+                    #expect(action == nil && machine == before)
+                }
+            }
+            var machine = before
+            let action = machine.seek(Step.allCases, epoch: 9)
+            #expect(action == nil && machine == before)
+        }
+    }
+
+    @Test("Withdrawn at every step, it gives back all that was asked for, once", arguments: subsets)
+    fileprivate func withdrawal(steps: [Step]) {
+        for granted in 0...steps.count {
+            var machine = Self.machine(steps, granted: granted)
+            let round = machine.round
+            let current = machine.currentStep
+            let returned = machine.withdraw()
+            #expect(returned == Array(steps.prefix(granted + 1)))
+            #expect(!machine.isUnderWay && !machine.isStale(epoch: 8) && machine.currentStep == nil)
+            let again = machine.withdraw()
+            #expect(again == [])
+            // What comes late for it means nothing, also when the next round waits for the same.
+            _ = machine.seek(steps, epoch: 8)
+            let late = current.flatMap { machine.passed($0, round: round) }
+            #expect(late == nil)
+        }
+    }
+}

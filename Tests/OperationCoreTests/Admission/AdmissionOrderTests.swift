@@ -1,0 +1,108 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("The way from the dependencies to the body", .timeLimit(.minutes(1)))
+struct AdmissionOrderTests {
+    @Test("Dependencies, conditions, throttle, categories, delay, body", arguments: StartingWay.allCases)
+    func order(way: StartingWay) async throws {
+        let clock = ManualClock()
+        let registry = OperationThrottle(clock: clock)
+        let category = OperationCategory("order")
+        let gate = Gate(), asked = Gate()
+        let holder = HandDriven("holder"), runner = HandDriven("runner"), upstream = HandDriven("upstream")
+        holder.categories = [category]
+        runner.throttle = .init(key: "order", interval: .seconds(5), early: .wait, in: registry)
+        holder.start()
+        runner.start()
+        let operation = HandDriven("operation")
+        operation.addDependency(upstream)
+        operation.addCondition("gate") { _ in
+            asked.open()
+            await gate.passage()
+            return .satisfied
+        }
+        operation.throttle = .init(key: "order", interval: .seconds(5), early: .wait, in: registry)
+        operation.categories = [category]
+        let starter = Starter(way)
+        try starter.start(operation)
+        #expect(!asked.isOpen)
+
+        upstream.start()
+        upstream.finish(withResult: 1)
+        await asked.passage()
+        #expect(registry.waitingCount(of: "order") == 0 && category.waitingCount == 0)
+        gate.open()
+        #expect(await eventually { registry.waiters(of: "order") == [operation] })
+        #expect(category.waitingCount == 0)
+        runner.finish(withResult: 1)
+        #expect(await eventually { clock.pendingCount == 1 })
+        clock.advance(by: .seconds(5))
+        #expect(await eventually { category.waiters == [operation] })
+        #expect(operation.calls.events == [] && operation.state == .notStarted)
+        holder.finish(withResult: 1)
+        #expect(await operation.calls.events(atLeast: 1) == ["main"])
+        #expect(category.holders == [operation] && registry.runner(of: "order") === operation)
+        operation.finish(withResult: 1)
+        await operation.end()
+        #expect(await eventually { category.holders.isEmpty && registry.runner(of: "order") == nil })
+    }
+
+    @Test("The delay begins when the operation is admitted")
+    func delay() {
+        let clock = ManualClock()
+        let category = OperationCategory("delayed")
+        let operation = HandDriven()
+        operation.clock = clock
+        operation.startDelay = .seconds(3)
+        operation.categories = [category]
+        operation.start()
+        #expect(category.holders == [operation] && operation.calls.events == [])
+        clock.advance(by: .seconds(3))
+        #expect(operation.calls.events == ["main"])
+        operation.finish(withResult: 1)
+    }
+
+    @Test("A deadline that passes while it waits ends it", arguments: StartingWay.allCases)
+    func deadline(way: StartingWay) async throws {
+        let clock = ManualClock()
+        let category = OperationCategory("deadline")
+        let holder = HandDriven("holder"), operation = HandDriven("operation")
+        holder.categories = [category]
+        holder.start()
+        operation.clock = clock
+        operation.deadline = OperationInstant(offset: .seconds(10))
+        operation.categories = [category]
+        let starter = Starter(way)
+        try starter.start(operation)
+        #expect(await eventually { category.waitingCount == 1 })
+        clock.advance(by: .seconds(10))
+        await operation.end()
+        #expect(operation.cancellationCause?.code == .deadlinePassed && category.waitingCount == 0)
+        holder.finish(withResult: 1)
+    }
+
+    @Test("A million operations with a condition, in slices: each handler once, none lost")
+    func none() async throws {
+        let count = Rounds.count(ci: 20_000, soak: 1_000_000)
+        let manager = QueueManager("conditions", width: 4)
+        let told = EventRecorder<Int>()
+        let queue = DispatchQueue(label: "told")
+        for slice in stride(from: 0, to: count, by: 10_000) {
+            for number in slice..<min(slice + 10_000, count) {
+                let operation = ClosureOperation<Int, Never> { number }
+                operation.callbackQueue = queue
+                operation.successHandler = { told.record($0) }
+                operation.addCondition("yes") { _ in .satisfied }
+                try manager.add(operation)
+            }
+            _ = await told.events(atLeast: min(slice + 10_000, count))
+        }
+        #expect(Set(told.events).count == count && told.count == count)
+        if Rounds.isSoak { print("soak: operations with a condition: \(count)") }
+    }
+}

@@ -1,0 +1,278 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("Conditions", .timeLimit(.minutes(1)))
+struct ConditionTests {
+    private typealias Verdict = OperationCondition.Verdict
+
+    /// Records when it is looked at, waits for the gate, and holds.
+    private func recording(
+        _ name: String, _ events: EventRecorder<String>, behind gate: Gate? = nil, verdict: Verdict = .satisfied
+    ) -> OperationCondition {
+        OperationCondition(name) { _ in
+            events.record(name)
+            await gate?.passage()
+            return verdict
+        }
+    }
+
+    @Test("They are looked at after the last dependency and before the body", arguments: StartingWay.allCases)
+    func order(way: StartingWay) async throws {
+        let events = EventRecorder<String>()
+        let upstream = HandDriven("upstream")
+        let operation = ClosureOperation<Void, Never> { events.record("body") }
+        operation.addCondition(recording("first", events))
+        operation.addCondition(recording("second", events))
+        operation.addDependency(upstream)
+        let starter = Starter(way)
+        try starter.start(operation)
+        #expect(events.events == [])
+        events.record("dependency ends")
+        upstream.start()
+        upstream.finish(withResult: 1)
+        await operation.end()
+        #expect(events.events == ["dependency ends", "first", "second", "body"])
+        #expect(operation.conditions.map(\.name) == [])
+    }
+
+    @Test("One that fails cancels the operation, and the sentence says which and why", arguments: StartingWay.allCases)
+    func failure(way: StartingWay) async throws {
+        let events = EventRecorder<String>()
+        let operation = ClosureOperation<Void, Never> { events.record("body") }
+        operation.addCondition("network") { _ in .failed("there is none") }
+        operation.addCondition(recording("second", events))
+        let starter = Starter(way)
+        try starter.start(operation)
+        await operation.end()
+        #expect(events.events == [])
+        #expect(operation.cancellationCause?.code == .conditionFailed)
+        #expect(
+            operation.cancellationCause?.message
+                == "The operation was cancelled because its condition \"network\" failed: there is none.")
+    }
+
+    @Test("Cancelled while they are looked at, the operation ends at once", arguments: StartingWay.allCases)
+    func cancellation(way: StartingWay) async throws {
+        let events = EventRecorder<String>()
+        let asked = Gate(), stopped = Gate()
+        let operation = ClosureOperation<Void, Never> { events.record("body") }
+        operation.addCondition("endless") { _ in
+            asked.open()
+            await withTaskCancellationHandler {
+                await stopped.passage()
+            } onCancel: {
+                stopped.open()
+            }
+            return .satisfied
+        }
+        let starter = Starter(way)
+        try starter.start(operation)
+        await asked.passage()
+        operation.cancel()
+        await operation.end()
+        await stopped.passage()
+        #expect(operation.cancellationCause == .requested && events.events == [])
+    }
+
+    @Test("A result that comes meanwhile is told without waiting for them", arguments: StartingWay.allCases)
+    func earlyResult(way: StartingWay) async throws {
+        let asked = Gate(), never = Gate()
+        let operation = HandDriven()
+        operation.addCondition("endless") { _ in
+            asked.open()
+            await never.passage()
+            return .satisfied
+        }
+        let starter = Starter(way)
+        try starter.start(operation)
+        await asked.passage()
+        operation.finish(withResult: 7)
+        await operation.end()
+        #expect(operation.outcome?.word == "success 7" && operation.calls.events == [])
+        never.open()
+    }
+
+    @Test("In a QueueManager a dependency added meanwhile is waited for, and they are looked at again")
+    func dependencyAddedInQueue() async throws {
+        let events = EventRecorder<String>()
+        let gate = Gate()
+        let late = HandDriven("late")
+        let operation = ClosureOperation<Void, Never> { events.record("body") }
+        operation.addCondition(recording("condition", events, behind: gate))
+        let starter = Starter(.queueManager)
+        try starter.start(operation)
+        _ = await events.events(atLeast: 1)
+        try operation.depend(on: late, otherwise: .runAnyway)
+        gate.open()
+        events.record("late ends")
+        late.start()
+        late.finish(withResult: 1)
+        await operation.end()
+        #expect(events.events == ["condition", "late ends", "condition", "body"])
+    }
+
+    @Test("A failure found out before the last dependency ended does not count")
+    func outdatedFailure() async throws {
+        let gate = Gate(), asked = Gate()
+        let late = HandDriven("late")
+        let operation = ClosureOperation<Int, Never> { 1 }
+        operation.addCondition("late succeeded") { context in
+            asked.open()
+            await gate.passage()
+            return context.dependencies.isEmpty ? .failed("there is no dependency") : .satisfied
+        }
+        let starter = Starter(.queueManager)
+        try starter.start(operation)
+        await asked.passage()
+        try operation.depend(on: late, otherwise: .runAnyway)
+        gate.open()
+        late.start()
+        late.finish(withResult: 1)
+        await operation.end()
+        #expect(operation.outcome?.word == "success 1")
+    }
+
+    @Test("Started by hand, a dependency added meanwhile is refused")
+    func dependencyAddedByHand() async throws {
+        let gate = Gate(), asked = Gate()
+        let operation = ClosureOperation<Int, Never> { 1 }
+        operation.addCondition("condition") { _ in
+            asked.open()
+            await gate.passage()
+            return .satisfied
+        }
+        operation.start()
+        await asked.passage()
+        let error = #expect(throws: DependencyError.self) {
+            try operation.depend(on: HandDriven(), otherwise: .runAnyway)
+        }
+        #expect(error?.code == .alreadyStarted)
+        gate.open()
+        await operation.end()
+        #expect(operation.outcome?.word == "success 1")
+    }
+
+    @Test("While it waits it takes no slot of a QueueManager, and its place of an OperationQueue")
+    func slots() async throws {
+        let gate = Gate()
+        let held = ClosureOperation<Void, Never> {}
+        held.addCondition("gate") { _ in
+            await gate.passage()
+            return .satisfied
+        }
+        let manager = QueueManager("slots", width: 1)
+        try manager.add(held)
+        let other = ClosureOperation<Void, Never> {}
+        try manager.add(other)
+        await other.end()
+        #expect(!held.isFinished)
+
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 1
+        let events = EventRecorder<String>()
+        let asked = Gate()
+        let first = ClosureOperation<Void, Never> { events.record("first") }
+        first.addCondition("gate") { _ in
+            asked.open()
+            await gate.passage()
+            return .satisfied
+        }
+        let second = ClosureOperation<Void, Never> { events.record("second") }
+        for operation in [first, second] { queue.addOperation(operation) }
+        await asked.passage()
+        gate.open()
+        await second.end()
+        await held.end()
+        #expect(events.events == ["first", "second"])
+    }
+
+    @Test("Set too late, one has no effect, and that is told")
+    func tooLate() async {
+        let notices = NoticeHub.recorder(for: "late condition")
+        let operation = HandDriven("late condition")
+        operation.start()
+        operation.addCondition("never") { _ in .failed("it must not be looked at") }
+        operation.categories = [OperationCategory("late")]
+        operation.throttle = ThrottleRule(key: "late", interval: .seconds(1))
+        #expect(notices.events.map(\.kind) == [.admission, .admission, .admission])
+        #expect(operation.conditions.isEmpty && operation.categories.isEmpty && operation.throttle == nil)
+        operation.finish(withResult: 1)
+    }
+}
+
+@Suite("Conditions made of others", .timeLimit(.minutes(1)))
+struct CombinedConditionTests {
+    private let good = OperationCondition("good") { _ in .satisfied }
+    private let bad = OperationCondition("bad") { _ in .failed("it is bad") }
+    private let context = OperationCondition.Context(operation: "test", dependencies: [])
+
+    @Test("and, or, not, all, any")
+    func combinators() async {
+        #expect(await good.and(good).evaluate(context) == .satisfied)
+        #expect(await good.and(bad).evaluate(context) == .failed("it is bad"))
+        #expect(await bad.or(good).evaluate(context) == .satisfied)
+        #expect(await bad.or(bad).evaluate(context) == .failed("it is bad, and it is bad"))
+        #expect(await OperationCondition.not(bad).evaluate(context) == .satisfied)
+        #expect(await OperationCondition.not(good).evaluate(context) == .failed("good holds"))
+        #expect(await OperationCondition.all([]).evaluate(context) == .satisfied)
+        #expect(await OperationCondition.any([]).evaluate(context) == .failed("there is nothing that could hold"))
+        #expect(good.and(bad).name == "good and bad" && OperationCondition.not(good).name == "not good")
+    }
+
+    @Test("What is decided is not looked at further")
+    func shortcuts() async {
+        let seen = EventRecorder<String>()
+        let watched = OperationCondition("watched") { _ in
+            seen.record("seen")
+            return .satisfied
+        }
+        _ = await bad.and(watched).evaluate(context)
+        _ = await good.or(watched).evaluate(context)
+        #expect(seen.count == 0)
+    }
+
+    @Test("A hundred thousand in a row take no stack")
+    func many() async {
+        let all = OperationCondition.all(Array(repeating: good, count: 100_000))
+        #expect(await all.evaluate(context) == .satisfied)
+    }
+
+    @Test("No dependency failed or was cancelled")
+    func readyOnes() async throws {
+        let failed = HandDriven("failed"), cancelled = HandDriven("cancelled"), fine = HandDriven("fine")
+        for upstream in [failed, cancelled, fine] { upstream.start() }
+        failed.finish(withError: .first)
+        cancelled.cancel()
+        fine.finish(withResult: 1)
+        func verdicts(_ upstream: HandDriven) async -> [OperationCondition.Verdict] {
+            let context = OperationCondition.Context(operation: "test", dependencies: [fine, upstream])
+            return [
+                await OperationCondition.dependenciesSucceeded.evaluate(context),
+                await OperationCondition.noDependencyCancelled.evaluate(context),
+            ]
+        }
+        #expect(await verdicts(fine) == [.satisfied, .satisfied])
+        #expect(await verdicts(failed) == [.failed("failed failed"), .satisfied])
+        #expect(await verdicts(cancelled) == [.failed("cancelled was cancelled"), .failed("cancelled was cancelled")])
+    }
+
+    @Test("An operation sees the dependencies that ended", arguments: StartingWay.allCases)
+    func inOperation(way: StartingWay) async throws {
+        let upstream = HandDriven("upstream")
+        let operation = ClosureOperation<Int, Never> { 1 }
+        operation.addCondition(.dependenciesSucceeded)
+        operation.addDependency(upstream)
+        let starter = Starter(way)
+        try starter.start(operation)
+        upstream.start()
+        upstream.finish(withError: .first)
+        await operation.end()
+        #expect(operation.cancellationCause?.code == .conditionFailed)
+        #expect(operation.cancellationCause?.message.contains("upstream failed") == true)
+    }
+}

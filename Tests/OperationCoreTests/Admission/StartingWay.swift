@@ -1,0 +1,40 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+
+/// The ways in which an operation comes to begin.
+enum StartingWay: String, CaseIterable, Sendable {
+    case byHand, operationQueue, queueManager
+}
+
+/// Starts operations in one of the ways, and keeps them alive.
+final class Starter: Sendable {
+    let way: StartingWay
+    private let queue = OperationQueue()
+    private let manager = QueueManager("starter")
+    private let started = Locked<[ManagedOperation]>([])
+
+    init(_ way: StartingWay) { self.way = way }
+
+    func start(_ operation: ManagedOperation) throws {
+        started.withLock { $0.append(operation) }
+        switch way {
+        case .byHand: operation.start()
+        case .operationQueue: queue.addOperation(operation)
+        case .queueManager: try manager.add(operation)
+        }
+    }
+}
+
+/// Waits until something is so that another thread brings about; false if that takes too long.
+func eventually(_ isSo: @Sendable () -> Bool) async -> Bool {
+    let start = ContinuousClock.now
+    while !isSo() {
+        if start.duration(to: .now) > .seconds(20) { return false }
+        await Task.yield()
+    }
+    return true
+}

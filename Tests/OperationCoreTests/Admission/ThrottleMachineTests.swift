@@ -1,0 +1,102 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationTestKit
+import Testing
+
+private func at(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
+
+/// A machine whose events may stand in an expectation, with moments in seconds.
+private final class Machine {
+    private var machine = ThrottleMachine<Int>()
+
+    var count: Int { machine.count }
+
+    func ask(
+        _ party: Int, _ early: ThrottleRule.Early, _ now: Int, interval: Duration = .seconds(10), key: String = "key"
+    ) -> ThrottleMachine<Int>.Reply {
+        machine.ask(party, key, interval: interval, early: early, now: at(now))
+    }
+
+    func leave(_ party: Int, hasRun: Bool, _ now: Int, key: String = "key") -> Int? {
+        machine.leave(party, key, hasRun: hasRun, now: at(now))
+    }
+
+    func wake(_ now: Int) -> Int? { machine.wake("key", now: at(now)) }
+    func nextRun(_ now: Int, key: String = "key") -> OperationInstant? { machine.nextRun(of: key, now: at(now)) }
+    var alarm: OperationInstant? { machine.alarm(for: "key") }
+    var runner: Int? { machine.runner(of: "key") }
+    var waiting: [Int] { machine.waiting(for: "key") }
+}
+
+@Suite("When a key may run again", .timeLimit(.minutes(1)))
+struct ThrottleMachineTests {
+    @Test("The interval is counted from the end of the last run")
+    func fromTheEnd() {
+        let machine = Machine()
+        #expect(machine.nextRun(0) == nil)
+        #expect(machine.ask(1, .drop, 0).answer == .granted)
+        #expect(machine.nextRun(50) == .distantFuture && machine.runner == 1)
+        #expect(machine.ask(2, .drop, 50).answer == .dropped(until: nil))
+        #expect(machine.leave(1, hasRun: true, 60) == nil)
+        #expect(machine.nextRun(61) == at(70))
+        #expect(machine.ask(3, .drop, 69).answer == .dropped(until: at(70)))
+        #expect(machine.nextRun(70) == nil)
+        #expect(machine.ask(4, .drop, 70).answer == .granted)
+    }
+
+    @Test("Those that wait run one after another, each after the rest of the one before")
+    func waiting() {
+        let machine = Machine()
+        for party in 1...3 { #expect(machine.ask(party, .wait, 0).answer == (party == 1 ? .granted : .waits)) }
+        #expect(machine.alarm == nil)
+        #expect(machine.leave(1, hasRun: true, 5) == nil && machine.alarm == at(15))
+        #expect(machine.wake(14) == nil)
+        #expect(machine.wake(15) == 2 && machine.wake(99) == nil)
+        #expect(machine.leave(2, hasRun: true, 20) == nil && machine.alarm == at(30))
+        // One that comes when it is time, and before the timer, lets the first in line go first.
+        let reply = machine.ask(4, .wait, 31)
+        #expect(reply.granted == 3 && reply.answer == .waits)
+    }
+
+    @Test("The newest takes the place of all that wait")
+    func replacing() {
+        let machine = Machine()
+        for party in 1...3 { _ = machine.ask(party, .wait, 0) }
+        #expect(machine.ask(4, .replace, 1).replaced == [2, 3])
+        #expect(machine.waiting == [4])
+        #expect(machine.leave(2, hasRun: false, 1) == nil && machine.waiting == [4])
+    }
+
+    @Test("One that left before it ran leaves the key as it was")
+    func withoutRun() {
+        let machine = Machine()
+        for party in 1...3 { _ = machine.ask(party, .wait, 0) }
+        #expect(machine.leave(2, hasRun: false, 1) == nil && machine.waiting == [3])
+        #expect(machine.leave(1, hasRun: false, 1) == 3)
+        #expect(machine.leave(3, hasRun: false, 1) == nil && machine.count == 0)
+    }
+
+    @Test("An interval below zero counts as zero, and one without end never ends")
+    func extremes() {
+        let machine = Machine()
+        _ = machine.ask(1, .wait, 0, interval: .seconds(-5))
+        #expect(machine.ask(2, .wait, 0).answer == .waits)
+        #expect(machine.leave(1, hasRun: true, 1) == 2)
+        _ = machine.leave(2, hasRun: true, 1)
+        _ = machine.ask(3, .drop, 0, interval: .seconds(Int64.max), key: "other")
+        #expect(machine.leave(3, hasRun: true, 1, key: "other") == nil)
+        #expect(machine.nextRun(2, key: "other") == .distantFuture)
+    }
+
+    @Test("Keys that are free again are forgotten")
+    func forgetting() {
+        let machine = Machine()
+        for number in 0..<10_000 {
+            _ = machine.ask(number, .drop, number, interval: .seconds(1), key: "key \(number)")
+            _ = machine.leave(number, hasRun: true, number, key: "key \(number)")
+            #expect(machine.count <= 65)
+        }
+    }
+}
