@@ -41,8 +41,7 @@ extension QueueError {
     static func alreadyAdded(_ operation: String, queue: String, other: String) -> QueueError {
         QueueError(
             .alreadyAdded, queue: queue,
-            "\(operation) was not added to queue \(queue): it is in queue \(other). An operation runs once; make another."
-        )
+            "\(operation) was not added to queue \(queue): it is in queue \(other). An operation runs once; make another.")
     }
 
     static func alreadyStarted(_ operation: String, queue: String) -> QueueError {
