@@ -42,6 +42,14 @@ package final class OwnerRegistry: Sendable {
         return answer.members.compactMap(\.operation)
     }
 
+    /// How many entries there are of an owner.
+    ///
+    /// For tests that look for entries left behind.
+    package func entryCount(_ query: OwnerBook.Query) -> Int {
+        let answer = state.withLock { $0.book.answer(query) }
+        return answer.members.count
+    }
+
     /// How many operations are entered that are not of this package.
     ///
     /// For tests that look for entries left behind.

@@ -38,6 +38,7 @@ package final class UniqueWork: Sendable {
         }
         let decided = policy == .keep ? apply { $0.present(key) }.filter(\.hasOutcome) : []
         let turn = Turn()
+        turn.name = "earlier work with the same key"
         let arrival = withExtendedLifetime(decided) {
             apply { $0.arrive(operation, key, policy, turn: turn, decided: Set(decided.map(ObjectIdentifier.init))) }
         }

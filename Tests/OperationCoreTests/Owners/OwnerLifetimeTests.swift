@@ -26,6 +26,26 @@ struct OwnerLifetimeTests {
         #expect(census.count == 0)
     }
 
+    @Test func `an operation leaves its owner when it ends and when it is freed`() {
+        let name = "owner lifetime tests: leaving"
+        func count() -> Int { OwnerRegistry.shared.entryCount(.name(name)) }
+        let finished = HandDriven(), cancelled = HandDriven()
+        for operation in [finished, cancelled] { operation.owner = .named(name) }
+        autoreleasing {
+            let freed = HandDriven()
+            freed.owner = .named(name)
+            #expect(count() == 3)
+        }
+        #expect(count() == 2)
+        cancelled.cancel()
+        #expect(count() == 2)
+        for operation in [finished, cancelled] { operation.start() }
+        #expect(count() == 1)
+        finished.finish(withResult: 1)
+        #expect(count() == 0)
+        #expect(finished.owner == .named(name))
+    }
+
     @Test func `operations that are not of this package leave when they end or are freed`() {
         let census = LiveObjects()
         let before = OwnerRegistry.shared.foreignCount
