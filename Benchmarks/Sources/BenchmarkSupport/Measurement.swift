@@ -67,7 +67,8 @@ package func growth(_ scale: Scale, few: Int, _ work: (_ count: Int) -> Void) ->
         (few: median((0..<9).map { _ in time(few, work) }), many: time(scale.count, work))
     }
     return Pair(
-        ours: median(rounds.map(\.many)), peer: median(rounds.map(\.few)), ratio: median(rounds.map { $0.many / $0.few }))
+        ours: median(rounds.map(\.many)), peer: median(rounds.map(\.few)),
+        ratio: median(rounds.map { $0.many / $0.few }))
 }
 
 private func time(_ count: Int, _ body: (Int) -> Void) -> Double {

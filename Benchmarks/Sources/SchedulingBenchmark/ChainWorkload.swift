@@ -8,7 +8,7 @@ import OperationCore
 /// Operations each of which waits for the one before.
 func chainFigures(_ scale: Scale) -> [Figure] {
     let short = GraphRace(.chain, width: nil)
-    let narrow = GraphRace(.chain, width: 1)
+    let narrow = GraphRace(.chain, width: 1, isPeerFedOneByOne: true)
     let long = scale.sized(100_000, rounds: 7)
     return [
         // Foundation takes seconds for one round.

@@ -7,15 +7,15 @@ import OperationCore
 
 /// Operations that wait for each other in the ways of a tree, a wavefront, a random graph, and of one before and after all.
 ///
-/// Foundation's time grows with the square of those that wait, so the sizes are those at which it ends in seconds. The
-/// widths are those at which it is at its best.
+/// Foundation's time grows with the square of those that wait as soon as it has a slot to spare: half a millisecond each
+/// at the default width. So each shape has the width, and the way of adding, at which Foundation was found at its best.
 func graphFigures(_ scale: Scale) -> [Figure] {
-    let scale = scale.sized(4_096, rounds: 5)
+    let scale = scale.sized(16_384, rounds: 7)
     return [
-        GraphRace(.tree, width: coreCount).figure(scale, "binary tree", target: .atLeast(3)),
-        GraphRace(.wavefront, width: coreCount).figure(scale, "wavefront", target: .atLeast(3)),
-        GraphRace(.traversal, width: coreCount).figure(scale, "graph traversal", target: .atLeast(3)),
-        GraphRace(.fan, width: coreCount).figure(scale, "fan-out, fan-in", target: .atLeast(3)),
+        GraphRace(.tree, width: 2).figure(scale, "binary tree", target: .atLeast(3)),
+        GraphRace(.wavefront, width: 1).figure(scale, "wavefront", target: .atLeast(3)),
+        GraphRace(.traversal, width: 2).figure(scale, "graph traversal", target: .atLeast(3)),
+        GraphRace(.fan, width: 1, isPeerFedOneByOne: true).figure(scale, "fan-out, fan-in", target: .atLeast(3)),
     ]
 }
 
@@ -23,10 +23,12 @@ func graphFigures(_ scale: Scale) -> [Figure] {
 struct GraphRace {
     private let shape: Graph.Shape
     private let width: Int?
+    private let isPeerFedOneByOne: Bool
 
-    init(_ shape: Graph.Shape, width: Int?) {
+    init(_ shape: Graph.Shape, width: Int?, isPeerFedOneByOne: Bool = false) {
         self.shape = shape
         self.width = width
+        self.isPeerFedOneByOne = isPeerFedOneByOne
     }
 
     func figure(_ scale: Scale, _ name: String, target: Figure.Target) -> Figure {
@@ -35,7 +37,7 @@ struct GraphRace {
         let pair = compare(scale) { count in
             runGraph(count == scale.count ? graph : warming, width: width)
         } peer: { count in
-            runPeerGraph(count == scale.count ? graph : warming, width: width)
+            runPeerGraph(count == scale.count ? graph : warming, width: width, isFedOneByOne: isPeerFedOneByOne)
         }
         return .speedup("\(name): OperationQueue", unit: "ns", pair, target: target)
     }
@@ -54,14 +56,19 @@ func runGraph(_ graph: Graph, width: Int?) {
     }
 }
 
-/// Foundation takes all at once faster than one by one.
-func runPeerGraph(_ graph: Graph, width: Int?) {
+private func runPeerGraph(_ graph: Graph, width: Int?, isFedOneByOne: Bool) {
     let counter = Counter()
     let operations = (0..<graph.count).map { _ in PeerOperation(counter) }
     for node in 0..<graph.count {
         for source in graph[node] { operations[node].addDependency(operations[Int(source)]) }
     }
-    withPeerQueue(width: width) { queue in queue.addOperations(operations, waitUntilFinished: false) }
+    withPeerQueue(width: width) { queue in
+        if isFedOneByOne {
+            for operation in operations { queue.addOperation(operation) }
+        } else {
+            queue.addOperations(operations, waitUntilFinished: false)
+        }
+    }
     check(counter.value, is: graph.count, "Foundation's operations that ran")
     if graph.hasOneEnd, let count = operations.last?.count {
         check(count, is: graph.count, "place of Foundation's last operation")
