@@ -20,6 +20,8 @@ struct DependencyLinks {
     /// What only operations with many links need.
     private var index: UpstreamIndex?
     private var cutCount: Int32 = 0
+    /// Whether the operation ended and those that waited for it are being told.
+    private(set) var isSettled = false
     /// Who is told when the last one waited for ended.
     var listener = DependencyListener.nobody
 
@@ -112,14 +114,15 @@ struct DependencyLinks {
         return downstream.removeAll(where: \.isCut)
     }
 
-    /// Takes out what the operation waited for and who listens.
-    mutating func takeUpstream() -> (FewOrMany<Upstream>, DependencyListener) {
+    /// Takes out what the operation waited for and who listens; says too whether it had been settled.
+    mutating func takeUpstream() -> (FewOrMany<Upstream>, DependencyListener, isSettled: Bool) {
         index = nil
-        return (exchange(&upstream, with: FewOrMany()), exchange(&listener, with: .nobody))
+        return (exchange(&upstream, with: FewOrMany()), exchange(&listener, with: .nobody), isSettled)
     }
 
     mutating func takeDownstream() -> FewOrMany<DependencyEdge> {
-        exchange(&downstream, with: FewOrMany())
+        isSettled = true
+        return exchange(&downstream, with: FewOrMany())
     }
 
     private static let indexThreshold = 9

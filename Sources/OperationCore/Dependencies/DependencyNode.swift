@@ -69,7 +69,7 @@ final class DependencyNode: Sendable {
     ///
     /// The upstream operations may be freed by this, and theirs by that: in a loop, not in a recursion.
     func tearDown() {
-        let (upstream, listener) = links.withLock { $0.takeUpstream() }
+        let (upstream, listener, isSettled) = links.withLock { $0.takeUpstream() }
         withExtendedLifetime(listener) {}
         if upstream.isEmpty { return }
         upstream.forEach { link in
@@ -77,7 +77,9 @@ final class DependencyNode: Sendable {
             withExtendedLifetime(link.edge.takeJudge()) {}
             (link.operation as? ManagedOperation)?.forgetCutEdges(1)
         }
-        letGo(of: upstream)
+        // An operation is settled inside the worklist and not in a deinit: what is freed here and leads further leaves a
+        // note there.
+        if isSettled { withExtendedLifetime(upstream) {} } else { letGo(of: upstream) }
     }
 
     private func letGo(of upstream: consuming FewOrMany<DependencyLinks.Upstream>) {
