@@ -8,7 +8,8 @@ let package = Package(
     name: "Benchmarks",
     platforms: [.macOS(.v15)],
     products: [
-        .executable(name: "operations", targets: ["OperationsBenchmark"])
+        .executable(name: "operations", targets: ["OperationsBenchmark"]),
+        .executable(name: "scheduling", targets: ["SchedulingBenchmark"]),
     ],
     dependencies: [.package(name: "OperationKit", path: "..")],
     targets: [
@@ -16,6 +17,10 @@ let package = Package(
         .target(name: "BenchmarkSupport", dependencies: ["AllocationCounter"]),
         .executableTarget(
             name: "OperationsBenchmark",
+            dependencies: ["BenchmarkSupport", .product(name: "OperationCore", package: "OperationKit")]
+        ),
+        .executableTarget(
+            name: "SchedulingBenchmark",
             dependencies: ["BenchmarkSupport", .product(name: "OperationCore", package: "OperationKit")]
         ),
     ]

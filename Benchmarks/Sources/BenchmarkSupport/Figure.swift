@@ -30,6 +30,11 @@ package struct Figure: Encodable, Sendable {
         Figure(name: name, unit: unit, ours: pair.ours, peer: pair.peer, target: target, value: pair.ratio)
     }
 
+    /// A figure judged by how many times faster than the peer ours is.
+    package static func speedup(_ name: String, unit: String, _ pair: Pair, target: Target = .none) -> Figure {
+        Figure(name: name, unit: unit, ours: pair.ours, peer: pair.peer, target: target, value: 1 / pair.ratio)
+    }
+
     /// A figure judged by itself.
     package static func plain(_ name: String, unit: String, _ value: Double, target: Target = .none) -> Figure {
         Figure(name: name, unit: unit, ours: value, peer: nil, target: target, value: value)

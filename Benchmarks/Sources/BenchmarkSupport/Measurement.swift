@@ -12,6 +12,13 @@ package struct Scale: Sendable {
 
     package static let full = Scale(count: 50_000, rounds: 41)
     package static let smoke = Scale(count: 1_000, rounds: 3)
+
+    package var isSmoke: Bool { count <= Scale.smoke.count }
+
+    /// The size for a workload that needs another one; a smoke run stays small.
+    package func sized(_ count: Int, rounds: Int) -> Scale {
+        isSmoke ? Scale(count: min(count, Scale.smoke.count), rounds: 1) : Scale(count: count, rounds: rounds)
+    }
 }
 
 /// What ours and the peer took, in the same run.
@@ -20,6 +27,12 @@ package struct Pair: Sendable {
     package var peer: Double
     /// The median of the rounds' own ratios: each compares two neighbours in time.
     package var ratio: Double
+
+    package init(ours: Double, peer: Double, ratio: Double) {
+        self.ours = ours
+        self.peer = peer
+        self.ratio = ratio
+    }
 }
 
 /// Times both, one after the other in each round, and gives nanoseconds per item.
@@ -45,13 +58,26 @@ package func compare(
     return Pair(ours: median(oursTimes), peer: median(peerTimes), ratio: median(ratios))
 }
 
+/// Times the same work on many items and on few: `ours` is what each of the many took, `peer` each of the few.
+///
+/// Few are over soon and disturbed by little things, so they are repeated and their median counts.
+package func growth(_ scale: Scale, few: Int, _ work: (_ count: Int) -> Void) -> Pair {
+    work(few)
+    let rounds = (0..<scale.rounds).map { _ in
+        (few: median((0..<9).map { _ in time(few, work) }), many: time(scale.count, work))
+    }
+    return Pair(
+        ours: median(rounds.map(\.many)), peer: median(rounds.map(\.few)),
+        ratio: median(rounds.map { $0.many / $0.few }))
+}
+
 private func time(_ count: Int, _ body: (Int) -> Void) -> Double {
     let start = DispatchTime.now().uptimeNanoseconds
     body(count)
     return Double(DispatchTime.now().uptimeNanoseconds - start) / Double(count)
 }
 
-private func median(_ values: [Double]) -> Double {
+package func median(_ values: [Double]) -> Double {
     let sorted = values.sorted()
     return sorted[sorted.count / 2]
 }

@@ -22,6 +22,8 @@ struct DependencyLinks {
     private var cutCount: Int32 = 0
     /// How many were ever added.
     private(set) var additions: Int32 = 0
+    /// Whether the operation ended and those that waited for it are being told.
+    private(set) var isSettled = false
     /// Who is told when the last one waited for ended.
     var listener = DependencyListener.nobody
 
@@ -115,14 +117,17 @@ struct DependencyLinks {
         return downstream.removeAll(where: \.isCut)
     }
 
-    /// Takes out what the operation waited for and who listens.
-    mutating func takeUpstream() -> (FewOrMany<Upstream>, DependencyListener) {
+    /// Moves what the operation waited for to `place`, which is empty; returns who listens, and whether the operation had
+    /// been settled.
+    mutating func takeUpstream(_ place: inout FewOrMany<Upstream>) -> (listener: DependencyListener, isSettled: Bool) {
         index = nil
-        return (exchange(&upstream, with: FewOrMany()), exchange(&listener, with: .nobody))
+        swap(&upstream, &place)
+        return (exchange(&listener, with: .nobody), isSettled)
     }
 
     mutating func takeDownstream() -> FewOrMany<DependencyEdge> {
-        exchange(&downstream, with: FewOrMany())
+        isSettled = true
+        return exchange(&downstream, with: FewOrMany())
     }
 
     private static let indexThreshold = 9

@@ -71,7 +71,8 @@ final class DependencyNode: Sendable {
     ///
     /// The upstream operations may be freed by this, and theirs by that: in a loop, not in a recursion.
     func tearDown() {
-        let (upstream, listener) = links.withLock { $0.takeUpstream() }
+        var upstream = FewOrMany<DependencyLinks.Upstream>()
+        let (listener, isSettled) = links.withLock { $0.takeUpstream(&upstream) }
         withExtendedLifetime(listener) {}
         if upstream.isEmpty { return }
         upstream.forEach { link in
@@ -79,15 +80,17 @@ final class DependencyNode: Sendable {
             withExtendedLifetime(link.edge.takeJudge()) {}
             (link.operation as? ManagedOperation)?.forgetCutEdges(1)
         }
-        letGo(of: upstream)
-    }
-
-    private func letGo(of upstream: consuming FewOrMany<DependencyLinks.Upstream>) {
-        guard ThreadWorklist.begin() else {
-            return ThreadWorklist.later { [upstream] in withExtendedLifetime(upstream) {} }
+        // An operation is settled inside the worklist and not in a deinit: what is freed here and leads further leaves a
+        // note there.
+        if isSettled {
+            upstream = FewOrMany()
+        } else if ThreadWorklist.begin() {
+            upstream = FewOrMany()
+            ThreadWorklist.finish()
+        } else {
+            let rest = exchange(&upstream, with: FewOrMany())
+            ThreadWorklist.later { withExtendedLifetime(rest) {} }
         }
-        upstream = FewOrMany()
-        ThreadWorklist.finish()
     }
 }
 

@@ -59,7 +59,7 @@ extension Operation {
 extension QueueEngine {
     /// Whether an operation is in this queue.
     func holds(_ operation: Operation) -> Bool {
-        guard let own = operation as? ManagedOperation else { return false }
+        guard let own = operation as? ManagedOperation else { return operations.contains { $0 === operation } }
         return own.core.withLock { $0.host } === self
     }
 }

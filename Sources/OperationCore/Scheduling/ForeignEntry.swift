@@ -48,6 +48,7 @@ package final class ForeignEntry: Sendable {
     /// Starts the operation; false if it is not ready after all.
     func begin() -> Bool {
         guard operation.isReady else { return false }
+        if OperationOwner.owner(of: operation)?.isGone == true { operation.cancel() }
         if !operation.isFinished { operation.start() }
         if operation.isFinished { didEnd() }
         return true
@@ -56,6 +57,7 @@ package final class ForeignEntry: Sendable {
     private func didEnd() {
         guard let (engine, slot) = seat.withLock({ exchange(&$0, with: nil) }) else { return }
         leave()
+        OperationOwner.mark(operation, as: nil)
         engine.didEnd(slot, operation.isCancelled ? .cancelled : .success)
     }
 

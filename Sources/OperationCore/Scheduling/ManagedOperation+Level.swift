@@ -24,8 +24,12 @@ extension ManagedOperation {
 
     /// Makes what this operation waits for at least as urgent as it is, once it is in a queue.
     final func raiseUpstreamIfNeeded(_ level: QueueLevel) {
-        guard level > .normal || Self.isAnyLow.load(ordering: .relaxed) else { return }
-        raiseUpstream(to: level)
+        if Self.mayRaise(level) { raiseUpstream(to: level) }
+    }
+
+    /// Whether one that is so urgent may wait for one that is less.
+    static func mayRaise(_ level: QueueLevel) -> Bool {
+        level > .normal || isAnyLow.load(ordering: .relaxed)
     }
 
     /// Makes the operation, and what it waits for, at least that urgent.

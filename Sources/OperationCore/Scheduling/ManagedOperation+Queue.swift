@@ -28,16 +28,16 @@ extension ManagedOperation {
     ///
     /// It has no slot there yet, so that nothing happens to it before `seat`.
     func claim(for engine: QueueEngine) -> QueueError? {
-        let refusal = core.withLock { core -> QueueRefusal? in
-            if let host = core.host { return .inQueue(host.name) }
-            if core.machine.isFinished { return .finished }
-            if core.isStartUnderWay { return .started }
+        let (refusal, wasAsked) = core.withLock { core -> (QueueRefusal?, Bool) in
+            if let host = core.host { return (.inQueue(host.name), false) }
+            if core.machine.isFinished { return (.finished, false) }
+            if core.isStartUnderWay { return (.started, false) }
             core.host = engine
             core.slot = -1
-            return nil
+            return (nil, core.wasAskedForReadiness)
         }
         if let refusal { return refusal.error(self, engine.name) }
-        guard isHeldByQueue(isByQueue: false) else { return nil }
+        guard wasAsked, isHeldByQueue(isByQueue: false) else { return nil }
         unclaim()
         return QueueRefusal.inFoundationQueue.error(self, engine.name)
     }

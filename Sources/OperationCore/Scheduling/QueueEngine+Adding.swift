@@ -40,12 +40,15 @@ extension QueueEngine {
         while !rest.isEmpty {
             let portion = rest.prefix(64)
             rest = rest.dropFirst(64)
+            // Few raise what they wait for, and to ask each again later would fetch it into the cache once more.
+            var raising: [(ManagedOperation, QueueLevel)] = []
             apply { state, after in
-                for operation in portion { _ = enter(operation, isBarrier: false, nil, &state, &after) }
+                for operation in portion {
+                    guard let level = enter(operation, isBarrier: false, nil, &state, &after) else { continue }
+                    if ManagedOperation.mayRaise(level) { raising.append((operation, level)) }
+                }
             }
-        }
-        for operation in operations where operation.nodeIfAny != nil {
-            operation.raiseUpstreamIfNeeded(operation.core.withLock { $0.level })
+            for (operation, level) in raising { operation.raiseUpstreamIfNeeded(level) }
         }
     }
 

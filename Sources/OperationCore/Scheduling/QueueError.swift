@@ -65,6 +65,7 @@ extension QueueError {
         QueueError(
             .alreadyAdded, queue: queue,
             "\(operation) was not added to queue \(queue): it is in \(other). An operation runs once; make another."
+        )
     }
 
     static func alreadyStarted(_ operation: String, queue: String) -> QueueError {

@@ -170,11 +170,9 @@ extension QueueMachine {
     mutating func end(_ slot: Slot) -> (Work, EntryDetails?) {
         let index = Int(slot)
         leave(index, entries[index].stage)
-        let work = entries[index].work
-        let details = entries[index].details
+        let work = exchange(&entries[index].work, with: .none)
+        let details = exchange(&entries[index].details, with: nil)
         let epoch = entries[index].epoch
-        entries[index].work = .none
-        entries[index].details = nil
         entries[index].stage = .free
         freeSlots.append(slot)
         leaveEpoch(epoch)

@@ -29,6 +29,10 @@ package final class WorkerSeat {
         slot = -1
         hasEnded = false
         isConcluding = false
-        if !readied.isEmpty { readied.removeAll(keepingCapacity: readied.count <= 1024) }
+        if readied.count == 1 {
+            readied.removeLast()
+        } else if !readied.isEmpty {
+            readied.removeAll(keepingCapacity: readied.count <= 1024)
+        }
     }
 }

@@ -10,11 +10,12 @@ struct FewOrMany<Element> {
     var isEmpty: Bool { single == nil && many.isEmpty }
     var count: Int { single == nil ? many.count : 1 }
 
-    mutating func append(_ element: Element) {
-        if isEmpty {
-            single = element
-            return
-        }
+    @inline(__always)
+    mutating func append(_ element: consuming Element) {
+        if isEmpty { single = element } else { appendToMany(element) }
+    }
+
+    private mutating func appendToMany(_ element: Element) {
         if let first = single {
             many = [first]
             single = nil
@@ -24,6 +25,7 @@ struct FewOrMany<Element> {
 
     subscript(position: Int) -> Element { single ?? many[position] }
 
+    @inline(__always)
     func forEach(_ body: (Element) -> Void) {
         if let single { return body(single) }
         for element in many { body(element) }

@@ -17,6 +17,8 @@ package struct Fifo<Element> {
 
     package mutating func popFirst() -> Element? {
         guard head < elements.count else { return nil }
+        // Mostly it is the only one.
+        if elements.count == 1 { return elements.removeLast() }
         let element = elements[head]
         elements[head] = nil
         head += 1

@@ -18,7 +18,9 @@ import Synchronization
 package struct Locked<Value>: ~Copyable, Sendable {
     private let mutex: Mutex<Unchecked<Value>>
 
-    package init(_ value: Value) {
+    // Taken over and not copied: each part of it that is an object would be held and let go of once more.
+    @inline(__always)
+    package init(_ value: consuming Value) {
         mutex = Mutex(Unchecked(value))
     }
 
@@ -50,5 +52,6 @@ struct Unchecked<Value>: @unchecked Sendable {
 
     var value: Value
 
-    init(_ value: Value) { self.value = value }
+    @inline(__always)
+    init(_ value: consuming Value) { self.value = value }
 }

@@ -24,7 +24,8 @@ struct QueueNameTests {
         defer { QueueManager.undefine("names: known") }
         #expect { try QueueManager.named("names: unknown") } throws: { error in
             guard let error = error as? QueueError else { return false }
-            return error.code == .name && error.message.contains("names: unknown") && error.message.contains("names: known")
+            return error.code == .name && error.message.contains("names: unknown")
+                && error.message.contains("names: known")
         }
     }
 }

@@ -111,10 +111,12 @@ final class SchedulerScenario: @unchecked Sendable {
                 operation = SyncProbe("\(number)", body)
             } else {
                 let isPrompt = generator.chance(1, in: 3)
-                operation = HandDriven("\(number)", hooks: .init(main: { [unowned self] operation in
-                    didBegin(number)
-                    if isPrompt { operation.finish(withResult: number) }
-                }))
+                operation = HandDriven(
+                    "\(number)",
+                    hooks: .init(main: { [unowned self] operation in
+                        didBegin(number)
+                        if isPrompt { operation.finish(withResult: number) }
+                    }))
             }
             let member = Member(number, census.track(operation), queue: queue, upstream: upstream)
             for other in upstream { operation.addDependency(other.operation) }
@@ -122,7 +124,8 @@ final class SchedulerScenario: @unchecked Sendable {
             member.isBarrier = upstream.isEmpty && generator.chance(1, in: 8)
             members.append(member)
         }
-        history.append(members.map { "\($0.number) in q\($0.queue) after \($0.upstream.map(\.number))" }.joined(separator: "; "))
+        history.append(
+            members.map { "\($0.number) in q\($0.queue) after \($0.upstream.map(\.number))" }.joined(separator: "; "))
     }
 
     // What the bodies see.
@@ -205,7 +208,8 @@ final class SchedulerScenario: @unchecked Sendable {
             widthAllowance[member.queue] = max(widthAllowance[member.queue], queue.width ?? 0)
             queue.width = width
         case 6:
-            member.operation.queuePriority = [.veryLow, .low, .normal, .high, .veryHigh].randomElement(using: &generator)!
+            member.operation.queuePriority = [.veryLow, .low, .normal, .high, .veryHigh].randomElement(
+                using: &generator)!
         case 8:
             waits += 1
             queue.engine.whenDrained { [wakes] in wakes.pass() }
@@ -230,7 +234,9 @@ final class SchedulerScenario: @unchecked Sendable {
         for member in members where !member.isAdded {
             member.isAdded = true
             member.isBarrier = false
-            do { try queues[member.queue].add(member.operation) } catch { fault("\(member.number) was refused: \(error)") }
+            do { try queues[member.queue].add(member.operation) } catch {
+                fault("\(member.number) was refused: \(error)")
+            }
         }
         for queue in queues { queue.isSuspended = false }
         var progress = true

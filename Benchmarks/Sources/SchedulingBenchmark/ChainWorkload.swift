@@ -1,0 +1,47 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import BenchmarkSupport
+import Foundation
+import OperationCore
+
+/// Operations each of which waits for the one before.
+func chainFigures(_ scale: Scale) -> [Figure] {
+    let short = GraphRace(.chain, width: nil)
+    let narrow = GraphRace(.chain, width: 1, isPeerFedOneByOne: true)
+    let long = scale.sized(100_000, rounds: 7)
+    return [
+        // Foundation takes seconds for one round.
+        short.figure(scale.sized(8_000, rounds: 1), "chain, default width, 8,000", target: .atLeast(500)),
+        narrow.figure(scale.sized(10_000, rounds: 7), "chain, width 1 (its best), 10,000", target: .atLeast(3)),
+        .speedup(
+            "chain: tasks that await the one before", unit: "ns",
+            compare(long, ours: { runGraph(.chain($0), width: coreCount) }, peer: runTaskChain)),
+        .speedup(
+            "chain: serial Dispatch queue", unit: "ns",
+            compare(long, ours: { runGraph(.chain($0), width: coreCount) }, peer: runDispatchChain)),
+    ]
+}
+
+private func runTaskChain(_ count: Int) {
+    let counter = Counter()
+    withTask {
+        var last: Task<Void, Never>?
+        for _ in 0..<count {
+            last = Task { [last] in
+                await last?.value
+                counter.add()
+            }
+        }
+        await last?.value
+    }
+    check(counter.value, is: count, "tasks that ran")
+}
+
+private func runDispatchChain(_ count: Int) {
+    let counter = Counter()
+    let queue = DispatchQueue(label: "benchmark")
+    for _ in 0..<count { queue.async { counter.add() } }
+    queue.sync {}
+    check(counter.value, is: count, "blocks that ran")
+}

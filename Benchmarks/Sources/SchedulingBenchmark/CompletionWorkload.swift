@@ -1,0 +1,96 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import BenchmarkSupport
+import Foundation
+import OperationCore
+
+/// Asynchronous operations that all run at once and are finished by somebody else, the last one first.
+func completionFigures(_ scale: Scale) -> [Figure] {
+    [
+        .speedup(
+            "reverse completion: OperationQueue", unit: "ns",
+            compare(scale.sized(4_000, rounds: 5), ours: runReverseCompletion, peer: runPeerReverseCompletion))
+    ]
+}
+
+private final class OpenOperation: AsyncOperation<Int, Never>, @unchecked Sendable {
+    // Sendable: the gate is.
+
+    private let gate: Gate
+
+    init(_ gate: Gate) {
+        self.gate = gate
+    }
+
+    override func main() { gate.pass() }
+}
+
+/// The least that an asynchronous subclass of `Foundation.Operation` must do.
+private final class PeerOpenOperation: Operation, @unchecked Sendable {
+    // Sendable: the flags are only changed by one thread at a time here.
+
+    private let gate: Gate
+    private var executing = false
+    private var finished = false
+
+    init(_ gate: Gate) {
+        self.gate = gate
+    }
+
+    override var isAsynchronous: Bool { true }
+    override var isExecuting: Bool { executing }
+    override var isFinished: Bool { finished }
+
+    override func start() {
+        executing = true
+        didChangeValue(forKey: "isExecuting")
+        gate.pass()
+    }
+
+    func finish() {
+        executing = false
+        finished = true
+        didChangeValue(forKey: "isExecuting")
+        didChangeValue(forKey: "isFinished")
+    }
+}
+
+/// Opens when as many passed as are to come.
+private final class Gate: Sendable {
+    private let counter = Counter()
+    private let count: Int
+    private let opening = DispatchSemaphore(value: 0)
+
+    init(_ count: Int) {
+        self.count = count
+    }
+
+    func pass() {
+        if counter.add() == count { opening.signal() }
+    }
+
+    func waitUntilOpen() { opening.wait() }
+}
+
+func runReverseCompletion(_ count: Int) {
+    let gate = Gate(count)
+    let operations = (0..<count).map { _ in OpenOperation(gate) }
+    withQueue(width: nil) { queue in
+        try queue.add(operations)
+        gate.waitUntilOpen()
+        for (number, operation) in operations.enumerated().reversed() { operation.finish(withResult: number) }
+    }
+    check(operations.count { $0.isFinished }, is: count, "operations that finished")
+}
+
+private func runPeerReverseCompletion(_ count: Int) {
+    let gate = Gate(count)
+    let operations = (0..<count).map { _ in PeerOpenOperation(gate) }
+    withPeerQueue(width: nil) { queue in
+        queue.addOperations(operations, waitUntilFinished: false)
+        gate.waitUntilOpen()
+        for operation in operations.reversed() { operation.finish() }
+    }
+    check(operations.count { $0.isFinished }, is: count, "Foundation's operations that finished")
+}
