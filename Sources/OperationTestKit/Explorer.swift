@@ -7,7 +7,7 @@
 /// seed gives the same order every time, so that a failure can be repeated and looked at:
 ///
 /// ```swift
-/// for seed in 0..<1_000 {
+/// for seed in UInt64(0)..<1_000 {
 ///     let operation = ClosureOperation { 42 }
 ///     var explorer = Explorer(seed: seed)
 ///     explorer.add("start") { operation.start() }
