@@ -72,14 +72,14 @@ final class DependencyNode: Sendable {
     ///
     /// The upstream operations may be freed by this, and theirs by that: in a loop, not in a recursion.
     func tearDown() {
-        let (upstream, listener, isSettled) = links.withLock { $0.takeUpstream() }
+        var (upstream, listener, isSettled) = links.withLock { $0.takeUpstream() }
         withExtendedLifetime(listener) {}
         if upstream.isEmpty { return }
         // An edge that is counted off has ended or was cut.
         if !isClear { upstream.forEach(cut) }
         // An operation is settled inside the worklist and not in a deinit: what is freed here and leads further leaves a
         // note there.
-        if isSettled { withExtendedLifetime(upstream) {} } else { letGo(of: upstream) }
+        if !isSettled { letGo(of: exchange(&upstream, with: FewOrMany())) }
     }
 
     private func cut(_ link: DependencyLinks.Upstream) {
