@@ -58,6 +58,18 @@ package func compare(
     return Pair(ours: median(oursTimes), peer: median(peerTimes), ratio: median(ratios))
 }
 
+/// The same for a peer so slow that it runs once, amid the rounds of ours.
+package func compareWithSlow(
+    _ scale: Scale, ours: (_ count: Int) -> Void, peer: (_ count: Int) -> Void
+) -> Pair {
+    ours(scale.count / 10)
+    peer(scale.count / 10)
+    var times = (0..<scale.rounds).map { _ in time(scale.count, ours) }
+    let peerTime = time(scale.count, peer)
+    times += (0..<scale.rounds).map { _ in time(scale.count, ours) }
+    return Pair(ours: median(times), peer: peerTime, ratio: median(times) / peerTime)
+}
+
 /// Times the same work on many items and on few: `ours` is what each of the many took, `peer` each of the few.
 ///
 /// Few are over soon and disturbed by little things, so they are repeated and their median counts.

@@ -31,14 +31,14 @@ struct GraphRace {
         self.isPeerFedOneByOne = isPeerFedOneByOne
     }
 
-    func figure(_ scale: Scale, _ name: String, target: Figure.Target) -> Figure {
+    func figure(_ scale: Scale, _ name: String, isPeerSlow: Bool = false, target: Figure.Target) -> Figure {
         let warming = Graph(shape, scale.count / 10)
         let graph = Graph(shape, scale.count)
-        let pair = compare(scale) { count in
-            runGraph(count == scale.count ? graph : warming, width: width)
-        } peer: { count in
+        func ours(_ count: Int) { runGraph(count == scale.count ? graph : warming, width: width) }
+        func peer(_ count: Int) {
             runPeerGraph(count == scale.count ? graph : warming, width: width, isFedOneByOne: isPeerFedOneByOne)
         }
+        let pair = (isPeerSlow ? compareWithSlow : compare)(scale, ours, peer)
         return .speedup("\(name): OperationQueue", unit: "ns", pair, target: target)
     }
 }

@@ -24,7 +24,7 @@ enum DependencyGraph {
         var search: CycleSearch?
         let edge = DependencyEdge(to: downstream, node: downstream.node, judge: judge)
         let inserted = lock.withLock { _ -> Insertion in
-            if mayClose(from: downstream, to: upstream) {
+            if mayClose(edge, to: upstream) {
                 search = CycleSearch(from: downstream, to: upstream)
                 if search?.run() == true { return .refused }
             }
@@ -45,8 +45,8 @@ enum DependencyGraph {
     }
 
     /// Whether both have other links: without, no cycle can run through them.
-    private static func mayClose(from downstream: ManagedOperation, to upstream: ManagedOperation) -> Bool {
-        (downstream.nodeIfAny?.downstreamCount ?? 0) > 0 && (upstream.nodeIfAny?.upstreamCount ?? 0) > 0
+    private static func mayClose(_ edge: DependencyEdge, to upstream: ManagedOperation) -> Bool {
+        edge.downstreamNode.downstreamCount > 0 && (upstream.nodeIfAny?.upstreamCount ?? 0) > 0
     }
 
     private enum Insertion {
@@ -93,8 +93,7 @@ extension ManagedOperation.Core {
             return machine.ending == nil || machine.isStarted ? .tooLate : .needless
         }
         let node = needNode()
-        if isPlain, node.dependsOn(upstream) { return .needless }
-        node.add(edge, to: upstream, watcher: watcher)
+        guard node.add(edge, to: upstream, watcher: watcher, mustBeFirst: isPlain) else { return .needless }
         if let input { add(input, lastEdge: edge) }
         return .added
     }

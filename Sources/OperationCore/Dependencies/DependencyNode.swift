@@ -25,11 +25,14 @@ final class DependencyNode: Sendable {
 
     var hasLiveDownstream: Bool { links.withLock { !$0.liveDownstream.isEmpty } }
 
-    func dependsOn(_ operation: Operation) -> Bool { links.withLock { $0.dependsOn(operation) } }
-
-    func add(_ edge: DependencyEdge, to operation: Operation, watcher: ForeignWatcher?) {
-        unended.wrappingAdd(1, ordering: .acquiringAndReleasing)
-        links.withLock { $0.add(edge, to: operation, watcher: watcher) }
+    /// Adds an edge; false, and nothing happened, if it `mustBeFirst` and there is one to that operation.
+    func add(_ edge: DependencyEdge, to operation: Operation, watcher: ForeignWatcher?, mustBeFirst: Bool) -> Bool {
+        links.withLock { links in
+            if mustBeFirst, links.dependsOn(operation) { return false }
+            unended.wrappingAdd(1, ordering: .acquiringAndReleasing)
+            links.add(edge, to: operation, watcher: watcher)
+            return true
+        }
     }
 
     func addDownstream(_ edge: DependencyEdge) { links.withLock { $0.addDownstream(edge) } }
@@ -75,11 +78,8 @@ final class DependencyNode: Sendable {
         let (listener, isSettled) = links.withLock { $0.takeUpstream(&upstream) }
         withExtendedLifetime(listener) {}
         if upstream.isEmpty { return }
-        upstream.forEach { link in
-            guard link.edge.cut() else { return }
-            withExtendedLifetime(link.edge.takeJudge()) {}
-            (link.operation as? ManagedOperation)?.forgetCutEdges(1)
-        }
+        // An edge that is counted off has ended or was cut.
+        if !isClear { upstream.forEach(cut) }
         // An operation is settled inside the worklist and not in a deinit: what is freed here and leads further leaves a
         // note there.
         if isSettled {
@@ -91,6 +91,12 @@ final class DependencyNode: Sendable {
             let rest = exchange(&upstream, with: FewOrMany())
             ThreadWorklist.later { withExtendedLifetime(rest) {} }
         }
+    }
+
+    private func cut(_ link: DependencyLinks.Upstream) {
+        guard link.edge.cut() else { return }
+        withExtendedLifetime(link.edge.takeJudge()) {}
+        (link.operation as? ManagedOperation)?.forgetCutEdges(1)
     }
 }
 

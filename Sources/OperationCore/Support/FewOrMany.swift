@@ -15,10 +15,11 @@ struct FewOrMany<Element> {
         if isEmpty { single = element } else { appendToMany(element) }
     }
 
-    private mutating func appendToMany(_ element: Element) {
-        if let first = single {
-            many = [first]
-            single = nil
+    private mutating func appendToMany(_ element: consuming Element) {
+        if let first = exchange(&single, with: nil) {
+            // One block for both, and for the two that often follow.
+            many.reserveCapacity(4)
+            many.append(first)
         }
         many.append(element)
     }
