@@ -18,6 +18,8 @@ package final class QueueEngine: Sendable {
         var roomWaiters = Fifo<@Sendable () -> Void>()
         var isClosed = false
         var hasForeignPatrol = false
+        /// Those who read the events, once there was one.
+        var hub: QueueEventHub?
     }
 
     /// How many entries ended, and how.
@@ -38,6 +40,8 @@ package final class QueueEngine: Sendable {
         state.machine.width = width ?? .max
         self.state = Locked(state)
     }
+
+    deinit { endReaders() }
 }
 
 // What follows an event, done after the lock was given back.
@@ -51,6 +55,8 @@ extension QueueEngine {
         var toDelay: [ManagedOperation] = []
         /// What ended, to be let go of.
         var released = FewOrMany<(QueueMachine.Work, EntryDetails?)>()
+        /// Wakes those who follow the queue.
+        var calls: [@Sendable () -> Void] = []
     }
 
     /// Applies an event and performs what follows.
@@ -78,6 +84,7 @@ extension QueueEngine {
         while !state.roomWaiters.isEmpty, state.machine.live + after.told.count < state.capacity || state.isClosed {
             if let waiter = state.roomWaiters.popFirst() { after.told.append(waiter) }
         }
+        if let journal = state.machine.journal { after.calls += journal.takeCalls() }
     }
 
     func perform(_ after: After) {
@@ -87,6 +94,7 @@ extension QueueEngine {
         for tell in after.told { tell() }
         for operation in after.toEnd { operation.beginHosted() }
         for operation in after.toDelay { operation.beginHostedDelay() }
+        for call in after.calls { call() }
         withExtendedLifetime(after.released) {}
     }
 }
@@ -146,6 +154,7 @@ extension QueueEngine {
         case .failure: state.totals.failed += 1
         case .cancelled: state.totals.cancelled += 1
         }
+        state.machine.journal?.note(.ended(slot, state.machine.entries[Int(slot)], ending))
         after.released.append(state.machine.end(slot))
     }
 }

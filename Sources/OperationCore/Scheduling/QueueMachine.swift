@@ -47,6 +47,8 @@ struct QueueMachine {
         /// Counts up with each change of place, so that a ticket of an old place is known.
         var stamp: UInt32 = 0
         var epoch: UInt32 = 0
+        /// Counts up with each entry that stood here, so that one can be told from the next.
+        var generation: UInt32 = 0
         var details: EntryDetails?
     }
 
@@ -75,8 +77,11 @@ struct QueueMachine {
     /// How many starts a line may be passed over before one of it is taken; nil for never.
     var ageing: Int? = 32
 
-    private var front = QueueEpoch(number: 0)
-    private var later = QueueEpochs()
+    private(set) var front = QueueEpoch(number: 0)
+    private(set) var later = QueueEpochs()
+
+    /// Tells those who follow the queue what changes; nil as long as nobody does.
+    var journal: QueueJournal?
 
     /// Entries that have not ended.
     var live: Int { counts.entering + counts.waiting + counts.held + counts.ready + counts.running + counts.ending }
@@ -151,6 +156,12 @@ extension QueueMachine {
         let index = Int(slot)
         let old = entries[index].stage
         guard old != stage else { return }
+        move(slot, from: old, to: stage)
+        journal?.note(.placed(slot, entries[index], from: old))
+    }
+
+    private mutating func move(_ slot: Slot, from old: Stage, to stage: Stage) {
+        let index = Int(slot)
         leave(index, old)
         entries[index].stage = stage
         counts[stage] += 1
@@ -168,6 +179,7 @@ extension QueueMachine {
         entries[index].work = .none
         entries[index].details = nil
         entries[index].stage = .free
+        entries[index].generation &+= 1
         freeSlots.append(slot)
         leaveEpoch(epoch)
         return (work, details)
@@ -193,9 +205,9 @@ extension QueueMachine {
         let index = Int(slot)
         guard entries[index].level != level else { return }
         let isReady = entries[index].stage == .ready
-        if isReady { place(slot, .entering) }
+        if isReady { move(slot, from: .ready, to: .entering) }
         entries[index].level = level
-        if isReady { place(slot, .ready) }
+        if isReady { move(slot, from: .entering, to: .ready) }
     }
 }
 
@@ -220,6 +232,7 @@ extension QueueMachine {
             counts.running += 1
             running += 1
             starts &+= 1
+            journal?.note(.placed(ticket.slot, entries[index], from: .ready))
             return (ticket.slot, entries[index].work)
         }
         return nil

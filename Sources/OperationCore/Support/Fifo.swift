@@ -30,3 +30,5 @@ package struct Fifo<Element> {
         return element
     }
 }
+
+extension Fifo: Sendable where Element: Sendable {}
