@@ -19,6 +19,7 @@ final class DependencyNode: Sendable {
     var downstreamCount: Int { links.withLock { $0.downstreamCount } }
     var upstreamOperations: [Operation] { links.withLock { $0.upstreamOperations } }
     var liveUpstream: [ManagedOperation] { links.withLock { $0.liveUpstream } }
+    var unendedUpstream: [Operation] { links.withLock { $0.unendedUpstream } }
     var liveDownstream: [DependencyNode] { links.withLock { $0.liveDownstream } }
 
     var hasLiveDownstream: Bool { links.withLock { !$0.liveDownstream.isEmpty } }
