@@ -94,6 +94,7 @@ extension ManagedOperation {
             }
         }
         guard didEnd else { return }
+        if let membership = remains.membership { OwnerRegistry.shared.withdraw(membership) }
         if let host = remains.host { host.didEnd(remains.slot, remains.ending) }
         guard !remains.isEmpty else { return }
         if ThreadWorklist.begin() {
@@ -140,6 +141,7 @@ extension ManagedOperation {
 struct Remains {
     var extras: OperationExtras?
     var node: DependencyNode?
+    var membership: OwnerMembership?
     var host: QueueEngine?
     var slot: QueueMachine.Slot = -1
     var ending = LifecycleMachine.Ending.success
@@ -150,7 +152,7 @@ struct Remains {
 extension ManagedOperation.Core {
     mutating func takeRemains() -> Remains {
         Remains(
-            extras: exchange(&extras, with: nil), node: exchange(&node, with: nil), host: exchange(&host, with: nil),
-            slot: slot, ending: machine.ending ?? .cancelled)
+            extras: exchange(&extras, with: nil), node: exchange(&node, with: nil), membership: membership,
+            host: exchange(&host, with: nil), slot: slot, ending: machine.ending ?? .cancelled)
     }
 }

@@ -31,6 +31,16 @@ extension ManagedOperation {
 
     /// Cancels the operation if, at the moment in which that is decided, `isWanted`; else does nothing.
     final func cancel(because cause: CancellationCause, onlyIf isWanted: (Core) -> Bool) {
+        if tryToCancel(because: cause, onlyIf: isWanted) == false { reportLateCancellation() }
+    }
+
+    /// Cancels the operation; false, and nothing happened, if it had its outcome already.
+    final func cancelWithoutNotice(because cause: CancellationCause) -> Bool {
+        tryToCancel(because: cause) { _ in true } == true
+    }
+
+    /// Nil if it was not wanted, false if it came too late.
+    private func tryToCancel(because cause: CancellationCause, onlyIf isWanted: (Core) -> Bool) -> Bool? {
         let style = endStyle
         let (action, told) = move { core -> (LifecycleMachine.CancelAction?, Told) in
             guard isWanted(core) else { return (nil, Told()) }
@@ -39,8 +49,8 @@ extension ManagedOperation {
             core.cause = cause
             return (action, core.takeTold())
         }
-        guard let action else { return }
-        if action == .refuse { return reportLateCancellation() }
+        guard let action else { return nil }
+        if action == .refuse { return false }
         signalCancelled()
         tell(told)
         switch action {
@@ -51,6 +61,7 @@ extension ManagedOperation {
             stopBody(because: cause)
             end()
         }
+        return true
     }
 
     private func cancellationDidReachAll(_ cause: CancellationCause) {
@@ -86,7 +97,9 @@ extension ManagedOperation {
         var isPlain = true
         let action = move { core -> LifecycleMachine.StartAction? in
             if onlyIfNeeded, core.isStartUnderWay { return nil }
-            isPlain = core.extras == nil && core.node == nil && core.host == nil && !core.wasAskedForReadiness
+            isPlain =
+                core.extras == nil && core.node == nil && core.host == nil && core.membership == nil
+                && !core.wasAskedForReadiness
             return isPlain ? core.machine.start(isReady: true, hasDelay: false) : nil
         }
         if isPlain, action == .run {
@@ -105,6 +118,7 @@ extension ManagedOperation {
             return
         }
         expireIfOutOfTime()
+        cancelIfOwnerIsGone()
         let action = move { core in
             onlyIfNeeded && core.isStartUnderWay
                 ? nil : core.machine.start(isReady: core.isReady, hasDelay: core.hasDelay, prepares: true)
@@ -213,6 +227,7 @@ extension ManagedOperation {
     }
 
     final func turnDidCome() {
+        cancelIfOwnerIsGone()
         guard let action = move({ $0.machine.turnCame(hasDelay: $0.hasDelay) }) else { return }
         perform(action)
     }

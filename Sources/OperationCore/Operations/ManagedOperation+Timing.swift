@@ -79,6 +79,7 @@ extension ManagedOperation {
     func beginDelay() {
         beginDelay { operation in
             operation.expireIfOutOfTime()
+            operation.cancelIfOwnerIsGone()
             operation.delayDidEnd()
         }
     }

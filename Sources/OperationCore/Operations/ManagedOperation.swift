@@ -24,6 +24,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var extras: OperationExtras?
         /// The place in the graph, from the first link to another operation until the end.
         var node: DependencyNode?
+        /// That it belongs to an owner.
+        var membership: OwnerMembership?
         /// The queue of this package that holds the operation, from the moment it was added until it ended.
         var host: QueueEngine?
         /// Its place there.
@@ -79,9 +81,11 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     }
 
     deinit {
-        let (extras, node, isUnfinished) = core.withLock { core in
-            (core.extras, core.node, core.machine.isExecuting && core.machine.ending == nil)
+        let (extras, node, isUnfinished, membership) = core.withLock { core in
+            let isUnfinished = core.machine.isExecuting && core.machine.ending == nil
+            return (core.extras, core.node, isUnfinished, core.machine.isFinished ? nil : core.membership)
         }
+        if let membership { OwnerRegistry.shared.withdraw(membership) }
         if isUnfinished { reportReleaseUnfinished() }
         // Links and closures go outside the stack of this deinit: see ThreadWorklist.
         if let extras {

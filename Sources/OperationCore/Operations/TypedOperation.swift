@@ -25,13 +25,22 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     private var chosenQueue: DispatchQueue?
 
     deinit {
-        // A handler may hold another operation, and that one another: freed in a loop, not in a recursion.
+        let (ending, box, holdsHandlers) = core.withLock { core in
+            (core.machine.ending, core.box, core.hasHandlers && !core.machine.isTold)
+        }
+        if holdsHandlers { letGoOfHandlers() }
+        guard let box else { return }
+        ending == .success ? box.free(as: ResultType.self) : box.free(as: ErrorType.self)
+    }
+
+    /// Lets go of handlers that were never told, for an operation that is being freed.
+    ///
+    /// Each may hold another operation, and that one another: freed in a loop, not in a recursion.
+    @inline(never)
+    private func letGoOfHandlers() {
         if success != nil { ThreadWorklist.letGo(exchange(&success, with: nil)) }
         if failure != nil { ThreadWorklist.letGo(exchange(&failure, with: nil)) }
         if cancellation != nil { ThreadWorklist.letGo(exchange(&cancellation, with: nil)) }
-        let (ending, box) = core.withLock { ($0.machine.ending, $0.box) }
-        guard let box else { return }
-        ending == .success ? box.free(as: ResultType.self) : box.free(as: ErrorType.self)
     }
 
     /// Gives the operation its result.

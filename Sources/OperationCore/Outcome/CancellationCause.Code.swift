@@ -75,7 +75,8 @@ extension CancellationCause {
 
     static let tooManyWaits = CancellationCause(
         code: .tooManyWaits,
-        message: "\(WorkerPool.threadLimit - 1) bodies of operations wait for others already, each on a thread of its own, "
+        message:
+            "\(WorkerPool.threadLimit - 1) bodies of operations wait for others already, each on a thread of its own, "
             + "and one more could leave none to run what they wait for. Nest less deeply, or await in async code.")
 
     static func shutDown(_ queue: String) -> CancellationCause {

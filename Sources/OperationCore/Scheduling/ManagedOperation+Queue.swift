@@ -76,12 +76,20 @@ extension ManagedOperation {
 
     /// Starts the operation for its queue; false, and nothing happened, if a dependency came in between.
     @discardableResult
-    func beginHosted() -> Bool {
+    func beginHosted(isOwnerChecked: Bool = false) -> Bool {
         var isPlain = true
+        var isOwned = false
         let action = move { core -> LifecycleMachine.StartAction? in
             guard core.isReady else { return nil }
+            isOwned = !isOwnerChecked && core.membership != nil
+            if isOwned { return nil }
             isPlain = core.extras.map(\.isPlainAtStart) ?? true
             return core.machine.start(isReady: true, hasDelay: false, prepares: !isPlain)
+        }
+        if isOwned {
+            // Looked at outside the lock, since the owner may be freed by that.
+            cancelIfOwnerIsGone()
+            return beginHosted(isOwnerChecked: true)
         }
         guard let action else { return false }
         if isPlain, action == .run {

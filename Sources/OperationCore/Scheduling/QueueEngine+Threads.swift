@@ -27,18 +27,7 @@ extension QueueEngine {
         notes.seat = seat.outer
     }
 
-    /// Does one thing if there is one to do: for tests that play the threads.
-    package func step(_ seat: WorkerSeat) -> Bool {
-        let notes = ThreadNotes.current
-        let outer = exchange(&notes.seat, with: seat)
-        defer { notes.seat = outer }
-        guard let (slot, work) = next(for: seat) else { return false }
-        seat.slot = slot
-        run(work, seat)
-        return true
-    }
-
-    private func run(_ work: QueueMachine.Work, _ seat: WorkerSeat) {
+    fileprivate func run(_ work: QueueMachine.Work, _ seat: WorkerSeat) {
         switch work {
         case .none: break
         case .closure(let body):
@@ -63,7 +52,7 @@ extension QueueEngine {
     }
 
     /// Tells what the thread finished, and gives it the next thing to do; nil if it is to leave.
-    private func next(for seat: WorkerSeat) -> (slot: QueueMachine.Slot, work: QueueMachine.Work)? {
+    fileprivate func next(for seat: WorkerSeat) -> (slot: QueueMachine.Slot, work: QueueMachine.Work)? {
         seat.operation = nil
         var after = After()
         let job = state.withLock { state -> (slot: QueueMachine.Slot, work: QueueMachine.Work)? in
@@ -121,5 +110,31 @@ extension QueueEngine {
             return true
         }
         if mustWait { turn.wait() }
+    }
+}
+
+/// A thread that a test plays: taking what comes next and running it are two steps, between which others may have theirs.
+package final class ManualSeat: Sendable {
+    // Sendable: only used by the thread of the test, one step at a time.
+    private nonisolated(unsafe) let seat: WorkerSeat
+    private nonisolated(unsafe) var taken: QueueMachine.Work?
+
+    package init(_ engine: QueueEngine) {
+        seat = WorkerSeat(engine: engine)
+    }
+
+    /// Takes a step; false if nothing was left to do, and the thread leaves.
+    package func step() -> Bool {
+        let notes = ThreadNotes.current
+        let outer = exchange(&notes.seat, with: seat)
+        defer { notes.seat = outer }
+        if let work = exchange(&taken, with: nil) {
+            seat.engine.run(work, seat)
+            return true
+        }
+        guard let (slot, work) = seat.engine.next(for: seat) else { return false }
+        seat.slot = slot
+        taken = work
+        return true
     }
 }

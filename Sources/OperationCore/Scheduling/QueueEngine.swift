@@ -32,6 +32,7 @@ package final class QueueEngine: Sendable {
     package let name: String
     let state: Locked<State>
     let source: any WorkerSource
+    let uniqueWork = UniqueWork()
 
     package init(name: String, width: Int?, source: any WorkerSource = WorkerPool.shared) {
         self.name = name

@@ -64,7 +64,8 @@ extension QueueError {
     static func alreadyAdded(_ operation: String, queue: String, other: String) -> QueueError {
         QueueError(
             .alreadyAdded, queue: queue,
-            "\(operation) was not added to queue \(queue): it is in \(other). An operation runs once; make another.")
+            "\(operation) was not added to queue \(queue): it is in \(other). An operation runs once; make another."
+        )
     }
 
     static func alreadyStarted(_ operation: String, queue: String) -> QueueError {

@@ -74,6 +74,8 @@ struct QueueMachine {
 
     var width = Int.max
     var isSuspended = false
+    /// How many are just cancelling all: what they have not come to yet must not begin.
+    var holds = 0
     /// How many starts a line may be passed over before one of it is taken; nil for never.
     var ageing: Int? = 32
 
@@ -86,8 +88,11 @@ struct QueueMachine {
     /// Entries that have not ended.
     var live: Int { counts.entering + counts.waiting + counts.held + counts.ready + counts.running + counts.ending }
 
+    /// How many tickets the lines hold, those included that are stale.
+    var ticketCount: Int { lines.reduce(0) { $0 + $1.count } }
+
     /// Whether something could begin if there were a thread for it.
-    var canStart: Bool { counts.readyInFront > 0 && running < width && !isSuspended }
+    var canStart: Bool { counts.readyInFront > 0 && running < width && !isSuspended && holds == 0 }
 }
 
 /// How many entries are in each stage.

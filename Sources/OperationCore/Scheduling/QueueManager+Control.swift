@@ -92,7 +92,8 @@ extension QueueManager {
             if Task.isCancelled {
                 throw QueueError(
                     .full, queue: name,
-                    "\(operation.displayName) was not added to queue \(name): the task that waited for room was cancelled.")
+                    "\(operation.displayName) was not added to queue \(name): the task that waited for room was cancelled."
+                )
             }
         }
     }
@@ -137,7 +138,7 @@ extension QueueEngine {
     }
 
     /// The operations that have not ended, in no order.
-    var operations: [Operation] {
+    package var operations: [Operation] {
         state.withLock { state in
             state.machine.entries.compactMap { entry in
                 switch entry.work {
@@ -149,9 +150,13 @@ extension QueueEngine {
         }
     }
 
+    /// How many tickets the lines hold, those included that are stale.
+    package var ticketCount: Int { state.withLock { $0.machine.ticketCount } }
+
     func cancelAll(because cause: CancellationCause) {
         var operations: [Operation] = []
         apply { state, after in
+            state.machine.holds += 1
             for (index, entry) in state.machine.entries.enumerated() {
                 switch entry.work {
                 case .operation(let operation): operations.append(operation)
@@ -169,10 +174,11 @@ extension QueueEngine {
                 operation.cancel()
             }
         }
+        apply { state, _ in state.machine.holds -= 1 }
     }
 
     /// Calls `tell` once when nothing is left, at once if nothing is.
-    func whenDrained(_ tell: @escaping @Sendable () -> Void) {
+    package func whenDrained(_ tell: @escaping @Sendable () -> Void) {
         apply { state, _ in state.drainers.append(tell) }
     }
 

@@ -39,8 +39,9 @@ package final class BlockingWaiter: Sendable {
             return true
         }
         guard seat.engine.source.beginRest() else { return false }
-        seat.engine.bodyWillWait(seat)
+        // Before the slot is given up, so that it goes to what is waited for.
         operation?.raise(to: .awaited)
+        seat.engine.bodyWillWait(seat)
         semaphore.wait()
         seat.engine.bodyDidWait()
         seat.engine.source.endRest()

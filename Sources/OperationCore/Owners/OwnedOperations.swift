@@ -1,0 +1,65 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// The operations of one owner at one moment.
+struct OwnedOperations {
+    private let operations: [Operation]
+    private let owner: String
+    private let isOwnerGone: Bool
+
+    /// Those of an object, which may be in its `deinit`.
+    init(of object: AnyObject) {
+        let query = OwnerBook.Query.object(object, mayBeInDeinit: OwnerReference.isBeingFreed(object))
+        operations = OwnerRegistry.shared.operations(query)
+        owner = "\(type(of: object))"
+        isOwnerGone = false
+    }
+
+    init(of owner: OperationOwner) {
+        self.owner = "\(owner)"
+        switch owner.kind {
+        case .name(let name):
+            operations = OwnerRegistry.shared.operations(.name(name))
+            isOwnerGone = false
+        case .object(let reference):
+            let object = reference.object
+            operations = OwnerRegistry.shared.operations(
+                object.map { .object($0, mayBeInDeinit: false) } ?? .gone(reference.identity))
+            isOwnerGone = object == nil
+        }
+    }
+
+    /// Cancels those that have no outcome; returns how many these were.
+    @discardableResult
+    func cancel(because cause: CancellationCause?, where isMeant: (Operation) -> Bool = { _ in true }) -> Int {
+        let cause = cause ?? (isOwnerGone ? .ownerGone(owner) : .ownerCancelled(owner))
+        var count = 0
+        // The last first: they may wait for the others, and would begin when those are cancelled.
+        for operation in operations.reversed() where isMeant(operation) && operation.cancelForOwner(because: cause) {
+            count += 1
+        }
+        return count
+    }
+}
+
+extension Operation {
+    /// Cancels the operation; returns whether it had no outcome.
+    fileprivate func cancelForOwner(because cause: CancellationCause) -> Bool {
+        guard let own = self as? ManagedOperation else {
+            guard !isCancelled, !isFinished else { return false }
+            cancel()
+            return true
+        }
+        return own.cancelWithoutNotice(because: cause)
+    }
+}
+
+extension QueueEngine {
+    /// Whether an operation is in this queue.
+    func holds(_ operation: Operation) -> Bool {
+        guard let own = operation as? ManagedOperation else { return false }
+        return own.core.withLock { $0.host } === self
+    }
+}

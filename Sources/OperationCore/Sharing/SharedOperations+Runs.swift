@@ -1,0 +1,94 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// The shell of FlightTable: what its events ask for, performed when the lock was given back.
+extension SharedOperations {
+    typealias Run = TypedOperation<ResultType, ErrorType>
+
+    func join(_ asker: SharedOperation<ResultType, ErrorType>, _ key: Key, _ make: @Sendable () -> Run) {
+        let now = options.keepsResults ? options.clock.now : OperationInstant(offset: .zero)
+        let urgency = asker.queuePriority.rawValue
+        switch apply({ $0.join(asker, key, urgency: urgency, now: now) }) {
+        case .make(let number): begin(make(), key, number)
+        case .wait: break
+        case .raise(let run, let number): raise(run, key, number)
+        case .take(let run): if let outcome = run.outcome { asker.end(with: outcome) }
+        }
+    }
+
+    func leave(_ asker: SharedOperation<ResultType, ErrorType>, _ key: Key) {
+        guard let run = apply({ $0.leave(asker, key) }) else { return }
+        forgetAfterEnd(run, key)
+        let cause = CancellationCause.allAskersLeft(asker.cancellationCause)
+        ThreadNotes.atBoundedDepth { run.cancelIfUndecided(because: cause) }
+    }
+
+    private func begin(_ run: Run, _ key: Key, _ number: UInt64) {
+        guard let predecessors = apply({ $0.didMake(run, key, number) }) else {
+            // All left while it was made. Nobody knows it but its maker, for whom it ends.
+            run.cancelIfUndecided(because: .allAskersLeft(nil))
+            return run.startIfNeeded()
+        }
+        raise(run, key, number)
+        for predecessor in predecessors { run.addDependency(predecessor) }
+        run.addObserver(isWaiter: false) { [self] run in
+            guard let run = run as? Run, let outcome = run.outcome else { return }
+            ThreadNotes.atBoundedDepth { self.runDidEnd(run, outcome, key, number) }
+        }
+        start(run)
+    }
+
+    private func start(_ run: Run) {
+        switch options.place.kind {
+        case .firstAsker: ThreadNotes.atBoundedDepth { run.startIfNeeded() }
+        case .foundation(let queue): if run.isUnused { queue.addOperation(run) }
+        case .manager(let queue):
+            guard run.isUnused else { return }
+            do {
+                try queue.add(run)
+            } catch {
+                run.cancelIfUndecided(because: .runRefused(error))
+                run.startIfNeeded()
+            }
+        }
+    }
+
+    private func runDidEnd(
+        _ run: Run, _ outcome: OperationOutcome<ResultType, ErrorType>, _ key: Key, _ number: UInt64
+    ) {
+        let isCancelled = outcome.cancellationCause != nil
+        let isKept = options.keepsResults && outcome.result != nil
+        let end = isKept ? options.clock.now.advanced(by: options.timeToLive) : nil
+        let askers = apply { $0.runEnded(run, key, number, isCancelled: isCancelled, keepUntil: end) }
+        if isCancelled { forgetAfterEnd(run, key) }
+        if let end { forget(key, number, at: end) }
+        for asker in askers { asker.end(with: outcome) }
+    }
+
+    /// Lets the next run begin although this one was cancelled, once its body has wound down.
+    private func forgetAfterEnd(_ run: Run, _ key: Key) {
+        run.whenEnded { [weak self, weak run] in
+            guard let self, let run else { return }
+            self.apply { $0.runFinished(run, key) }
+        }
+    }
+
+    private func forget(_ key: Key, _ number: UInt64, at end: OperationInstant) {
+        guard end < .distantFuture else { return }
+        let timer = options.clock.schedule(at: end) { [weak self] in self?.apply { $0.expire(key, number) } }
+        // It may have fired, or the result may be forgotten, before it could be stored.
+        if !apply({ $0.keep(timer, key, number) }) { timer.cancel() }
+    }
+
+    /// Gives the run the highest priority of its askers.
+    private func raise(_ run: Run, _ key: Key, _ number: UInt64) {
+        // Two askers may come at once: whoever sets an older value finds the newer one when he looks again.
+        while let urgency = apply({ $0.urgency(key, number) }), urgency > run.queuePriority.rawValue,
+            let priority = Operation.QueuePriority(rawValue: urgency)
+        {
+            run.queuePriority = priority
+        }
+    }
+}

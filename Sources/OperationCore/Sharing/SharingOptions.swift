@@ -1,0 +1,39 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// How ``SharedOperations`` run and keep what is shared.
+public struct SharingOptions: Sendable {
+    /// How long after the end of a successful run its result is given to those who ask then: not at all by default.
+    public var timeToLive: Duration = .zero
+    /// The clock on which that is counted: the system's by default.
+    public var clock: any OperationClock = .system
+    /// Where the run runs: with the first asker by default.
+    public var place: SharedRunPlace = .firstAsker
+
+    var keepsResults: Bool { timeToLive > .zero }
+
+    /// Makes options that keep nothing and run with the first asker; change what you want otherwise.
+    public init() {}
+}
+
+/// Where the run of ``SharedOperations`` runs.
+public struct SharedRunPlace: Sendable {
+    enum Kind {
+        case firstAsker
+        case manager(QueueManager)
+        case foundation(OperationQueue)
+    }
+
+    let kind: Kind
+
+    /// It is started on the thread, and so in the queue, in which the first asker is started.
+    public static var firstAsker: Self { Self(kind: .firstAsker) }
+
+    /// It is added to this queue, which must not be that of the askers: they keep their places while they wait.
+    public static func queue(_ queue: QueueManager) -> Self { Self(kind: .manager(queue)) }
+
+    /// It is added to this queue, which must not be that of the askers: they keep their places while they wait.
+    public static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
+}

@@ -1,0 +1,61 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+/// Threads of queues, played by a test: nothing runs until the test lets one of them take a step.
+///
+/// ```swift
+/// let workers = ManualWorkers()
+/// let queue = workers.makeQueue(width: 2)
+/// let sum = ClosureOperation { 1 + 1 }
+/// try queue.add(sum)
+/// assert(sum.state == .notStarted)
+/// workers.runAll()
+/// assert(sum.outcome?.result == 2)
+/// ```
+///
+/// All steps run on the thread of the test, so a body must not wait for another.
+public final class ManualWorkers: Sendable {
+    private let crew = Crew()
+
+    /// Makes a set of workers that nobody has asked for anything yet.
+    public init() {}
+
+    /// Makes a queue whose threads are these.
+    public func makeQueue(_ name: String = "manual", width: Int? = nil) -> QueueManager {
+        QueueManager(engine: QueueEngine(name: name, width: width, source: crew))
+    }
+
+    /// How many threads work for the queues now.
+    public var count: Int { crew.seats.withLock { $0.count } }
+
+    /// Lets one of the threads do one thing; returns false if there is no such thread.
+    ///
+    /// A thread that finds nothing to do leaves, which is a step, too.
+    @discardableResult
+    public func step(_ index: Int = 0) -> Bool {
+        let seat = crew.seats.withLock { $0.indices.contains(index) ? $0[index] : nil }
+        guard let seat else { return false }
+        if !seat.step() { crew.seats.withLock { $0.removeAll { $0 === seat } } }
+        return true
+    }
+
+    /// Lets the threads work until none has anything to do.
+    public func runAll() {
+        while step() {}
+    }
+
+    private final class Crew: WorkerSource {
+        let seats = Locked<[ManualSeat]>([])
+
+        func provide(for engine: QueueEngine) -> Bool {
+            seats.withLock { $0.append(ManualSeat(engine)) }
+            return true
+        }
+
+        func beginRest() -> Bool { true }
+        func endRest() {}
+        var watchesForStalls: Bool { false }
+    }
+}

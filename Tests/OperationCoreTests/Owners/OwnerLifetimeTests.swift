@@ -1,0 +1,65 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct OwnerLifetimeTests {
+    @Test func `an operation and its owner keep neither each other nor anything else alive`() {
+        let census = LiveObjects()
+        autoreleasing {
+            let screen = census.track(Screen()), operation = census.track(HandDriven())
+            operation.owner = .object(screen)
+            operation.start()
+            operation.finish(withResult: 1)
+        }
+        #expect(census.count == 0)
+        autoreleasing {
+            let screen = census.track(Screen())
+            for _ in 0..<10 { census.track(HandDriven()).owner = .object(screen) }
+            #expect(census.count == 1)
+            #expect(OperationOwner.cancelOperations(ownedBy: screen) == 0)
+        }
+        #expect(census.count == 0)
+    }
+
+    @Test func `operations that are not of this package leave when they end or are freed`() {
+        let census = LiveObjects()
+        let before = OwnerRegistry.shared.foreignCount
+        for round in 0..<2_000 {
+            autoreleasing {
+                let operation = census.track(BlockOperation {})
+                OperationOwner.mark(operation, as: "owner lifetime tests")
+                if round.isMultiple(of: 2) { operation.start() }
+            }
+        }
+        #expect(census.count == 0)
+        // Not at once, but a bounded number: twice those that are alive, and a few.
+        #expect(OwnerRegistry.shared.foreignCount <= 2 * before + 200)
+        #expect(OperationOwner.cancelOperations(ownedBy: "owner lifetime tests") == 0)
+    }
+
+    @Test func `one that ended is not entered any more`() {
+        let operation = BlockOperation {}
+        operation.start()
+        OperationOwner.mark(operation, as: "owner lifetime tests: ended")
+        #expect(OperationOwner.owner(of: operation) == nil)
+    }
+
+    @Test func `an operation whose deinit cancels those of its owner is freed`() {
+        let census = LiveObjects()
+        let screen = Screen()
+        let other = HandDriven()
+        other.owner = .object(screen)
+        autoreleasing {
+            let word = LastWord { OperationOwner.cancelOperations(ownedBy: screen) }
+            let operation = census.track(HandDriven(hooks: .init(main: { _ in withExtendedLifetime(word) {} })))
+            operation.owner = .object(screen)
+        }
+        #expect(census.count == 0)
+        #expect(other.isCancelled)
+    }
+}

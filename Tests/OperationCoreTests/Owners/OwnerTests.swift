@@ -1,0 +1,143 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// An operation whose user wanted the name for something else.
+private final class Parcel: AsyncOperation<Int, Flaw>, @unchecked Sendable {
+    let owner = 7
+    override func main() {}
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct OwnerTests {
+    @Test func `all operations of an object are cancelled and no others`() {
+        let (one, other) = (Screen(), Screen())
+        let own = (0..<5).map { _ in HandDriven() }
+        let foreign = HandDriven(), free = HandDriven()
+        for operation in own { operation.owner = .object(one) }
+        foreign.owner = .object(other)
+        for operation in own.prefix(2) + [foreign, free] { operation.start() }
+
+        #expect(OperationOwner.cancelOperations(ownedBy: one) == 5)
+        #expect(own.allSatisfy { $0.cancellationCause?.code == .ownerCancelled })
+        #expect(foreign.state == .executing && free.state == .executing)
+        for operation in [foreign, free] { operation.finish(withResult: 1) }
+        #expect(own[0].cancellationCause?.message.contains("Screen") == true)
+        #expect(OperationOwner.cancelOperations(ownedBy: one) == 0)
+    }
+
+    @Test func `a name is matched by equality`() {
+        let first = HandDriven(), second = HandDriven(), third = HandDriven()
+        first.owner = "owner tests: a user"
+        second.owner = .named(["owner tests", "a user"].joined(separator: ": "))
+        third.owner = "owner tests: another user"
+        #expect(first.owner == second.owner)
+        #expect(OperationOwner.cancelOperations(ownedBy: "owner tests: a user") == 2)
+        #expect(first.isCancelled && second.isCancelled && !third.isCancelled)
+        #expect(first.cancellationCause?.message.contains("\"owner tests: a user\"") == true)
+    }
+
+    @Test func `a cause of ones own is what they are told`() {
+        let screen = Screen()
+        let operation = HandDriven()
+        operation.owner = .object(screen)
+        OperationOwner.cancelOperations(ownedBy: screen, because: .requested("logged out"))
+        #expect(operation.cancellationCause == .requested("logged out"))
+    }
+
+    @Test func `one that is given to another belongs to that one only`() {
+        let (one, other) = (Screen(), Screen())
+        let operation = HandDriven()
+        operation.owner = .object(one)
+        operation.owner = .object(other)
+        #expect(OperationOwner.cancelOperations(ownedBy: one) == 0)
+        operation.owner = nil
+        #expect(operation.owner == nil)
+        #expect(OperationOwner.cancelOperations(ownedBy: other) == 0)
+        operation.owner = .object(one)
+        #expect(OperationOwner.cancelOperations(ownedBy: one) == 1)
+    }
+
+    @Test func `operations that ended or have a result are not touched`() {
+        let screen = Screen()
+        let ended = HandDriven(), kept = HandDriven(), late = HandDriven()
+        for operation in [ended, kept] { operation.owner = .object(screen) }
+        ended.start()
+        ended.finish(withResult: 1)
+        kept.finish(withResult: 2)
+        late.start()
+        late.finish(withResult: 3)
+        late.owner = .object(screen)
+        #expect(OperationOwner.cancelOperations(ownedBy: screen) == 0)
+        #expect(ended.outcome == .success(1) && kept.outcome == .success(2) && late.outcome == .success(3))
+        #expect(ended.owner == .object(screen))
+    }
+
+    @Test func `operations that were begun by an owner that goes are not cancelled by that`() {
+        let operation = HandDriven()
+        autoreleasing {
+            let screen = Screen()
+            operation.owner = .object(screen)
+            operation.start()
+        }
+        #expect(operation.owner?.isGone == true)
+        operation.finish(withResult: 1)
+        #expect(operation.outcome == .success(1))
+    }
+
+    @Test func `those of an owner that is gone can be cancelled by what an operation has as its owner`() throws {
+        let operation = HandDriven()
+        autoreleasing {
+            let screen = Screen()
+            operation.owner = .object(screen)
+            operation.start()
+        }
+        let owner = try #require(operation.owner)
+        #expect(OperationOwner.cancelOperations(ownedBy: owner) == 1)
+        #expect(operation.cancellationCause?.code == .ownerGone)
+    }
+
+    @Test func `the last that came is cancelled first so that none begins in between`() {
+        let screen = Screen()
+        let first = HandDriven(), second = HandDriven()
+        second.addDependency(first)
+        for operation in [first, second] {
+            operation.owner = .object(screen)
+            operation.start()
+        }
+        OperationOwner.cancelOperations(ownedBy: screen)
+        #expect(first.calls.events == ["main", "cancel ownerCancelled"])
+        #expect(second.calls.events.isEmpty)
+    }
+
+    @Test func `a handler may cancel the operations of its owner`() async {
+        let screen = Screen()
+        let first = HandDriven(), second = HandDriven()
+        let gate = Gate()
+        first.callbackQueue = DispatchQueue(label: "owners")
+        first.successHandler = { _ in
+            OperationOwner.cancelOperations(ownedBy: screen)
+            gate.open()
+        }
+        for operation in [first, second] {
+            operation.owner = .object(screen)
+            operation.start()
+        }
+        first.finish(withResult: 1)
+        await gate.passage()
+        #expect(second.isCancelled)
+    }
+
+    @Test func `a subclass may have a property of this name`() {
+        let parcel = Parcel()
+        parcel.start()
+        #expect(parcel.owner == 7)
+        OperationOwner.mark(parcel, as: "owner tests: parcel")
+        #expect(OperationOwner.owner(of: parcel) == "owner tests: parcel")
+        #expect(OperationOwner.cancelOperations(ownedBy: "owner tests: parcel") == 1)
+    }
+}

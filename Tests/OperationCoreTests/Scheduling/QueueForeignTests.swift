@@ -1,0 +1,139 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Foundation operations of other kinds in a queue of ours.
+@Suite(.timeLimit(.minutes(1)))
+struct QueueForeignTests {
+    /// An asynchronous Foundation operation as users write them.
+    private final class Slow: Operation, @unchecked Sendable {
+        private let flags = Locked((executing: false, finished: false))
+        let began = Gate()
+
+        override var isAsynchronous: Bool { true }
+        override var isExecuting: Bool { flags.withLock { $0.executing } }
+        override var isFinished: Bool { flags.withLock { $0.finished } }
+
+        override func start() {
+            flags.withLock { $0.executing = true }
+            began.open()
+        }
+
+        func end() {
+            willChangeValue(forKey: "isFinished")
+            flags.withLock { $0 = (false, true) }
+            didChangeValue(forKey: "isFinished")
+        }
+    }
+
+    /// One that decides by itself when it is ready.
+    private final class Moody: Operation, @unchecked Sendable {
+        let isWilling = Locked(false)
+        override var isReady: Bool { super.isReady && isWilling.withLock { $0 } }
+    }
+
+    @Test func `they run once, within the width, and are counted until they end`() async throws {
+        let queue = QueueManager("foreign", width: 2), registrar = Registrar()
+        for _ in 0..<100 { try queue.add(BlockOperation { registrar.during() }) }
+        await queue.drained()
+        #expect(registrar.runs == 100)
+        #expect(registrar.most <= 2)
+        let slow = (0..<3).map { _ in Slow() }
+        for operation in slow { try queue.add(operation) }
+        await slow[1].began.passage()
+        #expect(!slow[2].began.isOpen)
+        slow[0].end()
+        await slow[2].began.passage()
+        for operation in slow[1...] { operation.end() }
+        await queue.drained()
+    }
+
+    @Test func `dependencies hold between both kinds and both kinds of queue`() async throws {
+        let ours = QueueManager("ours", width: 2), theirs = OperationQueue(), order = EventRecorder<Int>()
+        let first = BlockOperation { order.record(1) }
+        let second = SyncProbe { operation in
+            order.record(2)
+            operation.finish(withResult: 0)
+        }
+        let third = BlockOperation { order.record(3) }
+        let fourth = BlockOperation { order.record(4) }
+        let fifth = SyncProbe { operation in
+            order.record(5)
+            operation.finish(withResult: 0)
+        }
+        try second.depend(on: first, otherwise: .cancel)
+        third.addDependency(second)
+        fourth.addDependency(third)
+        try fifth.depend(on: fourth, otherwise: .cancel)
+        try ours.add(fifth)
+        try ours.add(fourth)
+        theirs.addOperation(third)
+        try ours.add(second)
+        try ours.add(first)
+        await ours.drained()
+        #expect(order.events == [1, 2, 3, 4, 5])
+    }
+
+    @Test func `one that decides by itself when it is ready is asked again`() async throws {
+        let queue = QueueManager(), moody = Moody(), barrier = Gate()
+        try queue.add(moody)
+        try queue.add { barrier.open() }
+        await barrier.passage()
+        #expect(!moody.isFinished)
+        moody.isWilling.withLock { $0 = true }
+        await queue.drained()
+        #expect(moody.isFinished)
+    }
+
+    @Test func `one that is cancelled while it waits ends without its body`() async throws {
+        let queue = QueueManager(), never = BlockOperation {}, ran = Gate()
+        let operation = BlockOperation { ran.open() }
+        operation.addDependency(never)
+        try queue.add(operation)
+        operation.cancel()
+        await queue.drained()
+        #expect(operation.isFinished)
+        #expect(!ran.isOpen)
+    }
+
+    @Test func `one that is in a queue, runs or has ended is refused`() async throws {
+        let queue = QueueManager("one"), theirs = OperationQueue()
+        func code(_ operation: Operation) -> QueueError.Code? {
+            do throws(QueueError) {
+                try queue.add(operation)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        let ended = BlockOperation {}
+        ended.start()
+        #expect(code(ended) == .alreadyFinished)
+        let running = Slow()
+        running.start()
+        #expect(code(running) == .alreadyStarted)
+        theirs.isSuspended = true
+        let held = BlockOperation {}
+        theirs.addOperation(held)
+        #expect(code(held) == .alreadyAdded)
+        theirs.isSuspended = false
+        queue.isSuspended = true
+        let twice = BlockOperation {}
+        #expect(code(twice) == nil)
+        #expect(code(twice) == .alreadyAdded)
+        queue.isSuspended = false
+        await queue.drained()
+        #expect(twice.isFinished)
+    }
+
+    @Test func `they are let go of when they ended`() async throws {
+        let census = LiveObjects(), queue = QueueManager()
+        for _ in 0..<50 { try queue.add(census.track(BlockOperation {})) }
+        await queue.drained()
+        #expect(try await TestThread.run { census.countAtRest() } == 0)
+    }
+}

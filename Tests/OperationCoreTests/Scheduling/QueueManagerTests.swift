@@ -1,0 +1,268 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Notes how many bodies run at once.
+final class Registrar: Sendable {
+    private struct State {
+        var present = 0
+        var most = 0
+        var runs = 0
+    }
+
+    private let state = Locked(State())
+
+    var most: Int { state.withLock { $0.most } }
+    var runs: Int { state.withLock { $0.runs } }
+    var present: Int { state.withLock { $0.present } }
+
+    func enter() {
+        state.withLock { state in
+            state.present += 1
+            state.runs += 1
+            state.most = max(state.most, state.present)
+        }
+    }
+
+    func leave() { state.withLock { $0.present -= 1 } }
+
+    func during(_ body: () -> Void = {}) {
+        enter()
+        body()
+        leave()
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct QueueManagerTests {
+    @Test(arguments: [1, 2, 3, 8, nil])
+    func `every operation runs once and the width is never exceeded`(width: Int?) async throws {
+        let registrar = Registrar(), queue = QueueManager("flat", width: width)
+        let operations = (0..<2_000).map { number in
+            SyncProbe { operation in
+                registrar.during()
+                operation.finish(withResult: number)
+            }
+        }
+        for operation in operations { try queue.add(operation) }
+        await queue.drained()
+        #expect(registrar.runs == 2_000)
+        #expect(registrar.most <= width ?? .max)
+        for (number, operation) in operations.enumerated() where operation.outcome != .success(number) {
+            Issue.record("\(number): \(String(describing: operation.outcome))")
+        }
+    }
+
+    @Test func `asynchronous operations hold their place until they end and no thread`() async throws {
+        let queue = QueueManager("places", width: 2)
+        let operations = (0..<4).map { _ in HandDriven() }
+        try queue.add(operations)
+        _ = await operations[1].calls.events(atLeast: 1)
+        #expect(operations.map(\.state) == [.executing, .executing, .notStarted, .notStarted])
+        operations[0].finish(withResult: 0)
+        _ = await operations[2].calls.events(atLeast: 1)
+        #expect(operations[3].state == .notStarted)
+        operations[1].cancel()
+        _ = await operations[3].calls.events(atLeast: 1)
+        for operation in operations[2...] { operation.finish(withResult: 1) }
+        await queue.drained()
+    }
+
+    @Test func `closures run in their order on a queue of width 1, beside operations`() async throws {
+        let queue = QueueManager("closures", width: 1), order = EventRecorder<Int>()
+        queue.isSuspended = true
+        for number in 0..<100 {
+            if number.isMultiple(of: 3) {
+                try queue.add(
+                    SyncProbe { operation in
+                        order.record(number)
+                        operation.finish(withResult: 0)
+                    })
+            } else {
+                try queue.add { order.record(number) }
+            }
+        }
+        #expect(order.count == 0)
+        queue.isSuspended = false
+        await queue.drained()
+        #expect(order.events == Array(0..<100))
+    }
+
+    @Test func `none runs before what it waits for, across queues and however it was added`() async throws {
+        let first = QueueManager("first", width: 1), second = QueueManager("second", width: 3)
+        let order = EventRecorder<String>()
+        func made(_ name: String) -> SyncProbe {
+            SyncProbe(name) { operation in
+                order.record(name)
+                operation.finish(withResult: 0)
+            }
+        }
+        let a = made("a"), b = made("b"), c = made("c"), d = made("d")
+        try b.depend(on: a, otherwise: .cancel)
+        try c.depend(on: b, otherwise: .cancel)
+        try d.depend(on: c, otherwise: .cancel)
+        try second.add(d)
+        try first.add(c)
+        try second.add(b)
+        try first.add(a)
+        await first.drained()
+        await second.drained()
+        #expect(order.events == ["a", "b", "c", "d"])
+    }
+
+    @Test func `a dependency that is added while the operation waits for its turn is honoured`() async throws {
+        let workers = ManualWorkers(), queue = workers.makeQueue(width: 1)
+        let upstream = HandDriven(), operation = HandDriven()
+        try queue.add(operation)
+        workers.step()  // It is taken, and has not begun.
+        try operation.depend(on: upstream, otherwise: .cancel)
+        workers.runAll()
+        #expect(Look(operation) == .blocked)
+        try queue.add(upstream)
+        workers.runAll()
+        #expect(upstream.state == .executing)
+        upstream.finish(withResult: 1)
+        workers.runAll()
+        #expect(operation.state == .executing)
+        operation.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test func `a dependency that is taken back lets the operation go`() async throws {
+        let queue = QueueManager(), upstream = HandDriven(), operation = HandDriven()
+        try operation.depend(on: upstream, otherwise: .cancel)
+        try queue.add(operation)
+        operation.removeDependency(upstream)
+        _ = await operation.calls.events(atLeast: 1)
+        operation.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test func `what is cancelled before its turn ends at once, without a slot, in a suspended queue too`() async throws
+    {
+        let queue = QueueManager("cancelled", width: 1), busy = HandDriven()
+        try queue.add(busy)
+        _ = await busy.calls.events(atLeast: 1)
+        let waiting = HandDriven(), blocked = HandDriven()
+        try blocked.depend(on: HandDriven(), otherwise: .cancel)
+        try queue.add([waiting, blocked])
+        queue.isSuspended = true
+        waiting.cancel()
+        blocked.cancel()
+        #expect(Look(waiting) == .cancelled)
+        #expect(Look(blocked) == .cancelled)
+        #expect(waiting.calls.events == [])
+        busy.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test func `one that was cancelled before it was added ends when it is added`() throws {
+        let queue = QueueManager(), operation = HandDriven()
+        queue.isSuspended = true
+        operation.cancel()
+        #expect(Look(operation) == .cancelledEarly)
+        try queue.add(operation)
+        #expect(Look(operation) == .cancelled)
+    }
+
+    @Test func `one that was finished before it was added is told in its turn`() async throws {
+        let queue = QueueManager(), operation = HandDriven()
+        operation.finish(withResult: 3)
+        try queue.add(operation)
+        await queue.drained()
+        #expect(operation.calls.events == [])
+        #expect(Look(operation) == .finished)
+    }
+
+    @Test func `cancelling all ends what waits and stops what runs, closures included`() async throws {
+        let queue = QueueManager("all", width: 1), running = HandDriven(), waiting = HandDriven(), ran = Gate()
+        let block = BlockOperation { ran.open() }
+        try queue.add(running)
+        try queue.add(waiting)
+        try queue.add(block)
+        try queue.add { ran.open() }
+        _ = await running.calls.events(atLeast: 1)
+        queue.cancelAll(because: .requested("enough"))
+        await queue.drained()
+        #expect(running.cancellationCause?.message == "enough")
+        #expect(waiting.cancellationCause?.message == "enough")
+        #expect(block.isFinished)
+        #expect(!ran.isOpen)
+    }
+
+    @Test func `handlers come in the order of the graph`() async throws {
+        let queue = QueueManager(), callbacks = DispatchQueue(label: "callbacks"), order = EventRecorder<Int>()
+        var last: SyncProbe?
+        for number in 0..<50 {
+            let operation = SyncProbe { $0.finish(withResult: number) }
+            operation.callbackQueue = callbacks
+            operation.successHandler = { order.record($0) }
+            if let last { try operation.depend(on: last, otherwise: .cancel) }
+            last = operation
+            try queue.add(operation)
+        }
+        #expect(await order.events(atLeast: 50) == Array(0..<50))
+    }
+
+    @Test func `a start delay takes no slot`() async throws {
+        let clock = ManualClock(), queue = QueueManager("delay", width: 1)
+        let late = HandDriven(), prompt = HandDriven()
+        late.clock = clock
+        late.startDelay = .seconds(10)
+        try queue.add(late)
+        try queue.add(prompt)
+        _ = await prompt.calls.events(atLeast: 1)
+        prompt.finish(withResult: 1)
+        clock.advance(by: .seconds(9))
+        #expect(late.state == .notStarted)
+        clock.advance(by: .seconds(1))
+        _ = await late.calls.events(atLeast: 1)
+        late.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test func `cancelling during the start delay ends at once and leaves no timer`() throws {
+        let clock = ManualClock(), queue = QueueManager(), operation = HandDriven()
+        operation.clock = clock
+        operation.startDelay = .seconds(10)
+        try queue.add(operation)
+        #expect(clock.pendingCount == 1)
+        operation.cancel()
+        #expect(Look(operation) == .cancelled)
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `a queue that nobody holds runs what it has, and a suspended one cancels it`() async throws {
+        let census = LiveObjects()
+        let kept = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })), dropped = HandDriven()
+        do {
+            let queue = census.track(QueueManager("kept"))
+            census.track(queue.engine)
+            try queue.add(kept)
+            let suspended = census.track(QueueManager("suspended"))
+            census.track(suspended.engine)
+            suspended.isSuspended = true
+            try suspended.add(dropped)
+        }
+        await kept.ended()
+        await dropped.ended()
+        #expect(dropped.cancellationCause?.code == .shutDown)
+        #expect(try await TestThread.run { census.countAtRest() } == 0)
+    }
+
+    @Test func `operations are let go of when they ended`() async throws {
+        let census = LiveObjects(), queue = QueueManager()
+        for number in 0..<200 {
+            let operation = census.track(SyncProbe { $0.finish(withResult: number) })
+            operation.successHandler = { _ in withExtendedLifetime(operation) {} }
+            operation.callbackQueue = .global()
+            try queue.add(operation)
+        }
+        await queue.drained()
+        #expect(try await TestThread.run { census.countAtRest() } == 0)
+    }
+}

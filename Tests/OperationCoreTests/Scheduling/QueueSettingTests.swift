@@ -1,0 +1,252 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Barriers, chains, limits and their changes, room, shutting down.
+@Suite(.timeLimit(.minutes(1)))
+struct QueueSettingTests {
+    private func error(_ body: () throws(QueueError) -> Void) -> QueueError? {
+        do throws(QueueError) {
+            try body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func `a barrier runs alone, after what came before and before what comes after`() async throws {
+        let queue = QueueManager("barrier", width: 8), registrar = Registrar(), order = EventRecorder<Int>()
+        let alone = Locked(true)
+        for round in 0..<20 {
+            for _ in 0..<10 {
+                try queue.add {
+                    registrar.during { order.record(round) }
+                }
+            }
+            try queue.addBarrier {
+                if registrar.present > 0 { alone.withLock { $0 = false } }
+                registrar.during()
+            }
+        }
+        await queue.drained()
+        #expect(alone.withLock { $0 })
+        #expect(order.events == order.events.sorted())
+        #expect(registrar.runs == 220)
+    }
+
+    @Test func `a barrier waits for operations whose dependencies have not ended`() async throws {
+        let queue = QueueManager(), upstream = HandDriven(), waiting = HandDriven(), barrier = HandDriven()
+        let later = HandDriven()
+        try waiting.depend(on: upstream, otherwise: .cancel)
+        try queue.add(waiting)
+        try queue.addBarrier(barrier)
+        try queue.add(later)
+        upstream.start()
+        upstream.finish(withResult: 1)
+        _ = await waiting.calls.events(atLeast: 1)
+        #expect(barrier.state == .notStarted)
+        waiting.finish(withResult: 1)
+        _ = await barrier.calls.events(atLeast: 1)
+        #expect(later.state == .notStarted)
+        barrier.finish(withResult: 1)
+        _ = await later.calls.events(atLeast: 1)
+        later.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test func `barriers that are cancelled hold nobody back`() async throws {
+        let queue = QueueManager(), first = HandDriven(), barrier = HandDriven(), second = HandDriven()
+        try queue.add(first)
+        try queue.addBarrier(barrier)
+        try queue.addBarrier(second)
+        _ = await first.calls.events(atLeast: 1)
+        barrier.cancel()
+        #expect(Look(barrier) == .cancelled)
+        #expect(second.state == .notStarted)
+        first.finish(withResult: 1)
+        _ = await second.calls.events(atLeast: 1)
+        second.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test func `a chain stops at a failure, or runs through it`() async throws {
+        let queue = QueueManager()
+        func chain(_ order: EventRecorder<Int>) -> [SyncProbe] {
+            (0..<5).map { number in
+                SyncProbe("\(number)") { operation in
+                    order.record(number)
+                    if number == 2 { operation.finish(withError: .first) } else { operation.finish(withResult: 0) }
+                }
+            }
+        }
+        let stopped = EventRecorder<Int>(), through = EventRecorder<Int>()
+        let stopping = chain(stopped)
+        try queue.addChain(stopping)
+        try queue.addChain(chain(through), .runThrough)
+        await queue.drained()
+        #expect(stopped.events == [0, 1, 2])
+        #expect(stopping[3].cancellationCause?.code == .dependencyFailed)
+        #expect(stopping[4].cancellationCause?.code == .dependencyCancelled)
+        #expect(through.events == [0, 1, 2, 3, 4])
+    }
+
+    @Test func `a chain that cannot be added leaves nothing behind`() async throws {
+        let queue = QueueManager(), a = HandDriven("a"), b = HandDriven("b"), ended = HandDriven("c")
+        ended.start()
+        ended.finish(withResult: 1)
+        #expect(error { () throws(QueueError) in try queue.addChain([a, b, ended]) }?.code == .chain)
+        #expect(b.dependencies == [])
+        try a.depend(on: b, otherwise: .cancel)
+        let circle = error { () throws(QueueError) in try queue.addChain([a, b]) }
+        #expect(circle?.code == .chain)
+        #expect(circle?.message.contains("a") == true)
+        a.removeDependency(b)
+        #expect(queue.engine.operations == [])
+        try queue.addChain([a, b])
+        queue.cancelAll()
+        await queue.drained()
+    }
+
+    @Test func `bad input is refused with a sentence and nothing is lost`() async throws {
+        let queue = QueueManager("one"), other = QueueManager("two")
+        queue.isSuspended = true
+        let twice = HandDriven("twice"), started = HandDriven("started"), ended = HandDriven("ended")
+        try queue.add(twice)
+        #expect(error { () throws(QueueError) in try queue.add(twice) }?.code == .alreadyAdded)
+        let second = error { () throws(QueueError) in try other.add(twice) }
+        #expect(
+            second?.message
+                == "twice was not added to queue two: it is in queue one. An operation runs once; make another.")
+        started.start()
+        #expect(error { () throws(QueueError) in try queue.add(started) }?.code == .alreadyStarted)
+        ended.start()
+        ended.finish(withResult: 1)
+        #expect(error { () throws(QueueError) in try queue.add(ended) }?.code == .alreadyFinished)
+        let fresh = HandDriven("fresh")
+        #expect(error { () throws(QueueError) in try queue.add([fresh, twice]) }?.code == .alreadyAdded)
+        #expect(error { () throws(QueueError) in try queue.add([fresh, fresh]) }?.code == .alreadyAdded)
+        let foundation = OperationQueue()
+        foundation.isSuspended = true
+        let held = HandDriven("held")
+        foundation.addOperation(held)
+        #expect(error { () throws(QueueError) in try queue.add(held) }?.code == .alreadyAdded)
+        held.cancel()
+        foundation.isSuspended = false
+        try other.add(fresh)
+        _ = await fresh.calls.events(atLeast: 1)
+        fresh.finish(withResult: 1)
+        started.finish(withResult: 1)
+        queue.isSuspended = false
+        _ = await twice.calls.events(atLeast: 1)
+        twice.finish(withResult: 1)
+        await queue.drained()
+        await other.drained()
+    }
+
+    @Test func `starting by hand what a queue holds changes nothing`() async throws {
+        let queue = QueueManager(), operation = HandDriven("held by a queue")
+        let recorder = NoticeHub.recorder(for: "held by a queue")
+        queue.isSuspended = true
+        try queue.add(operation)
+        operation.start()
+        #expect(operation.state == .notStarted)
+        #expect(recorder.events.map(\.kind) == [.startedTwice])
+        async let value = operation.run()
+        queue.isSuspended = false
+        _ = await operation.calls.events(atLeast: 1)
+        operation.finish(withResult: 5)
+        #expect(try await value == 5)
+    }
+
+    @Test(arguments: [0, -3])
+    func `a width or capacity below one is one`(number: Int) {
+        let queue = QueueManager("narrow", width: number)
+        #expect(queue.width == 1)
+        queue.width = number
+        #expect(queue.width == 1)
+        queue.capacity = number
+        #expect(queue.capacity == 1)
+        queue.ageing = number
+        #expect(queue.ageing == 1)
+        queue.width = nil
+        #expect(queue.width == nil)
+    }
+
+    @Test func `the width may change while the queue runs`() async throws {
+        let queue = QueueManager("width", width: 1), operations = (0..<6).map { _ in HandDriven() }
+        try queue.add(operations)
+        _ = await operations[0].calls.events(atLeast: 1)
+        queue.width = 3
+        _ = await operations[2].calls.events(atLeast: 1)
+        #expect(operations[3].state == .notStarted)
+        queue.width = 1
+        operations[0].finish(withResult: 1)
+        operations[1].finish(withResult: 1)
+        #expect(operations[3].state == .notStarted)
+        operations[2].finish(withResult: 1)
+        _ = await operations[3].calls.events(atLeast: 1)
+        #expect(operations[4].state == .notStarted)
+        queue.width = nil
+        _ = await operations[5].calls.events(atLeast: 1)
+        for operation in operations[3...] { operation.finish(withResult: 1) }
+        await queue.drained()
+    }
+
+    @Test func `a full queue refuses, and lets those in who wait when there is room`() async throws {
+        let queue = QueueManager("full")
+        queue.capacity = 2
+        let operations = (0..<5).map { HandDriven("\($0)") }
+        try queue.add([operations[0], operations[1]])
+        #expect(error { () throws(QueueError) in try queue.add(operations[2]) }?.code == .full)
+        #expect(error { () throws(QueueError) in try queue.add {} }?.code == .full)
+        let waiting = Task { try await queue.addWhenThereIsRoom(operations[2]) }
+        let impatient = Task { try await queue.addWhenThereIsRoom(operations[3]) }
+        impatient.cancel()
+        await #expect(throws: QueueError.self) { try await impatient.value }
+        operations[0].finish(withResult: 1)
+        try await waiting.value
+        _ = await operations[2].calls.events(atLeast: 1)
+        #expect(operations[3].state == .notStarted)
+        for operation in operations[1...2] { operation.finish(withResult: 1) }
+        await queue.drained()
+        try queue.add([operations[3], operations[4]])
+        queue.cancelAll()
+    }
+
+    @Test func `shutting down takes nothing more, waits, and gives back what did not end in time`() async throws {
+        let queue = QueueManager("closing", width: 1), clock = ManualClock()
+        let quick = HandDriven("quick"), slow = HandDriven("slow"), never = HandDriven("never")
+        try queue.add([quick, slow, never])
+        _ = await quick.calls.events(atLeast: 1)
+        let closing = Task { await queue.shutDown(grace: .seconds(5), clock: clock) }
+        while clock.pendingCount == 0 { await Task.yield() }
+        #expect(error { () throws(QueueError) in try queue.add(HandDriven()) }?.code == .closed)
+        quick.finish(withResult: 1)
+        _ = await slow.calls.events(atLeast: 1)
+        clock.advance(by: .seconds(5))
+        let abandoned = await closing.value
+        #expect(Set(abandoned.map { $0.name ?? "" }) == ["slow", "never"])
+        #expect(slow.cancellationCause?.code == .shutDown)
+        #expect(never.calls.events == [])
+        await queue.drained()
+        #expect(await QueueManager().shutDown(grace: .seconds(100)).isEmpty)
+    }
+
+    @Test func `a body cannot wait for its own queue to run empty`() async throws {
+        let queue = QueueManager("itself"), seen = EventRecorder<QueueError.Code?>()
+        try queue.add {
+            do throws(QueueError) {
+                try queue.waitUntilAllFinished()
+                seen.record(nil)
+            } catch {
+                seen.record(error.code)
+            }
+        }
+        await queue.drained()
+        #expect(seen.events == [.waitsForItself])
+    }
+}

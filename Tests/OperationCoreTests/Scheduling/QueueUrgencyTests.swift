@@ -1,0 +1,117 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct QueueUrgencyTests {
+    private let workers = ManualWorkers()
+    private let order = EventRecorder<String>()
+
+    private func made(_ name: String, _ priority: Operation.QueuePriority = .normal) -> SyncProbe {
+        let operation = SyncProbe(name) { [order] operation in
+            order.record(name)
+            operation.finish(withResult: 0)
+        }
+        if priority != .normal { operation.queuePriority = priority }
+        return operation
+    }
+
+    @Test func `the most urgent comes first, and equals in their order`() throws {
+        let queue = workers.makeQueue(width: 1)
+        let priorities: [Operation.QueuePriority] = [.low, .veryHigh, .normal, .veryLow, .high]
+        for round in 0..<3 {
+            for priority in priorities { try queue.add(made("\(priority.rawValue)/\(round)", priority)) }
+        }
+        workers.runAll()
+        #expect(order.events == [8, 4, 0, -4, -8].flatMap { level in (0..<3).map { "\(level)/\($0)" } })
+    }
+
+    @Test func `quality of service counts where there is no priority`() throws {
+        let queue = workers.makeQueue(width: 1)
+        let background = made("background"), user = made("user"), normal = made("normal")
+        background.qualityOfService = .background
+        user.qualityOfService = .userInitiated
+        try queue.add([background, normal, user])
+        workers.runAll()
+        #expect(order.events == ["user", "normal", "background"])
+    }
+
+    @Test func `a priority may change while the operation waits`() throws {
+        let queue = workers.makeQueue(width: 1)
+        let operations = (0..<5).map { made("\($0)") }
+        try queue.add(operations)
+        operations[3].queuePriority = .high
+        operations[0].queuePriority = .low
+        operations[3].queuePriority = .veryHigh
+        operations[4].queuePriority = .high
+        workers.runAll()
+        #expect(order.events == ["3", "4", "1", "2", "0"])
+    }
+
+    @Test func `changing priorities for ever takes no memory`() throws {
+        let queue = workers.makeQueue(width: 1), operation = made("it")
+        try queue.add(operation)
+        for _ in 0..<10_000 {
+            operation.queuePriority = .high
+            operation.queuePriority = .low
+        }
+        #expect(queue.engine.ticketCount < 500)
+        workers.runAll()
+        #expect(order.events == ["it"])
+    }
+
+    @Test func `urgency is passed on to what is waited for, in other queues too`() throws {
+        let queue = workers.makeQueue("one", width: 1), other = workers.makeQueue("two", width: 1)
+        let far = made("far", .veryLow), near = made("near", .low), urgent = made("urgent", .veryHigh)
+        try near.depend(on: far, otherwise: .cancel)
+        try urgent.depend(on: near, otherwise: .cancel)
+        try other.add([made("x"), far])
+        try queue.add([made("y"), near])
+        try queue.add(urgent)
+        workers.runAll()
+        let events = order.events
+        #expect(events.firstIndex(of: "far")! < events.firstIndex(of: "x")!)
+        #expect(events.firstIndex(of: "near")! < events.firstIndex(of: "urgent")!)
+    }
+
+    @Test func `a normal one raises the low ones that it waits for`() throws {
+        let queue = workers.makeQueue(width: 1)
+        let low = made("low", .low), waiting = made("waiting")
+        try waiting.depend(on: low, otherwise: .cancel)
+        try queue.add([made("a"), low, made("b")])
+        try queue.add(waiting)
+        workers.runAll()
+        #expect(order.events == ["a", "b", "low", "waiting"])
+    }
+
+    @Test(arguments: [1, 4, 32])
+    func `however many urgent ones come, a low one has its turn`(ageing: Int) throws {
+        let queue = workers.makeQueue(width: 1)
+        queue.ageing = ageing
+        try queue.add(made("low", .veryLow))
+        for _ in 0..<10 { try queue.add(made("high", .high)) }
+        var starts = 0
+        while order.events.last != "low", starts < 200 {
+            try queue.add(made("high", .high))
+            workers.step()
+            workers.step()
+            starts += 1
+        }
+        #expect(order.events.last == "low")
+        #expect(order.count <= ageing + 2)
+        queue.cancelAll()
+    }
+
+    @Test func `without ageing the low one waits`() throws {
+        let queue = workers.makeQueue(width: 1)
+        queue.ageing = nil
+        try queue.add(made("low", .veryLow))
+        for _ in 0..<100 { try queue.add(made("high", .high)) }
+        workers.runAll()
+        #expect(order.events.last == "low")
+    }
+}

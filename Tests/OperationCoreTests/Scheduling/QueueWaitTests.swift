@@ -1,0 +1,142 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Bodies that block: through our own calls, and in other ways.
+@Suite(.timeLimit(Rounds.timeLimit))
+struct QueueWaitTests {
+    /// Adds an operation whose body adds the next one to the same queue and waits for it.
+    private static func nest(_ depth: Int, in queue: QueueManager, _ registrar: Registrar) -> SyncProbe {
+        SyncProbe("\(depth)") { operation in
+            registrar.enter()
+            defer { registrar.leave() }
+            guard depth > 0 else { return operation.finish(withResult: 0) }
+            let next = nest(depth - 1, in: queue, registrar)
+            do {
+                try queue.add(next)
+                registrar.leave()
+                next.waitUntilFinished()
+                registrar.enter()
+                operation.finish(withResult: (next.outcome?.result ?? -1_000) + 1)
+            } catch {
+                operation.finish(withError: .first)
+            }
+        }
+    }
+
+    @Test func `operations nested 200 deep in each other end on a queue of width 2`() async throws {
+        let queue = QueueManager("deep", width: 2), registrar = Registrar()
+        let first = Self.nest(200, in: queue, registrar)
+        try queue.add(first)
+        await first.ended()
+        #expect(first.outcome == .success(200))
+        #expect(registrar.most <= 2)
+        #expect(WorkerPool.shared.count <= QueueManager.threadLimit)
+    }
+
+    @Test func `a thousand side by side, each waiting for one of its own, end on a queue of width 2`() async throws {
+        let queue = QueueManager("wide", width: 2), registrar = Registrar()
+        let operations = (0..<1_000).map { _ in Self.nest(1, in: queue, registrar) }
+        try queue.add(operations)
+        await queue.drained()
+        #expect(operations.allSatisfy { $0.outcome == .success(1) })
+        #expect(registrar.most <= 2)
+        #expect(WorkerPool.shared.count <= QueueManager.threadLimit)
+    }
+
+    @Test func `starting and waiting for operations of their own takes no more threads`() async throws {
+        let queue = QueueManager("own", width: 1)
+        let operations = (0..<300).map { number in
+            SyncProbe { operation in
+                let inner = ClosureOperation { number }
+                let result = try? inner.startAndWait()
+                operation.finish(withResult: result ?? -1)
+            }
+        }
+        try queue.add(operations)
+        await queue.drained()
+        #expect(operations.enumerated().allSatisfy { $1.outcome == .success($0) })
+    }
+
+    @Test func `one that waits does not hold up those that do not`() async throws {
+        let queue = QueueManager("one", width: 1), never = HandDriven()
+        let waiting = SyncProbe { operation in
+            never.waitUntilFinished()
+            operation.finish(withResult: 1)
+        }
+        try queue.add(waiting)
+        let others = (0..<100).map { _ in SyncProbe { $0.finish(withResult: 2) } }
+        try queue.add(others)
+        for other in others { await other.ended() }
+        #expect(waiting.state == .executing)
+        never.start()
+        never.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test func `bodies that block in other ways get company as far as the width allows`() async throws {
+        let queue = QueueManager("blocked", width: 20), release = Gate(), registrar = Registrar()
+        for _ in 0..<30 {
+            try queue.add {
+                registrar.enter()
+                release.wait()
+                registrar.leave()
+            }
+        }
+        while registrar.present < 20 { await Task.yield() }
+        release.open()
+        await queue.drained()
+        #expect(registrar.most == 20)
+        #expect(registrar.runs == 30)
+    }
+
+    @Test func `a blocking call inside an operation of another queue is safe, too`() async throws {
+        let outer = QueueManager("outer", width: 1), inner = QueueManager("inner", width: 1)
+        let operation = SyncProbe { operation in
+            let sum = ClosureOperation { 1 + 1 }
+            do {
+                try inner.add(sum)
+                sum.waitUntilFinished()
+                try inner.waitUntilAllFinished()
+                operation.finish(withResult: sum.outcome?.result ?? 0)
+            } catch {
+                operation.finish(withError: .first)
+            }
+        }
+        try outer.add(operation)
+        await outer.drained()
+        #expect(operation.outcome == .success(2))
+    }
+
+    @Test func `what is waited for comes first`() async throws {
+        let queue = QueueManager("first", width: 1), order = EventRecorder<String>()
+        let awaited = SyncProbe { operation in
+            order.record("awaited")
+            operation.finish(withResult: 1)
+        }
+        awaited.queuePriority = .veryLow
+        let gate = Gate()
+        let waiting = SyncProbe { operation in
+            gate.wait()
+            awaited.waitUntilFinished()
+            order.record("waiting")
+            operation.finish(withResult: 1)
+        }
+        try queue.add(waiting)
+        let others = (0..<20).map { number in
+            SyncProbe { operation in
+                order.record("other")
+                operation.finish(withResult: 1)
+            }
+        }
+        try queue.add(others)
+        try queue.add(awaited)
+        gate.open()
+        await queue.drained()
+        #expect(order.events.first == "awaited")
+    }
+}

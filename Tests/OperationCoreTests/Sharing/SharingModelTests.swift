@@ -1,0 +1,174 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("Model of sharing", .timeLimit(Rounds.timeLimit))
+struct SharingModelTests {
+    @Test("Whatever is asked for, cancelled and ended, askers and runs do what a simple model does")
+    func agreesWithModel() throws {
+        let schedules = Rounds.count(ci: 2_000, soak: 100_000)
+        NoticeHub.install()
+        let firstSeed = ProcessInfo.processInfo.environment["OPERATIONKIT_SEED"].flatMap(UInt64.init)
+        for seed in firstSeed.map({ $0...$0 }) ?? Rounds.firstSeed...Rounds.firstSeed + UInt64(schedules) {
+            var schedule = SharingSchedule(seed: seed)
+            if let failure = schedule.run() {
+                Issue.record("seed \(seed) (repeat with OPERATIONKIT_SEED=\(seed)): \(failure)")
+                return
+            }
+        }
+        if Rounds.isSoak { print("soak: sharing: \(schedules) schedules from seed \(Rounds.firstSeed)") }
+    }
+}
+
+/// One schedule on one thread, beside an account of what must have happened.
+private struct SharingSchedule {
+    private struct Line {
+        /// The run and those who wait for it.
+        var run: Int?
+        var askers: [Int] = []
+        /// Runs that were cancelled and have not ended.
+        var winding: Set<Int> = []
+        var kept: (value: Int, until: Int)?
+    }
+
+    private var random: SeededGenerator
+    private let clock = ManualClock()
+    private let flights: SharedOperations<Int, Int, Flaw>
+    private let runs: Runs
+    private let timeToLive: Int
+    private let windsDown: Bool
+    private var seconds = 0
+    private var askers: [(operation: SharedOperation<Int, Flaw>, key: Int)] = []
+    private var expected: [String?] = []
+    private var expectedRuns: [String?] = []
+    private var lines = [Line](repeating: Line(), count: 2)
+    private var history: [String] = []
+
+    init(seed: UInt64) {
+        random = SeededGenerator(seed: seed)
+        timeToLive = random.chance(1, in: 2) ? 3 : 0
+        windsDown = random.chance(1, in: 2)
+        runs = Runs(windsDown: windsDown)
+        var options = SharingOptions()
+        options.timeToLive = .seconds(timeToLive)
+        options.clock = clock
+        flights = SharedOperations(options)
+    }
+
+    mutating func run() -> String? {
+        for _ in 0..<30 {
+            step()
+            if let failure = failure { return "\(failure) after \(history.joined(separator: ", "))" }
+        }
+        for index in askers.indices { askers[index].operation.cancel() }
+        for run in runs.all { runs.conclude(run, with: .success(0)) }
+        flights.forgetAll()
+        if clock.pendingCount != 0 { return "a timer was left" }
+        if runs.active.peak > 2 { return "more than one run of a key at once" }
+        return nil
+    }
+
+    private mutating func step() {
+        let key = Int.random(in: 0..<2, using: &random)
+        switch Int.random(in: 0..<12, using: &random) {
+        case 0..<5: ask(key)
+        case 5..<8: if let index = askers.indices.randomElement(using: &random) { cancel(index) }
+        case 8: end(key, failing: random.chance(1, in: 3))
+        case 9: windDown(key)
+        case 10: cancelRun(key)
+        default: advance()
+        }
+    }
+
+    private mutating func ask(_ key: Int) {
+        history.append("ask \(key)")
+        let index = askers.count
+        let runs = runs
+        let asker = flights.operation(for: key) { runs.make() }
+        askers.append((asker, key))
+        expected.append(nil)
+        asker.start()
+        if let kept = lines[key].kept, kept.until > seconds { return expected[index] = "success \(kept.value)" }
+        lines[key].kept = nil
+        if lines[key].run == nil {
+            lines[key].run = expectedRuns.count
+            expectedRuns.append(nil)
+        }
+        lines[key].askers.append(index)
+    }
+
+    private mutating func cancel(_ index: Int) {
+        history.append("cancel \(index)")
+        askers[index].operation.cancel()
+        guard expected[index] == nil else { return }
+        expected[index] = "cancelled requested"
+        let key = askers[index].key
+        lines[key].askers.removeAll { $0 == index }
+        guard lines[key].askers.isEmpty, let run = lines[key].run else { return }
+        expectedRuns[run] = "cancelled allAskersLeft"
+        leave(run, key)
+    }
+
+    /// A run was cancelled.
+    ///
+    /// It winds down if its body was begun, which it was if it came after no other.
+    private mutating func leave(_ run: Int, _ key: Int) {
+        lines[key].run = nil
+        if windsDown, lines[key].winding.isEmpty { lines[key].winding.insert(run) }
+    }
+
+    private mutating func end(_ key: Int, failing: Bool) {
+        guard let run = lines[key].run, lines[key].winding.isEmpty else { return }
+        history.append("end \(run)")
+        let word = failing ? "failure first" : "success \(run)"
+        runs.conclude(runs.all[run], with: failing ? .failure(.first) : .success(run))
+        expectedRuns[run] = word
+        for asker in lines[key].askers { expected[asker] = word }
+        lines[key].run = nil
+        lines[key].askers = []
+        if !failing, timeToLive > 0 { lines[key].kept = (run, seconds + timeToLive) }
+    }
+
+    private mutating func windDown(_ key: Int) {
+        guard let run = lines[key].winding.popFirst() else { return }
+        history.append("wind down \(run)")
+        runs.conclude(runs.all[run], with: .success(-1))
+        // The body of the one that waited begins on another thread.
+        if let next = lines[key].run { begun(runs.all[next]) }
+    }
+
+    private mutating func cancelRun(_ key: Int) {
+        guard let run = lines[key].run else { return }
+        history.append("cancel run \(run)")
+        runs.all[run].cancel(because: .requested("run"))
+        expectedRuns[run] = "cancelled requested"
+        for asker in lines[key].askers { expected[asker] = "cancelled requested" }
+        lines[key].askers = []
+        leave(run, key)
+    }
+
+    private mutating func advance() {
+        history.append("advance")
+        seconds += 1
+        clock.advance(by: .seconds(1))
+    }
+
+    private func begun(_ run: HandDriven) {
+        while run.calls.count == 0 { sched_yield() }
+    }
+
+    private var failure: String? {
+        let words = askers.map { $0.operation.outcome?.word }
+        if words != expected { return "askers: \(words), expected \(expected)" }
+        if let open = askers.first(where: { ($0.operation.outcome != nil) != $0.operation.isFinished }) {
+            return "\(open.operation.state) but not ended"
+        }
+        let runWords = runs.all.map { $0.outcome?.word }
+        if runWords != expectedRuns { return "runs: \(runWords), expected \(expectedRuns)" }
+        return nil
+    }
+}

@@ -1,0 +1,86 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("Races over sharing", .timeLimit(Rounds.timeLimit))
+struct SharingRaceTests {
+    @Test(
+        "Of threads that ask, cancel and end, each asker is told once, and there is one run at a time",
+        arguments: [false, true])
+    func askingCancellingEnding(windsDown: Bool) async throws {
+        let rounds = Rounds.count(ci: 600, soak: 30_000)
+        NoticeHub.install()
+        let failure = try await TestThread.run { () -> String? in
+            let team = ThreadTeam(count: 8)
+            let census = LiveObjects()
+            for round in 0..<rounds {
+                if let failure = autoreleasing({ race(windsDown, team, census) }) {
+                    return "round \(round): \(failure)"
+                }
+            }
+            return census.countAtRest() == 0 ? nil : "alive: \(Set(census.types))"
+        }
+        #expect(failure == nil)
+    }
+
+    @Test("When all leave at once, the run is cancelled")
+    func allLeave() async throws {
+        let rounds = Rounds.count(ci: 2_000, soak: 50_000)
+        NoticeHub.install()
+        let failure = try await TestThread.run { () -> String? in
+            let team = ThreadTeam(count: 8)
+            for round in 0..<rounds {
+                let flights = SharedOperations<Int, Int, Flaw>()
+                let runs = Runs()
+                let askers = (0..<8).map { _ in flights.operation(for: 0) { runs.make() } }
+                team.run(
+                    askers.map { asker in
+                        {
+                            asker.start()
+                            asker.cancel()
+                        }
+                    })
+                if let open = askers.first(where: { !$0.isFinished }) { return "round \(round): asker \(open.state)" }
+                for run in runs.all where !run.isFinished || run.cancellationCause?.code != .allAskersLeft {
+                    return "round \(round): run \(run.state)"
+                }
+            }
+            return nil
+        }
+        #expect(failure == nil)
+    }
+}
+
+/// One round: four threads ask, two cancel, two end what runs.
+@available(*, noasync)
+private func race(_ windsDown: Bool, _ team: ThreadTeam, _ census: LiveObjects) -> String? {
+    let flights = census.track(SharedOperations<Int, Int, Flaw>())
+    let runs = Runs(windsDown: windsDown, census: census)
+    let told = Tally()
+    let askers = (0..<24).map { _ in census.track(flights.operation(for: 0) { runs.make() }) }
+    for asker in askers { asker.addObserverForTest { told.add() } }
+    let ask = { (range: Range<Int>) in { @Sendable in for asker in askers[range] { asker.start() } } }
+    let end = { @Sendable in
+        for _ in 0..<6 { for (number, run) in runs.all.enumerated() { runs.conclude(run, with: .success(number)) } }
+    }
+    team.run([
+        ask(0..<6), ask(6..<12), ask(12..<18), ask(18..<24),
+        { for asker in askers[3..<15] { asker.cancel() } },
+        { for asker in askers[9..<21].reversed() { asker.cancel() } },
+        end, end,
+    ])
+    while let run = runs.all.first(where: { !$0.isFinished }) { runs.conclude(run, with: .success(99)) }
+    for asker in askers { asker.waitUntilFinished() }
+    if runs.active.peak > 1 { return "\(runs.active.peak) runs at once" }
+    if told.value != askers.count { return "\(told.value) of \(askers.count) were told" }
+    runs.forget()
+    return nil
+}
+
+extension ManagedOperation {
+    fileprivate func addObserverForTest(_ note: @escaping @Sendable () -> Void) { whenEnded(note) }
+}

@@ -1,0 +1,109 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("Results that are kept for a time", .timeLimit(.minutes(1)))
+struct TimeToLiveTests {
+    private let clock = ManualClock()
+    private let flights: SharedOperations<String, Int, Flaw>
+    private let runs = Runs()
+
+    init() {
+        var options = SharingOptions()
+        options.timeToLive = .seconds(10)
+        options.clock = clock
+        flights = SharedOperations(options)
+    }
+
+    private func ask(_ key: String = "a") -> SharedOperation<Int, Flaw> {
+        let asker = flights.operation(for: key) { [runs] in runs.make() }
+        asker.start()
+        return asker
+    }
+
+    @Test func `a result is given to who comes in time and a new run begins after it`() {
+        let first = ask()
+        runs.all[0].finish(withResult: 1)
+        clock.advance(by: .milliseconds(9_999))
+        #expect(ask().outcome == .success(1))
+        clock.advance(by: .milliseconds(1))
+        #expect(clock.pendingCount == 0)
+        let late = ask()
+        #expect(late.state == .executing && runs.all.count == 2)
+        runs.all[1].finish(withResult: 2)
+        #expect(late.outcome == .success(2) && first.outcome == .success(1))
+    }
+
+    @Test func `errors and cancellations are not kept`() {
+        let failed = ask()
+        runs.all[0].finish(withError: .first)
+        let cancelled = ask()
+        #expect(failed.outcome == .failure(.first) && cancelled.state == .executing)
+        runs.all[1].cancel()
+        let third = ask()
+        #expect(runs.all.count == 3 && clock.pendingCount == 0)
+        third.cancel()
+    }
+
+    @Test func `it can be forgotten before`() {
+        let first = ask(), other = ask("b")
+        for run in runs.all { run.finish(withResult: 1) }
+        #expect(clock.pendingCount == 2)
+        flights.forget("a")
+        flights.forget("c")
+        #expect(clock.pendingCount == 1)
+        #expect(ask("b").isFinished)
+        let second = ask()
+        #expect(second.state == .executing)
+        // A run is not forgotten.
+        flights.forget("a")
+        #expect(ask().state == .executing && runs.all.count == 3)
+        flights.forgetAll()
+        #expect(clock.pendingCount == 0)
+        runs.all[2].finish(withResult: 3)
+        #expect(first.isFinished && other.isFinished && second.outcome == .success(3))
+        flights.forgetAll()
+    }
+
+    @Test func `neither result nor timer outlives who keeps them`() {
+        let clock = ManualClock()
+        let census = LiveObjects()
+        autoreleasing {
+            var options = SharingOptions()
+            options.timeToLive = .seconds(10)
+            options.clock = clock
+            let flights = census.track(SharedOperations<String, Int, Flaw>(options))
+            let asker = census.track(
+                flights.operation(for: "a") {
+                    census.track(HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })))
+                })
+            asker.start()
+            #expect(clock.pendingCount == 1)
+        }
+        #expect(clock.pendingCount == 0)
+        #expect(census.count == 0, "\(census.types)")
+    }
+
+    @Test func `for ever needs no timer`() {
+        var options = SharingOptions()
+        options.timeToLive = .seconds(Int64.max)
+        options.clock = clock
+        let flights = SharedOperations<Int, Int, Flaw>(options)
+        for _ in 0..<2 {
+            let asker = flights.operation(for: 1) { [runs] in runs.make() }
+            asker.start()
+            runs.all[0].finishIfNeeded()
+            #expect(asker.outcome == .success(1))
+            clock.advance(by: .seconds(1_000_000))
+        }
+        #expect(runs.all.count == 1 && clock.pendingCount == 0)
+    }
+}
+
+extension HandDriven {
+    fileprivate func finishIfNeeded() { if outcome == nil { finish(withResult: 1) } }
+}

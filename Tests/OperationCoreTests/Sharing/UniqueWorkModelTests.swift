@@ -1,0 +1,110 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+private final class Piece {}
+
+@Suite("Model of unique work", .timeLimit(Rounds.timeLimit))
+struct UniqueWorkModelTests {
+    @Test("Whatever comes, is cancelled and ends, the table agrees with a list for each key")
+    func agreesWithModel() {
+        for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 1_500, soak: 100_000)) {
+            if let failure = run(seed) {
+                Issue.record("seed \(seed): \(failure)")
+                return
+            }
+        }
+    }
+
+    private func run(_ seed: UInt64) -> String? {
+        var random = SeededGenerator(seed: seed)
+        var table = UniqueWorkTable<Piece, Piece>()
+        /// For each key those that have not ended, in their order, with the turn of each and whether it came.
+        var lines = [[(work: Piece, turn: Piece, mayRun: Bool)]](repeating: [], count: 2)
+        var decided: Set<ObjectIdentifier> = []
+        for _ in 0..<60 {
+            let index = Int.random(in: 0..<2, using: &random)
+            let key = UniqueWorkKey(index)
+            if random.chance(1, in: 2) {
+                let policies = [UniqueWorkPolicy.keep, .replace, .append]
+                let policy = policies[Int.random(in: 0..<3, using: &random)]
+                let work = Piece(), turn = Piece()
+                switch table.arrive(work, key, policy, turn: turn, decided: decided) {
+                case .refused(let other):
+                    guard policy == .keep, lines[index].contains(where: { $0.work === other }),
+                        !decided.contains(ObjectIdentifier(other))
+                    else { return "refused wrongly" }
+                    continue
+                case .runs: if !lines[index].isEmpty { return "runs beside others" }
+                case .waits(let others):
+                    let all = lines[index].reversed().map { ObjectIdentifier($0.work) }
+                    if others.map(ObjectIdentifier.init) != (policy == .replace ? all : []) { return "cancels others" }
+                    if lines[index].isEmpty { return "waits for nothing" }
+                    decided.formUnion(others.map(ObjectIdentifier.init))
+                }
+                let isBlocked = lines[index].contains { !decided.contains(ObjectIdentifier($0.work)) }
+                if policy == .keep, isBlocked { return "not refused" }
+                lines[index].append((work, turn, lines[index].isEmpty))
+            } else if let position = lines[index].indices.randomElement(using: &random) {
+                let left = lines[index].remove(at: position)
+                decided.remove(ObjectIdentifier(left.work))
+                let turn = table.leave(left.work, key)
+                let next = position == 0 ? lines[index].first : nil
+                if turn !== next?.turn { return "the wrong turn came" }
+                if next != nil { lines[index][0].mayRun = true }
+            }
+            if lines[index].dropFirst().contains(where: \.mayRun) { return "two may run" }
+            if table.count != lines.count(where: { !$0.isEmpty }) { return "\(table.count) keys" }
+            if table.takeTrash().count > 200 { return "trash" }
+        }
+        return nil
+    }
+
+    @Test("Threads that add with all policies run one at a time for each key, and each operation ends")
+    func races() async throws {
+        let rounds = Rounds.count(ci: 200, soak: 10_000)
+        NoticeHub.install()
+        let failure = try await TestThread.run { () -> String? in
+            let team = ThreadTeam(count: 6)
+            let census = LiveObjects()
+            for round in 0..<rounds {
+                if let failure = autoreleasing({ race(team, census) }) { return "round \(round): \(failure)" }
+            }
+            return census.countAtRest() == 0 ? nil : "alive: \(Set(census.types))"
+        }
+        #expect(failure == nil)
+    }
+}
+
+/// One round: five threads add, one cancels.
+@available(*, noasync)
+private func race(_ team: ThreadTeam, _ census: LiveObjects) -> String? {
+    let queue = QueueManager("unique race", width: 3)
+    let active = [Tally(), Tally()]
+    let operations = (0..<40).map { number in
+        census.track(
+            SyncProbe { operation in
+                active[number % 2].add()
+                active[number % 2].add(-1)
+                operation.finish(withResult: number)
+            })
+    }
+    let policies = [UniqueWorkPolicy.append, .replace, .append, .keep, .append]
+    var bodies: [@Sendable () -> Void] = policies.enumerated().map { thread, policy in
+        {
+            for number in operations.indices where number % 5 == thread {
+                _ = try? queue.addUnique(operations[number], key: number % 2, policy: policy)
+            }
+        }
+    }
+    bodies.append { for operation in operations where operation.isReady { operation.cancel() } }
+    team.run(bodies)
+    for operation in operations { operation.waitUntilFinished() }
+    try? queue.waitUntilAllFinished()
+    for tally in active where tally.peak > 1 { return "\(tally.peak) at once" }
+    return nil
+}
