@@ -20,6 +20,8 @@ package final class QueueEngine: Sendable {
         var hasForeignPatrol = false
         /// Those who read the events, once there was one.
         var hub: QueueEventHub?
+        var meter: QueueProgressMeter?
+        var failures = FailureList()
     }
 
     /// How many entries ended, and how.
@@ -32,6 +34,7 @@ package final class QueueEngine: Sendable {
     package let name: String
     let state: Locked<State>
     let source: any WorkerSource
+    let recording = RecordingSwitch()
     let uniqueWork = UniqueWork()
 
     package init(name: String, width: Int?, source: any WorkerSource = WorkerPool.shared) {
@@ -64,7 +67,9 @@ extension QueueEngine {
     @discardableResult
     func apply<Result>(_ event: (inout State, inout After) -> Result) -> Result {
         var after = After()
+        let moment = recording.moment
         let result = state.withLock { state in
+            moment?.pass()
             let result = event(&state, &after)
             conclude(&state, &after)
             return result
@@ -93,7 +98,10 @@ extension QueueEngine {
         if after.needsWorker { provideWorker() }
         if after.needsWatch { watchForStall() }
         for tell in after.told { tell() }
-        for operation in after.toEnd { operation.beginHosted() }
+        for operation in after.toEnd {
+            recordLinks(of: operation)
+            operation.beginHosted()
+        }
         for operation in after.toDelay { operation.beginHostedDelay() }
         for call in after.calls { call() }
         withExtendedLifetime(after.released) {}
@@ -152,7 +160,10 @@ extension QueueEngine {
     ) {
         switch ending {
         case .success: state.totals.finished += 1
-        case .failure: state.totals.failed += 1
+        case .failure:
+            state.totals.failed += 1
+            let forgotten = state.failures.add(state.machine.entries[Int(slot)])
+            if !forgotten.isEmpty { after.calls.append { withExtendedLifetime(forgotten) {} } }
         case .cancelled: state.totals.cancelled += 1
         }
         state.machine.journal?.note(.ended(slot, state.machine.entries[Int(slot)], ending))

@@ -66,9 +66,11 @@ struct ExplainTests {
                 == "barrier is ready in queue barred: it is a barrier, and first came before it.")
         #expect(
             queue.explain(last).description
-                == "last is ready in queue barred: it came after the barrier barrier, and barrier, first must end first.")
+                == "last is ready in queue barred: it came after the barrier barrier, and barrier, first must end first."
+        )
         queue.isSuspended = true
-        #expect(queue.explain(last).description.contains("ready in queue barred: the queue is suspended; it came after"))
+        #expect(
+            queue.explain(last).description.contains("ready in queue barred: the queue is suspended; it came after"))
         queue.isSuspended = false
         queue.cancelAll()
         await queue.drained()

@@ -46,7 +46,7 @@ extension QueueMachine {
         journal = present
     }
 
-    /// Without followers there is no journal. Returns calls that were left, to be made after the lock.
+    /// Takes a follower out, and the journal with the last; returns calls that are to be made after the lock.
     mutating func remove(_ follower: any QueueFollower) -> [@Sendable () -> Void] {
         guard let present = journal else { return [] }
         present.remove(follower)

@@ -34,3 +34,13 @@ extension QueueManager {
     /// still meanwhile: it is for people who look for the reason, not for each operation.
     public func explain(_ operation: Operation) -> QueueExplanation { engine.explain(operation) }
 }
+
+// Knowing how far it is.
+extension QueueManager {
+    /// How many of all entries that were ever added have ended, in whatever way.
+    ///
+    /// Both numbers only ever grow, and never is there more done than there is. The fraction of the two falls where more
+    /// is added than ends. Cancelling it cancels all that has not ended. It is brought up to date by the threads of the
+    /// queue from the first call on; those who observe it are called on them.
+    public var progress: Progress { engine.progress }
+}
