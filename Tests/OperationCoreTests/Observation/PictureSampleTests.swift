@@ -15,7 +15,6 @@ struct PictureSampleTests {
     func pictures() async throws {
         let folder = URL(fileURLWithPath: ProcessInfo.processInfo.environment["OPERATIONKIT_PICTURES"] ?? ".")
         let queue = QueueManager("gallery", width: 2)
-        queue.recording = QueueRecording()
         let gate = Gate()
         let operations = Self.gallery(gate)
         try queue.add(Array(operations.dropLast()))
@@ -27,6 +26,9 @@ struct PictureSampleTests {
         try graph.mermaid.write(to: folder.appending(path: "graph.mmd"), atomically: true, encoding: .utf8)
         gate.open()
         try queue.add(Array(operations.suffix(1)))
+        await queue.drained()
+        queue.recording = QueueRecording()
+        try queue.add(Self.gallery(gate))
         await queue.drained()
         try queue.record.chromeTrace().write(to: folder.appending(path: "trace.json"))
     }
@@ -57,7 +59,7 @@ struct PictureSampleTests {
 private func churn(_ weight: Int) -> Int {
     var random = SeededGenerator(seed: 1)
     var sum = 0
-    for _ in 0..<weight * 20_000 { sum &+= Int(truncatingIfNeeded: random.next()) }
+    for _ in 0..<weight * 200_000 { sum &+= Int(truncatingIfNeeded: random.next()) }
     return sum
 }
 
