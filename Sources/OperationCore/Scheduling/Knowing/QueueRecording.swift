@@ -5,7 +5,7 @@
 public struct QueueRecording: Sendable {
     /// How many operations and closures are remembered at most: 10,000 unless you set another number.
     ///
-    /// The oldest give way. Each takes about 500 bytes beside its name.
+    /// The oldest give way.
     public var limit: Int
     /// The clock on which their times are read.
     public var clock: any OperationClock
