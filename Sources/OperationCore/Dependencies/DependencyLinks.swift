@@ -49,6 +49,13 @@ struct DependencyLinks {
         upstream.compactMap { $0.edge.isLive ? $0.operation as? ManagedOperation : nil }
     }
 
+    /// Those of any kind that have not ended, each once.
+    var unendedUpstream: [Operation] {
+        var seen: Set<ObjectIdentifier> = []
+        return upstream.compactMap { $0.edge.isLive ? $0.operation : nil }
+            .filter { seen.insert(ObjectIdentifier($0)).inserted }
+    }
+
     /// Those that wait.
     var liveDownstream: [DependencyNode] {
         downstream.compactMap { $0.isLive ? $0.downstreamNode : nil }

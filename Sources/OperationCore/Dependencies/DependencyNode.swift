@@ -21,7 +21,13 @@ final class DependencyNode: Sendable {
     var downstreamCount: Int { links.withLock { $0.downstreamCount } }
     var upstreamOperations: [Operation] { links.withLock { $0.upstreamOperations } }
     var liveUpstream: [ManagedOperation] { links.withLock { $0.liveUpstream } }
+    var unendedUpstream: [Operation] { links.withLock { $0.unendedUpstream } }
     var liveDownstream: [DependencyNode] { links.withLock { $0.liveDownstream } }
+
+    /// The operations that wait for it, as far as they can be found: those in a queue, and those that were started.
+    var listeningDownstream: [ManagedOperation] {
+        liveDownstream.compactMap { node in node.links.withLock { $0.listener.operation } }
+    }
 
     var hasLiveDownstream: Bool { links.withLock { !$0.liveDownstream.isEmpty } }
 

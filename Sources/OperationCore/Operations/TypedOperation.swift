@@ -173,7 +173,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         var success: (@Sendable (ResultType) -> Void)?
         var failure: (@Sendable (ErrorType) -> Void)?
         var cancellation: (@Sendable (CancellationCause) -> Void)?
-        let (ending, box, queue) = core.withLock { core in
+        let (ending, box, queue, recorded) = core.withLock { core in
             // All are let go of, and the one that is called only after it was.
             success = self.success
             failure = self.failure
@@ -181,12 +181,13 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
             self.success = nil
             self.failure = nil
             self.cancellation = nil
-            return (core.machine.ending, core.box, chosenQueue)
+            return (core.machine.ending, core.box, chosenQueue, core.recordedPlace)
         }
+        let stamp = recorded?.stamp()
         switch ending {
-        case .success: deliver(success: success, box, on: queue)
-        case .failure: deliver(failure: failure, box, on: queue)
-        case .cancelled: deliver(cancellation: cancellation, on: queue)
+        case .success: deliver(success: success, box, on: queue, stamp)
+        case .failure: deliver(failure: failure, box, on: queue, stamp)
+        case .cancelled: deliver(cancellation: cancellation, on: queue, stamp)
         case nil: break
         }
     }
@@ -216,24 +217,37 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     // Each puts a handler on a queue. The operation, and with it what is in the box, lives until it was called; but not
     // for a cancellation, which may come from its own `deinit`.
 
-    private func deliver(success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?) {
+    private func deliver(
+        success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?,
+        _ stamp: HandlerStamp? = nil
+    ) {
         guard let success, let box else { return }
         (queue ?? .main).async { [self] in
+            stamp?.handlerBegins()
             success(box.value(as: ResultType.self))
             extendLifetime(self)
         }
     }
 
-    private func deliver(failure: (@Sendable (ErrorType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?) {
+    private func deliver(
+        failure: (@Sendable (ErrorType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?,
+        _ stamp: HandlerStamp? = nil
+    ) {
         guard let failure, let box else { return }
         (queue ?? .main).async { [self] in
+            stamp?.handlerBegins()
             failure(box.value(as: ErrorType.self))
             extendLifetime(self)
         }
     }
 
-    private func deliver(cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?) {
+    private func deliver(
+        cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?, _ stamp: HandlerStamp? = nil
+    ) {
         guard let cancellation, let cause = cancellationCause else { return }
-        (queue ?? .main).async { cancellation(cause) }
+        (queue ?? .main).async {
+            stamp?.handlerBegins()
+            cancellation(cause)
+        }
     }
 }

@@ -4,6 +4,11 @@
 /// What only some entries of a queue have.
 final class EntryDetails: Sendable {
     let name: String?
+    /// Makes another operation like this one, to be run if this one fails.
+    let remake: (@Sendable () -> ManagedOperation)?
 
-    init(name: String?) { self.name = name }
+    init(name: String? = nil, remake: (@Sendable () -> ManagedOperation)? = nil) {
+        self.name = name
+        self.remake = remake
+    }
 }

@@ -39,6 +39,9 @@ struct QueueCrew {
         return true
     }
 
+    /// Whether there may be no more threads just now.
+    var isFull: Bool { workers >= limit }
+
     /// Whether a thread that has finished something may look for more.
     var mayGoOn: Bool { workers <= limit }
 

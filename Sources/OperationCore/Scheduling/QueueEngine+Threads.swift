@@ -37,8 +37,10 @@ extension QueueEngine {
             seat.ending = .success
         case .operation(let operation):
             seat.operation = operation
+            recordLinks(of: operation)
             if !operation.beginHosted() { putBack(operation, seat.slot) }
         case .foreign(let entry):
+            recordLinks(of: entry.operation)
             if !entry.begin() { putBack(entry, seat.slot) }
         }
     }
@@ -55,7 +57,9 @@ extension QueueEngine {
     fileprivate func next(for seat: WorkerSeat) -> (slot: QueueMachine.Slot, work: QueueMachine.Work)? {
         seat.operation = nil
         var after = After()
+        let moment = recording.moment
         let job = state.withLock { state -> (slot: QueueMachine.Slot, work: QueueMachine.Work)? in
+            moment?.pass()
             if seat.hasEnded { end(seat.slot, seat.ending, &state, &after) }
             for operation in seat.readied { place(operation, &state, &after) }
             // A body that goes on takes the place of this thread.

@@ -18,6 +18,10 @@ package final class QueueEngine: Sendable {
         var roomWaiters = Fifo<@Sendable () -> Void>()
         var isClosed = false
         var hasForeignPatrol = false
+        /// Those who read the events, once there was one.
+        var hub: QueueEventHub?
+        var meter: QueueProgressMeter?
+        var failures = FailureList()
     }
 
     /// How many entries ended, and how.
@@ -30,6 +34,7 @@ package final class QueueEngine: Sendable {
     package let name: String
     let state: Locked<State>
     let source: any WorkerSource
+    let recording = RecordingSwitch()
     let uniqueWork = UniqueWork()
 
     package init(name: String, width: Int?, source: any WorkerSource = WorkerPool.shared) {
@@ -39,6 +44,8 @@ package final class QueueEngine: Sendable {
         state.machine.width = width ?? .max
         self.state = Locked(state)
     }
+
+    deinit { endReaders() }
 }
 
 // What follows an event, done after the lock was given back.
@@ -54,13 +61,17 @@ extension QueueEngine {
         var toDelay: [ManagedOperation] = []
         /// What ended, to be let go of.
         var released = FewOrMany<(QueueMachine.Work, EntryDetails?)>()
+        /// Wakes those who follow the queue.
+        var calls: [@Sendable () -> Void] = []
     }
 
     /// Applies an event and performs what follows.
     @discardableResult
     func apply<Result>(_ event: (inout State, inout After) -> Result) -> Result {
         var after = After()
+        let moment = recording.moment
         let result = state.withLock { state in
+            moment?.pass()
             let result = event(&state, &after)
             conclude(&state, &after)
             return result
@@ -82,6 +93,7 @@ extension QueueEngine {
         while !state.roomWaiters.isEmpty, state.machine.live + after.told.count < state.capacity || state.isClosed {
             if let waiter = state.roomWaiters.popFirst() { after.told.append(waiter) }
         }
+        if let journal = state.machine.journal { after.calls += journal.takeCalls() }
     }
 
     func perform(_ after: After) {
@@ -89,9 +101,13 @@ extension QueueEngine {
         if after.needsWorker { provideWorker() }
         if after.needsWatch { watchForStall() }
         for tell in after.told { tell() }
-        for operation in after.toEnd { operation.beginHosted() }
+        for operation in after.toEnd {
+            recordLinks(of: operation)
+            operation.beginHosted()
+        }
         for operation in after.toAdmit { operation.seekAdmissionForQueue() }
         for operation in after.toDelay { operation.beginHostedDelay() }
+        for call in after.calls { call() }
         withExtendedLifetime(after.released) {}
     }
 }
@@ -149,9 +165,13 @@ extension QueueEngine {
     ) {
         switch ending {
         case .success: state.totals.finished += 1
-        case .failure: state.totals.failed += 1
+        case .failure:
+            state.totals.failed += 1
+            let forgotten = state.failures.add(state.machine.entries[Int(slot)])
+            if !forgotten.isEmpty { after.calls.append { withExtendedLifetime(forgotten) {} } }
         case .cancelled: state.totals.cancelled += 1
         }
+        state.machine.journal?.note(.ended(slot, state.machine.entries[Int(slot)], ending))
         after.released.append(state.machine.end(slot))
     }
 }

@@ -59,6 +59,8 @@ struct QueueEpochs {
         return QueueEpoch(number: nextNumber)
     }
 
+    func isBarrier(_ number: UInt32) -> Bool { epochs[position(of: number)].isBarrier }
+
     private func position(of number: UInt32) -> Int {
         head + Int(number &- epochs[head].number)
     }

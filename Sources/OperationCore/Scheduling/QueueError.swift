@@ -44,6 +44,10 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let waitsForItself = Code("waitsForItself")
         /// No queue of that name was defined, or one was already.
         public static let name = Code("name")
+        /// There is no way to make the operation that failed anew.
+        public static let notRemakable = Code("notRemakable")
+        /// The failure is not in the list of the queue, or no more.
+        public static let notListed = Code("notListed")
         /// The operations of a chain cannot wait for each other.
         public static let chain = Code("chain")
     }

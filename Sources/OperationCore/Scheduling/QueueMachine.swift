@@ -47,6 +47,8 @@ struct QueueMachine {
         /// Counts up with each change of place, so that a ticket of an old place is known.
         var stamp: UInt32 = 0
         var epoch: UInt32 = 0
+        /// Counts up with each entry that stood here, so that one can be told from the next.
+        var generation: UInt32 = 0
         var details: EntryDetails?
     }
 
@@ -80,8 +82,11 @@ struct QueueMachine {
     /// Entries that are held and have not been asked to seek admission, because a barrier or a suspension held them back.
     private var unasked: [Slot] = []
 
-    private var front = QueueEpoch(number: 0)
-    private var later = QueueEpochs()
+    private(set) var front = QueueEpoch(number: 0)
+    private(set) var later = QueueEpochs()
+
+    /// Tells those who follow the queue what changes; nil as long as nobody does.
+    var journal: QueueJournal?
 
     /// Entries that have not ended.
     var live: Int { counts.entering + counts.waiting + counts.held + counts.ready + counts.running + counts.ending }
@@ -159,6 +164,12 @@ extension QueueMachine {
         let index = Int(slot)
         let old = entries[index].stage
         guard old != stage else { return }
+        move(slot, from: old, to: stage)
+        journal?.note(.placed(slot, entries[index], from: old))
+    }
+
+    private mutating func move(_ slot: Slot, from old: Stage, to stage: Stage) {
+        let index = Int(slot)
         leave(index, old)
         entries[index].stage = stage
         counts[stage] += 1
@@ -174,6 +185,7 @@ extension QueueMachine {
         let details = exchange(&entries[index].details, with: nil)
         let epoch = entries[index].epoch
         entries[index].stage = .free
+        entries[index].generation &+= 1
         freeSlots.append(slot)
         leaveEpoch(epoch)
         return (work, details)
@@ -199,9 +211,9 @@ extension QueueMachine {
         let index = Int(slot)
         guard entries[index].level != level else { return }
         let isReady = entries[index].stage == .ready
-        if isReady { place(slot, .entering) }
+        if isReady { move(slot, from: .ready, to: .entering) }
         entries[index].level = level
-        if isReady { place(slot, .ready) }
+        if isReady { move(slot, from: .entering, to: .ready) }
     }
 }
 
@@ -226,6 +238,7 @@ extension QueueMachine {
             counts.running += 1
             running += 1
             starts &+= 1
+            journal?.note(.placed(ticket.slot, entries[index], from: .ready))
             return (ticket.slot, entries[index].work)
         }
         return nil

@@ -15,6 +15,7 @@ extension QueueManager {
             engine.apply { state, _ in
                 state.machine.width = width ?? .max
                 state.crew.setWidth(width)
+                state.machine.journal?.note(.width(width))
             }
         }
     }
@@ -24,7 +25,13 @@ extension QueueManager {
     /// Operations that are cancelled meanwhile end all the same.
     public var isSuspended: Bool {
         get { engine.state.withLock { $0.machine.isSuspended } }
-        set { engine.apply { state, _ in state.machine.isSuspended = newValue } }
+        set {
+            engine.apply { state, _ in
+                guard state.machine.isSuspended != newValue else { return }
+                state.machine.isSuspended = newValue
+                state.machine.journal?.note(.suspension(newValue))
+            }
+        }
     }
 
     /// How many entries there may be that have not ended; nil, as from the start, for any number.
@@ -99,7 +106,11 @@ extension QueueManager {
     /// - Returns: The operations that were cancelled because they had not ended in time, those of other kinds included.
     @discardableResult
     public func shutDown(grace: Duration, clock: any OperationClock = .system) async -> [Operation] {
-        engine.apply { state, _ in state.isClosed = true }
+        engine.apply { state, _ in
+            guard !state.isClosed else { return }
+            state.isClosed = true
+            state.machine.journal?.note(.closing)
+        }
         await QueueWait.run { wait in
             let timer = clock.schedule(after: max(grace, .zero)) { wait.end() }
             engine.whenDrained {

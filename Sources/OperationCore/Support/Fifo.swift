@@ -32,3 +32,5 @@ package struct Fifo<Element> {
         return element
     }
 }
+
+extension Fifo: Sendable where Element: Sendable {}

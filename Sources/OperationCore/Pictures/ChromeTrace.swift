@@ -1,0 +1,122 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// The format is described in "Trace Event Format" of the Chromium project; Perfetto reads it, too.
+
+/// One line of a trace.
+private struct TraceEvent: Encodable {
+    let name: String
+    var cat: String?
+    /// The kind: X a stretch, b and e the ends of one beside the tracks, s and f those of an arrow, M a name.
+    let ph: String
+    /// Microseconds.
+    var ts: Double?
+    var dur: Double?
+    var pid = 1
+    let tid: Int
+    var id: Int?
+    /// That an arrow ends at the stretch around it, not at the next one.
+    var bp: String?
+    /// A colour by name.
+    var cname: String?
+    var args: [String: String]?
+}
+
+private struct Trace: Encodable {
+    let displayTimeUnit = "ms"
+    let traceEvents: [TraceEvent]
+}
+
+extension QueueRecord {
+    /// What ran when, as a Chrome trace: JSON that `ui.perfetto.dev` and `chrome://tracing` open.
+    ///
+    /// One track for each place of the queue, with a stretch for each operation that executed and its figures beside it;
+    /// arrows along the dependencies; waits for dependencies, for admission and for a place, and the way to the handler,
+    /// beside the tracks. Operations of the critical path have "critical" among their categories and a colour of their own.
+    public func chromeTrace() throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        return try encoder.encode(Trace(traceEvents: traceEvents))
+    }
+
+    private var traceEvents: [TraceEvent] {
+        let path = criticalPath, critical = Set(path.runs)
+        let byID = Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0) })
+        var events = [TraceEvent(name: "process_name", ph: "M", tid: 0, args: ["name": "queue \(queue)"])]
+        for lane in Set(runs.compactMap(\.lane)).sorted() {
+            events.append(TraceEvent(name: "thread_name", ph: "M", tid: lane + 1, args: ["name": "place \(lane + 1)"]))
+        }
+        for run in runs {
+            events += waits(run)
+            guard let stretch = stretch(run, isCritical: critical.contains(run.id), path.slack[run.id]) else {
+                continue
+            }
+            events.append(stretch)
+            for id in run.dependencies { if let other = byID[id] { events += arrow(from: other, to: run) } }
+        }
+        return events
+    }
+
+    private func stretch(_ run: QueueRun, isCritical: Bool, _ slack: Duration?) -> TraceEvent? {
+        guard let started = run.started, let executing = run.executing, let lane = run.lane else { return nil }
+        var figures = [
+            "waited for dependencies": "\(run.waitingForDependencies)", "held": "\(run.held)",
+            "waited for a place": "\(run.waitingForPlace)", "executed": "\(executing)",
+            "slack": slack.map { "\($0)" } ?? "unknown", "ended": run.ending?.rawValue ?? "not yet",
+        ]
+        if let delay = run.handlerDelay { figures["until its handler ran"] = "\(delay)" }
+        return TraceEvent(
+            name: run.name, cat: isCritical ? "executing,critical" : "executing", ph: "X", ts: started.microseconds,
+            dur: executing.microseconds, tid: lane + 1, cname: isCritical ? "terrible" : nil, args: figures)
+    }
+
+    /// The waits one after another, and the way to the handler.
+    private func waits(_ run: QueueRun) -> [TraceEvent] {
+        var events: [TraceEvent] = []
+        var moment = run.added
+        let parts = [
+            ("dependencies", run.waitingForDependencies), ("held", run.held), ("place", run.waitingForPlace),
+        ]
+        for (kind, time) in parts where time > .zero {
+            events += span("\(run.name): \(kind)", kind, run.id, from: moment, to: moment.advanced(by: time))
+            moment = moment.advanced(by: time)
+        }
+        if let from = run.handlerEnqueued, let to = run.handlerBegan {
+            events += span("\(run.name): handler", "handler", run.id, from: from, to: to)
+        }
+        return events
+    }
+
+    private func span(
+        _ name: String, _ kind: String, _ id: Int, from: OperationInstant, to: OperationInstant
+    ) -> [TraceEvent] {
+        [("b", from), ("e", to)].map { end, moment in
+            TraceEvent(name: name, cat: "waiting,\(kind)", ph: end, ts: moment.microseconds, tid: 0, id: id)
+        }
+    }
+
+    private func arrow(from run: QueueRun, to other: QueueRun) -> [TraceEvent] {
+        guard let ended = run.ended, let began = run.started, let lane = run.lane,
+            let started = other.started, let otherLane = other.lane
+        else { return [] }
+        // A nanosecond inside the stretch: at its very end readers take it to be over.
+        let tail = max(ended.microseconds - 0.001, began.microseconds)
+        let id = other.id << 20 | run.id & 0xF_FFFF
+        return [
+            TraceEvent(name: "dependency", cat: "dependency", ph: "s", ts: tail, tid: lane + 1, id: id),
+            TraceEvent(
+                name: "dependency", cat: "dependency", ph: "f", ts: started.microseconds, tid: otherLane + 1, id: id,
+                bp: "e"),
+        ]
+    }
+}
+
+extension OperationInstant {
+    fileprivate var microseconds: Double { offset.microseconds }
+}
+
+extension Duration {
+    fileprivate var microseconds: Double { Double(saturatedNanoseconds) / 1_000 }
+}

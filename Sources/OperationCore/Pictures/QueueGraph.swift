@@ -1,0 +1,93 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// The operations in a queue with what they wait for and what waits for them, at one moment.
+public struct QueueGraph: Sendable {
+    /// One operation or closure.
+    public struct Node: Sendable, Identifiable {
+        /// Its position among the nodes.
+        public let id: Int
+        /// Its name.
+        public let name: String
+        /// Where it stands in the queue; nil if it is not in it.
+        public let state: QueueEntry.State?
+        /// Whether it has ended.
+        public let hasEnded: Bool
+
+        package init(id: Int, name: String, state: QueueEntry.State?, hasEnded: Bool) {
+            self.id = id
+            self.name = name
+            self.state = state
+            self.hasEnded = hasEnded
+        }
+    }
+
+    /// That one operation waits for another.
+    public struct Edge: Sendable, Hashable {
+        /// The one that is waited for.
+        public let upstream: Node.ID
+        /// The one that waits.
+        public let downstream: Node.ID
+
+        package init(upstream: Node.ID, downstream: Node.ID) {
+            self.upstream = upstream
+            self.downstream = downstream
+        }
+    }
+
+    /// The queue's name.
+    public let queue: String
+    /// The operations, those in the queue first.
+    public let nodes: [Node]
+    /// What waits for what.
+    public let edges: [Edge]
+    /// How many entries of the queue were left out, because they were too many.
+    public let omittedCount: Int
+
+    package init(queue: String, nodes: [Node], edges: [Edge], omittedCount: Int = 0) {
+        self.queue = queue
+        self.nodes = nodes
+        self.edges = edges
+        self.omittedCount = omittedCount
+    }
+}
+
+extension QueueGraph {
+    /// Collects the nodes outside every lock; what happens meanwhile may be in it or not.
+    init(_ snapshot: QueueSnapshot, limit: Int) {
+        var numbers: [ObjectIdentifier: Int] = [:], nodes: [Node] = [], edges: Set<Edge> = []
+        let entries = snapshot.entries.sorted { ($0.id.slot, $0.id.generation) < ($1.id.slot, $1.id.generation) }
+        for entry in entries.prefix(max(limit, 1)) {
+            if let operation = entry.operation { numbers[ObjectIdentifier(operation)] = nodes.count }
+            nodes.append(Node(id: nodes.count, name: entry.name, state: snapshot.state(of: entry), hasEnded: false))
+        }
+        func number(of operation: Operation) -> Int {
+            if let known = numbers[ObjectIdentifier(operation)] { return known }
+            numbers[ObjectIdentifier(operation)] = nodes.count
+            nodes.append(
+                Node(id: nodes.count, name: operation.displayName, state: nil, hasEnded: operation.isFinished))
+            return nodes.count - 1
+        }
+        for entry in entries.prefix(max(limit, 1)) {
+            guard let operation = entry.operation, let own = numbers[ObjectIdentifier(operation)] else { continue }
+            for other in operation.dependencies.map(\.behindGate) {
+                edges.insert(Edge(upstream: number(of: other), downstream: own))
+            }
+            for other in (operation as? ManagedOperation)?.nodeIfAny?.listeningDownstream ?? [] {
+                edges.insert(Edge(upstream: own, downstream: number(of: other)))
+            }
+        }
+        let sorted = edges.sorted { ($0.upstream, $0.downstream) < ($1.upstream, $1.downstream) }
+        self.init(
+            queue: snapshot.queue, nodes: nodes, edges: sorted, omittedCount: max(entries.count - max(limit, 1), 0))
+    }
+}
+
+extension QueueManager {
+    /// The operations in the queue, what they wait for and what waits for them, as far as that can be seen.
+    ///
+    /// - Parameter limit: How many entries of the queue are in it at most; readers of pictures lose their way early.
+    public func graph(limit: Int = 200) -> QueueGraph { QueueGraph(snapshot, limit: limit) }
+}

@@ -1,0 +1,62 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+extension QueueExplanation {
+    /// All of it as a sentence.
+    public var description: String {
+        let subject = "\(operation.displayName) \(verb)"
+        if reasons.isEmpty { return subject + "." }
+        return subject + ": " + reasons.map(\.description).joined(separator: "; ") + "."
+    }
+
+    private var verb: String {
+        guard case .inQueue(let other, let state) = standing else { return "is not in queue \(queue): \(standing)" }
+        if other != queue { return "is not in queue \(queue), but \(standing)" }
+        return switch state {
+        case .waiting: "waits in queue \(queue)"
+        case .held: "is held in queue \(queue)"
+        case .ready: reasons.isEmpty ? "is about to begin in queue \(queue)" : "is ready in queue \(queue)"
+        case .running: "runs in queue \(queue)"
+        case .ending: "was cancelled in queue \(queue), and is about to end"
+        }
+    }
+}
+
+extension QueueExplanation.Reason: CustomStringConvertible {
+    /// The reason as a part of a sentence.
+    public var description: String {
+        switch self {
+        case .dependency(let dependency): "for \(dependency.operation.displayName) (\(dependency.standing))"
+        case .hold(let hold): "by \(hold.detail)\(hold.holders.isEmpty ? "" : ", held by \(names(of: hold.holders))")"
+        case .suspended: "the queue is suspended"
+        case .barrier(let wait): wait.description
+        case .width(let width, let holders): "all of its \(width) places are taken, by \(names(holders))"
+        case .threads(let count, let holders): "all \(count) threads that it has now are busy, with \(names(holders))"
+        case .turn(let ahead): "\(ahead) that are ready come before it"
+        case .ownReadiness: "its own isReady is false"
+        case .operationSuspended: "it began, and was suspended"
+        case .windingDown: "it was cancelled, and its body winds down"
+        }
+    }
+}
+
+extension QueueExplanation.BarrierWait: CustomStringConvertible {
+    /// What it waits for, as a part of a sentence.
+    public var description: String {
+        isBarrier
+            ? "it is a barrier, and \(names(ahead)) came before it"
+            : "it came after the barrier \(names(barriers)), and \(names(ahead)) must end first"
+    }
+}
+
+/// The first few names.
+private func names(_ entries: [QueueEntry]) -> String { list(entries.map(\.name)) }
+
+private func names(of operations: [Operation]) -> String { list(operations.map(\.displayName)) }
+
+private func list(_ names: [String]) -> String {
+    let shown = names.prefix(5).sorted().joined(separator: ", ")
+    return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown
+}

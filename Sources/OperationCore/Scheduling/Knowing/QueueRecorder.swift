@@ -1,0 +1,209 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// Writes down what runs when in a queue, up to a number of entries.
+///
+/// Its lock is taken under the queue's, and by the handlers of operations, which may run when the queue is gone.
+final class QueueRecorder: QueueFollower, Sendable {
+    /// One entry on its way.
+    fileprivate struct Page {
+        var run: QueueRun
+        /// Kept until it ended and its name was asked for.
+        var operation: Operation?
+        let reference: WeakReference?
+        let slot: QueueMachine.Slot
+        var stage: QueueMachine.Stage
+        var since: OperationInstant
+    }
+
+    fileprivate struct Book {
+        var pages: [Int: Page] = [:]
+        var nextNumber = 0
+        /// All before it are gone.
+        var oldest = 0
+        var forgottenCount = 0
+        /// Who is in which place of the queue.
+        var bySlot: [QueueMachine.Slot: Int] = [:]
+        var byOperation: [ObjectIdentifier: Int] = [:]
+        var now = OperationInstant(offset: .zero)
+        var freeLanes: [Int] = []
+        var laneCount = 0
+    }
+
+    let knobs: QueueRecording
+    private let book = Locked(Book())
+
+    var clock: any OperationClock { knobs.clock }
+
+    init(_ knobs: QueueRecording) { self.knobs = knobs }
+
+    func pass(to moment: OperationInstant) {
+        // The thread with the earlier moment may be the later one at the lock.
+        book.withLock { $0.now = max($0.now, moment) }
+    }
+
+    func note(_ change: QueueJournal.Change, _ journal: QueueJournal) {
+        switch change {
+        case .placed(let slot, let entry, from: .entering):
+            if let dropped = enter(slot, entry) { journal.later { withExtendedLifetime(dropped) {} } }
+        case .placed(let slot, let entry, from: _): book.withLock { $0.move(slot, to: entry.stage) }
+        case .ended(let slot, _, let ending):
+            guard let number = book.withLock({ $0.end(slot, ending) }) else { return }
+            journal.later { [self] in giveName(number) }
+        case .width, .suspension, .closing: break
+        }
+    }
+
+    /// Begins a page; returns the operation of one that gives way to it.
+    @discardableResult
+    func enter(_ slot: QueueMachine.Slot, _ entry: QueueMachine.Entry) -> Operation? {
+        book.withLock { $0.enter(slot, entry, limit: knobs.limit) }
+    }
+
+    func link(_ operation: Operation, to dependencies: [Operation]) {
+        book.withLock { book in
+            guard let number = book.number(of: operation) else { return }
+            let others = dependencies.compactMap { book.number(of: $0) }
+            book.pages[number]?.run.dependencies = others
+        }
+    }
+
+    func stamp(_ slot: QueueMachine.Slot) -> HandlerStamp? {
+        let now = clock.now
+        return book.withLock { book in
+            guard let number = book.bySlot[slot] else { return nil }
+            book.pages[number]?.run.handlerEnqueued = now
+            return HandlerStamp(recorder: self, number: number)
+        }
+    }
+
+    func handlerBegins(_ number: Int) {
+        let now = clock.now
+        book.withLock { $0.pages[number]?.run.handlerBegan = now }
+    }
+
+    /// Asks an operation that ended for its name, which may be code of the user's, and lets go of it.
+    private func giveName(_ number: Int) {
+        guard let operation = book.withLock({ $0.pages[number]?.operation }) else { return }
+        let name = operation.displayName
+        book.withLock { book in
+            book.pages[number]?.run.name = name
+            book.pages[number]?.operation = nil
+        }
+    }
+
+    func record(of queue: String) -> QueueRecord {
+        let (pages, forgottenCount) = book.withLock { ($0.pages, $0.forgottenCount) }
+        let runs = pages.values.map { page in
+            var run = page.run
+            if let operation = page.operation { run.name = operation.displayName }
+            return run
+        }
+        return QueueRecord(queue: queue, runs: runs.sorted { $0.id < $1.id }, forgottenCount: forgottenCount)
+    }
+}
+
+extension QueueRecorder.Book {
+    fileprivate mutating func enter(
+        _ slot: QueueMachine.Slot, _ entry: QueueMachine.Entry, limit: Int
+    ) -> Operation? {
+        let operation = entry.work.operation
+        let number = nextNumber
+        nextNumber += 1
+        pages[number] = QueueRecorder.Page(
+            run: QueueRun(id: number, name: entry.details?.name ?? "closure", added: now), operation: operation,
+            reference: operation.map { WeakReference($0) }, slot: slot, stage: entry.stage, since: now)
+        bySlot[slot] = number
+        if let operation { byOperation[ObjectIdentifier(operation)] = number }
+        if entry.stage == .running { begin(number) }
+        return pages.count > limit ? dropOldest() : nil
+    }
+
+    fileprivate mutating func move(_ slot: QueueMachine.Slot, to stage: QueueMachine.Stage) {
+        guard let number = bySlot[slot] else { return }
+        let old = count(number)
+        pages[number]?.stage = stage
+        if stage == .running { begin(number) }
+        if old == .running, stage != .running {
+            // It was to begin, and then got one more dependency.
+            freeLane(of: number)
+            pages[number]?.run.started = nil
+            pages[number]?.run.lane = nil
+        }
+    }
+
+    /// Returns the number of the one that ended.
+    fileprivate mutating func end(_ slot: QueueMachine.Slot, _ ending: LifecycleMachine.Ending) -> Int? {
+        guard let number = bySlot.removeValue(forKey: slot) else { return nil }
+        count(number)
+        freeLane(of: number)
+        pages[number]?.stage = .free
+        pages[number]?.run.ended = now
+        pages[number]?.run.ending = QueueEntry.Ending(ending)
+        return number
+    }
+
+    /// Those that were freed are not mistaken for others at their address.
+    fileprivate func number(of operation: Operation) -> Int? {
+        guard let number = byOperation[ObjectIdentifier(operation)] else { return nil }
+        return pages[number]?.reference?.isAlive == true ? number : nil
+    }
+
+    /// Adds the time since the last change to where it was spent; returns the stage of that time.
+    @discardableResult
+    private mutating func count(_ number: Int) -> QueueMachine.Stage? {
+        guard let page = pages[number] else { return nil }
+        let time = page.since.duration(to: now)
+        switch page.stage {
+        case .entering, .waiting: pages[number]?.run.waitingForDependencies += time
+        case .held: pages[number]?.run.held += time
+        case .ready: pages[number]?.run.waitingForPlace += time
+        case .running, .ending, .free: break
+        }
+        pages[number]?.since = now
+        return page.stage
+    }
+
+    private mutating func begin(_ number: Int) {
+        pages[number]?.run.started = now
+        if freeLanes.isEmpty {
+            freeLanes.append(laneCount)
+            laneCount += 1
+        }
+        pages[number]?.run.lane = freeLanes.removeLast()
+    }
+
+    private mutating func freeLane(of number: Int) {
+        if let lane = pages[number]?.run.lane { freeLanes.append(lane) }
+    }
+
+    private mutating func dropOldest() -> Operation? {
+        while pages[oldest] == nil { oldest += 1 }
+        guard let page = pages.removeValue(forKey: oldest) else { return nil }
+        forgottenCount += 1
+        if page.stage != .free {
+            bySlot[page.slot] = nil
+            if let lane = page.run.lane { freeLanes.append(lane) }
+        }
+        if let reference = page.reference, byOperation[reference.id] == oldest { byOperation[reference.id] = nil }
+        oldest += 1
+        return page.operation
+    }
+}
+
+/// Tells whether an object is still there.
+final class WeakReference: Sendable {
+    // Sendable: written once, in init; loading a weak reference is atomic.
+    private nonisolated(unsafe) weak var object: Operation?
+    let id: ObjectIdentifier
+
+    /// Only asked where somebody holds what stands at that address.
+    var isAlive: Bool { object != nil }
+
+    init(_ object: Operation) {
+        self.object = object
+        id = ObjectIdentifier(object)
+    }
+}

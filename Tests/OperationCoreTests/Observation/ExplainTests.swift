@@ -1,0 +1,221 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("Why an operation does not run", .timeLimit(.minutes(1)))
+struct ExplainTests {
+    @Test("It waits for others, and each says where it stands")
+    func dependencies() async throws {
+        let queue = QueueManager("uploads"), other = QueueManager("net")
+        let running = HandDriven("load"), forgotten = HandDriven("prepare"), foreign = BlockOperation {}
+        foreign.name = "block"
+        let upload = HandDriven("upload")
+        for dependency in [running, forgotten, foreign] { upload.addDependency(dependency) }
+        try other.add(running)
+        try queue.add(upload)
+        _ = await running.calls.events(atLeast: 1)
+        let why = queue.explain(upload)
+        #expect(why.standing == .inQueue("uploads", .waiting))
+        #expect(why.reasons.count == 3)
+        #expect(
+            why.description
+                == "upload waits in queue uploads: for load (running in queue net); for prepare (not started, and in no "
+                + "queue: nobody will start it); for block (not started, and in no queue: nobody will start it).")
+        upload.cancel()
+        running.cancel()
+        #expect(queue.explain(running).description == "load is not in queue uploads: cancelled.")
+    }
+
+    @Test("All places are taken, and it says by whom; then, how many come before it")
+    func width() async throws {
+        let queue = QueueManager("narrow", width: 1)
+        let first = HandDriven("first"), urgent = HandDriven("urgent"), second = HandDriven("second")
+        urgent.queuePriority = .high
+        try queue.add(first)
+        _ = await first.calls.events(atLeast: 1)
+        try queue.add([second, urgent])
+        #expect(
+            queue.explain(second).description
+                == "second is ready in queue narrow: all of its 1 places are taken, by first; 1 that are ready come "
+                + "before it.")
+        guard case .width(1, let holders)? = queue.explain(second).reasons.first else {
+            Issue.record("no limit was named")
+            return
+        }
+        #expect(holders.map(\.operation) == [first])
+        #expect(queue.explain(first).description == "first runs in queue narrow.")
+        queue.cancelAll()
+        await queue.drained()
+        #expect(queue.explain(first).standing == .ended(.cancelled))
+    }
+
+    @Test("The queue is suspended, a barrier stands before it, or it is a barrier itself")
+    func barrier() async throws {
+        let queue = QueueManager("barred")
+        let first = HandDriven("first"), barrier = HandDriven("barrier"), last = HandDriven("last")
+        try queue.add(first)
+        _ = await first.calls.events(atLeast: 1)
+        try queue.addBarrier(barrier)
+        try queue.add(last)
+        #expect(
+            queue.explain(barrier).description
+                == "barrier is ready in queue barred: it is a barrier, and first came before it.")
+        #expect(
+            queue.explain(last).description
+                == "last is ready in queue barred: it came after the barrier barrier, and barrier, first must end first."
+        )
+        queue.isSuspended = true
+        #expect(
+            queue.explain(last).description.contains("ready in queue barred: the queue is suspended; it came after"))
+        queue.isSuspended = false
+        queue.cancelAll()
+        await queue.drained()
+    }
+
+    @Test("A delay is not over")
+    func delay() async throws {
+        let queue = QueueManager("slow")
+        let operation = HandDriven("late")
+        let clock = ManualClock()
+        operation.clock = clock
+        operation.startDelay = .seconds(5)
+        try queue.add(operation)
+        let why = queue.explain(operation)
+        #expect(why.description == "late is held in queue slow: by its startDelay, which is not over.")
+        guard case .hold(let hold)? = why.reasons.first else {
+            Issue.record("no hold was named")
+            return
+        }
+        #expect(hold.kind == "delay")
+        clock.advance(by: .seconds(5))
+        _ = await operation.calls.events(atLeast: 1)
+        operation.finish(withResult: 1)
+        await queue.drained()
+        #expect(queue.explain(operation).description == "late is not in queue slow: ended.")
+    }
+
+    @Test("A category is held by another, and a key rests")
+    func admission() async throws {
+        let queue = QueueManager("admitting"), database = OperationCategory("database")
+        let holder = HandDriven("holder"), waiting = HandDriven("waiting")
+        holder.categories = [database]
+        waiting.categories = [database]
+        try queue.add(holder)
+        _ = await holder.calls.events(atLeast: 1)
+        try queue.add(waiting)
+        #expect(
+            queue.explain(waiting).description
+                == "waiting is held in queue admitting: by category database, held by holder.")
+        holder.finish(withResult: 1)
+        _ = await waiting.calls.events(atLeast: 1)
+        waiting.finish(withResult: 1)
+
+        let clock = ManualClock(), register = OperationThrottle(clock: clock)
+        let first = HandDriven("first"), second = HandDriven("second")
+        for operation in [first, second] {
+            operation.throttle = ThrottleRule(key: "refresh", interval: .seconds(5), early: .wait, in: register)
+        }
+        try queue.add(first)
+        _ = await first.calls.events(atLeast: 1)
+        try queue.add(second)
+        guard case .hold(let hold)? = queue.explain(second).reasons.first else {
+            Issue.record("no hold was named")
+            return
+        }
+        #expect(hold.kind == "throttle")
+        #expect(hold.holders == [first])
+        first.finish(withResult: 1)
+        clock.advance(by: .seconds(5))
+        _ = await second.calls.events(atLeast: 1)
+        second.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test("Operations of other kinds: what they wait for, and whether they say that they are ready")
+    func foreign() async throws {
+        let queue = QueueManager("mixed")
+        let own = HandDriven("own"), plain = BlockOperation {}, waiting = BlockOperation {}
+        plain.name = "plain"
+        waiting.name = "waiting"
+        waiting.addDependency(own)
+        waiting.addDependency(plain)
+        try queue.add(waiting)
+        let why = queue.explain(waiting)
+        #expect(why.reasons.count == 2)
+        #expect(why.description.contains("for own (not started, and in no queue"))
+        #expect(why.description.contains("for plain (not started, and in no queue"))
+        let stubborn = Stubborn()
+        try queue.add(stubborn)
+        #expect(queue.explain(stubborn).description == "Stubborn waits in queue mixed: its own isReady is false.")
+        #expect(queue.explain(plain).standing == .notStarted)
+        stubborn.allow.open()
+        try queue.add(own)
+        try queue.add(plain)
+        _ = await own.calls.events(atLeast: 1)
+        own.finish(withResult: 1)
+        await queue.drained()
+        #expect(queue.explain(waiting).standing == .ended(.success))
+    }
+
+    @Test("All threads are busy where the width is not reached")
+    func threads() async throws {
+        let queue = QueueManager("busy")
+        let gate = Gate()
+        let began = EventRecorder<Int>()
+        let count = ProcessInfo.processInfo.activeProcessorCount
+        queue.isSuspended = true
+        for number in 0..<count {
+            try queue.add(name: "body") {
+                began.record(number)
+                gate.waitInBody()
+            }
+        }
+        let next = HandDriven("next")
+        next.queuePriority = .low
+        try queue.add(next)
+        #expect(queue.explain(next).description.hasPrefix("next is ready in queue busy: the queue is suspended"))
+        queue.isSuspended = false
+        _ = await began.events(atLeast: count)
+        // Threads that stand still get company after a while, so that it may run by now.
+        let why = queue.explain(next)
+        if case .inQueue(_, .ready) = why.standing, case .threads(let busy, let holders)? = why.reasons.first {
+            #expect(busy == count)
+            #expect(holders.count == count)
+        }
+        gate.open()
+        _ = await next.calls.events(atLeast: 1)
+        next.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test("It runs, but was suspended, or winds down")
+    func paused() async throws {
+        let queue = QueueManager("paused")
+        let operation = HandDriven("paused", windsDown: true)
+        try queue.add(operation)
+        _ = await operation.calls.events(atLeast: 1)
+        operation.suspend()
+        #expect(queue.explain(operation).description == "paused runs in queue paused: it began, and was suspended.")
+        operation.cancel()
+        #expect(
+            queue.explain(operation).description
+                == "paused runs in queue paused: it was cancelled, and its body winds down.")
+        operation.finish(withResult: 1)
+        await queue.drained()
+    }
+}
+
+/// Not ready before it is allowed.
+private final class Stubborn: Operation, @unchecked Sendable {
+    let allow = Gate()
+    override var isReady: Bool { allow.isOpen && super.isReady }
+}
+
+extension Gate {
+    /// Blocks a body on purpose.
+    fileprivate func waitInBody() { wait() }
+}

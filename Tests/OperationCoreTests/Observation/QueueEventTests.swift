@@ -1,0 +1,150 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("The events of a queue", .timeLimit(.minutes(1)))
+struct QueueEventTests {
+    @Test("The present state comes first, then the changes in their order, numbered without gaps")
+    func order() async throws {
+        let queue = QueueManager("order", width: 1)
+        let early = HandDriven("early")
+        try queue.add(early)
+        _ = await early.calls.events(atLeast: 1)
+        var updates = queue.events.makeAsyncIterator()
+        let late = HandDriven("late") { $0.finish(withResult: 1) }
+        late.addDependency(early)
+        try queue.add(late)
+        queue.width = 2
+        queue.isSuspended = true
+        queue.isSuspended = true
+        early.finish(withError: .first)
+        queue.isSuspended = false
+        await queue.drained()
+        let begin = try #require(await updates.next()?.snapshot)
+        #expect(begin.running.map(\.name) == ["early"])
+        #expect(begin.counts.added == 1)
+        var lines: [String] = []
+        for _ in 0..<8 { lines.append(try #require(await updates.next()?.event).description) }
+        #expect(
+            lines == [
+                "1 added late, waiting", "2 width 2", "3 suspended", "4 ended early, failure", "5 ready late",
+                "6 resumed", "7 started late", "8 ended late, success",
+            ])
+    }
+
+    @Test("A reader that waits is woken by the next change")
+    func waking() async throws {
+        let queue = QueueManager("waking")
+        let reader = Task {
+            var names: [String] = []
+            for await update in queue.events {
+                if case .event(let event) = update { names.append(event.description) }
+                if update.snapshot != nil { try queue.add(name: "one") {} }
+                if names.count == 3 { break }
+            }
+            return names
+        }
+        #expect(try await reader.value == ["1 added one, ready", "2 started one", "3 ended one, success"])
+    }
+
+    @Test("A slow reader is told how many events it missed, and goes on from a fresh state")
+    func overflow() async throws {
+        let queue = QueueManager("overflow", width: 1)
+        queue.isSuspended = true
+        var updates = queue.events(keeping: 4).makeAsyncIterator()
+        var state = try #require(await updates.next()?.snapshot)
+        for _ in 0..<3 { try queue.add {} }
+        for _ in 0..<3 { state.apply(try #require(await updates.next()?.event)) }
+        #expect(state == queue.snapshot)
+        for _ in 0..<7 { try queue.add {} }
+        guard case .missed(let count, let fresh) = try #require(await updates.next()) else {
+            Issue.record("no word of what was missed")
+            return
+        }
+        #expect(count == 7)
+        #expect(fresh == queue.snapshot)
+        #expect(fresh.counts.ready == 10)
+        try queue.add {}
+        #expect(await updates.next()?.event?.number == 11)
+        queue.isSuspended = false
+        await queue.drained()
+    }
+
+    @Test("The loop ends when the queue is gone and all that was in it ended; the reader does not keep it")
+    func lifetime() async throws {
+        let census = LiveObjects()
+        var queue: QueueManager? = QueueManager("lifetime")
+        let operation = HandDriven("last")
+        try queue?.add(operation)
+        if let queue { census.track(queue) }
+        guard let events = queue?.events else { return }
+        let began = Gate()
+        let reader = Task {
+            var last: QueueEvent?
+            for await update in events {
+                began.open()
+                if let event = update.event { last = event }
+            }
+            return last
+        }
+        await began.passage()
+        queue = nil
+        #expect(census.count == 0)
+        operation.finish(withResult: 1)
+        let last = await reader.value
+        guard case .ended(let entry, .success)? = last?.change else {
+            Issue.record("the last event is \(String(describing: last))")
+            return
+        }
+        #expect(entry.operation === operation)
+        // A loop over the events of a queue that is gone ends at once.
+        for await _ in events { Issue.record("there is no queue") }
+    }
+
+    @Test("A reader that missed events is given the last state when the queue goes")
+    func lastState() async throws {
+        var queue: QueueManager? = QueueManager("last state")
+        var updates = try #require(queue?.events(keeping: 1)).makeAsyncIterator()
+        for _ in 0..<10 { try queue?.add {} }
+        #expect(await updates.next()?.snapshot?.counts.added == 0)
+        await queue?.drained()
+        queue = nil
+        var last: QueueSnapshot?
+        while let update = await updates.next() { last = update.snapshot ?? last }
+        #expect(last?.counts.finished == 10)
+    }
+
+    @Test("A loop whose task is cancelled ends, and nobody follows the queue any more")
+    func cancelling() async throws {
+        let queue = QueueManager("cancelling")
+        let began = Gate()
+        let reader = Task {
+            for await _ in queue.events { began.open() }
+        }
+        await began.passage()
+        reader.cancel()
+        await reader.value
+        #expect(!queue.engine.isFollowed)
+        try queue.add {}
+        await queue.drained()
+        #expect(queue.snapshot.number == 0)
+    }
+
+    @Test("Events that nobody reads hold no operation once the reader is gone")
+    func release() async throws {
+        let census = LiveObjects()
+        let queue = QueueManager("release")
+        do {
+            let updates = queue.events.makeAsyncIterator()
+            try queue.add(census.track(HandDriven("kept") { $0.finish(withResult: 1) }))
+            await queue.drained()
+            withExtendedLifetime(updates) {}
+        }
+        let left = try await TestThread.run { census.countAtRest() }
+        #expect(left == 0)
+    }
+}

@@ -1,0 +1,71 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite("The progress of a queue", .timeLimit(.minutes(1)))
+struct QueueProgressTests {
+    @Test("It counts ends, not starts: of asynchronous, cancelled and failed operations, and of those before it")
+    func counting() async throws {
+        let queue = QueueManager("progress", width: 2)
+        try queue.add {}
+        await queue.drained()
+        let progress = queue.progress
+        #expect(progress.totalUnitCount == 1)
+        #expect(progress.completedUnitCount == 1)
+        #expect(queue.progress === progress)
+        let running = HandDriven("running"), failing = HandDriven("failing"), waiting = HandDriven("waiting")
+        waiting.addDependency(running)
+        try queue.add([running, failing, waiting])
+        _ = await running.calls.events(atLeast: 1)
+        #expect(progress.totalUnitCount == 4)
+        #expect(progress.completedUnitCount == 1)
+        waiting.cancel()
+        #expect(progress.completedUnitCount == 2)
+        _ = await failing.calls.events(atLeast: 1)
+        failing.finish(withError: .first)
+        running.finish(withResult: 1)
+        await queue.drained()
+        try await TestThread.run { while progress.completedUnitCount < 4 { sched_yield() } }
+        #expect(progress.isFinished)
+    }
+
+    @Test("Cancelling it cancels what has not ended")
+    func cancelling() async throws {
+        let queue = QueueManager("cancelled progress")
+        let operation = HandDriven("running")
+        try queue.add(operation)
+        queue.progress.cancel()
+        await queue.drained()
+        #expect(operation.cancellationCause?.code == .requested)
+    }
+
+    @Test("Its numbers never run backwards, whatever several threads add")
+    func monotone() async throws {
+        let queue = QueueManager("monotone", width: 4)
+        let progress = queue.progress
+        let isOver = Gate()
+        let reader = Task.detached {
+            var last: (Int64, Int64) = (0, 0)
+            while !isOver.isOpen {
+                let completed = progress.completedUnitCount, total = progress.totalUnitCount
+                if completed < last.0 || total < last.1 || completed > total { return false }
+                last = (completed, total)
+                await Task.yield()
+            }
+            return true
+        }
+        try await TestThread.run {
+            ThreadTeam(count: 3).run(
+                (0..<3).map { _ in { for _ in 0..<500 { try? queue.add {} } } })
+        }
+        await queue.drained()
+        try await TestThread.run { while progress.completedUnitCount < 1_500 { sched_yield() } }
+        isOver.open()
+        #expect(await reader.value)
+        #expect(progress.totalUnitCount == 1_500)
+    }
+}
