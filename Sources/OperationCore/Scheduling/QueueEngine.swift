@@ -54,15 +54,35 @@ extension QueueEngine {
         var needsWorker = false
         var needsWatch = false
         var grant: DispatchSemaphore?
+        /// What ended, to be let go of.
+        private var released: (QueueMachine.Work, EntryDetails?)?
+        private(set) var chores: Chores?
+
+        /// What seldom follows: made when there is some.
+        mutating func need() -> Chores {
+            if let chores { return chores }
+            let made = Chores()
+            chores = made
+            return made
+        }
+
+        mutating func release(_ ended: (QueueMachine.Work, EntryDetails?)) {
+            if released == nil { released = ended } else { need().released.append(ended) }
+        }
+    }
+
+    /// What seldom follows an event.
+    ///
+    /// Not Sendable on purpose: it belongs to the thread that applied the event.
+    final class Chores {
         var told: [@Sendable () -> Void] = []
         var toEnd: [ManagedOperation] = []
         /// Those that may ask for their admission now.
         var toAdmit: [ManagedOperation] = []
         var toDelay: [ManagedOperation] = []
-        /// What ended, to be let go of.
-        var released = FewOrMany<(QueueMachine.Work, EntryDetails?)>()
         /// Wakes those who follow the queue.
         var calls: [@Sendable () -> Void] = []
+        var released: [(QueueMachine.Work, EntryDetails?)] = []
     }
 
     /// Applies an event and performs what follows.
@@ -82,33 +102,44 @@ extension QueueEngine {
 
     /// Looks what the event made possible: a body that goes on, one more thread, somebody who waits.
     func conclude(_ state: inout State, _ after: inout After) {
-        after.toAdmit += state.machine.takeUnasked()
         if !state.returning.isEmpty, state.machine.resume() {
             state.crew.workers += 1
             after.grant = state.returning.popFirst()
         } else if state.machine.canStart, state.returning.isEmpty {
             if state.crew.join() { after.needsWorker = true } else { after.needsWatch = state.crew.beginWatch() }
         }
-        if !state.drainers.isEmpty, state.machine.live == 0 { after.told = exchange(&state.drainers, with: []) }
-        while !state.roomWaiters.isEmpty, state.machine.live + after.told.count < state.capacity || state.isClosed {
-            if let waiter = state.roomWaiters.popFirst() { after.told.append(waiter) }
+        if state.machine.hasUnasked { after.need().toAdmit += state.machine.takeUnasked() }
+        if !state.drainers.isEmpty, state.machine.live == 0 {
+            after.need().told = exchange(&state.drainers, with: [])
         }
-        if let journal = state.machine.journal { after.calls += journal.takeCalls() }
+        while let waiter = nextWithRoom(&state, after.chores?.told.count ?? 0) { after.need().told.append(waiter) }
+        if let journal = state.machine.journal { after.need().calls += journal.takeCalls() }
+    }
+
+    /// The next of those who wait for room, if there is room for one more than those who were told.
+    private func nextWithRoom(_ state: inout State, _ told: Int) -> (@Sendable () -> Void)? {
+        guard !state.roomWaiters.isEmpty else { return nil }
+        guard state.isClosed || state.machine.live + told < state.capacity else { return nil }
+        return state.roomWaiters.popFirst()
     }
 
     func perform(_ after: After) {
         after.grant?.signal()
         if after.needsWorker { provideWorker() }
         if after.needsWatch { watchForStall() }
-        for tell in after.told { tell() }
-        for operation in after.toEnd {
+        if let chores = after.chores { perform(chores) }
+        withExtendedLifetime(after) {}
+    }
+
+    private func perform(_ chores: Chores) {
+        for tell in chores.told { tell() }
+        for operation in chores.toEnd {
             recordLinks(of: operation)
             operation.beginHosted()
         }
-        for operation in after.toAdmit { operation.seekAdmissionForQueue() }
-        for operation in after.toDelay { operation.beginHostedDelay() }
-        for call in after.calls { call() }
-        withExtendedLifetime(after.released) {}
+        for operation in chores.toAdmit { operation.seekAdmissionForQueue() }
+        for operation in chores.toDelay { operation.beginHostedDelay() }
+        for call in chores.calls { call() }
     }
 }
 
@@ -139,13 +170,13 @@ extension QueueEngine {
         switch place.standing {
         case .cancelled:
             state.machine.place(slot, .ending)
-            after.toEnd.append(operation)
+            after.need().toEnd.append(operation)
         case .waits: state.machine.place(slot, .waiting)
         case .held:
-            if state.machine.hold(slot) { after.toAdmit.append(operation) }
+            if state.machine.hold(slot) { after.need().toAdmit.append(operation) }
         case .delayed(let begins):
             state.machine.place(slot, .held)
-            if begins { after.toDelay.append(operation) }
+            if begins { after.need().toDelay.append(operation) }
         case .ready: state.machine.place(slot, .ready)
         }
     }
@@ -168,10 +199,10 @@ extension QueueEngine {
         case .failure:
             state.totals.failed += 1
             let forgotten = state.failures.add(state.machine.entries[Int(slot)])
-            if !forgotten.isEmpty { after.calls.append { withExtendedLifetime(forgotten) {} } }
+            if !forgotten.isEmpty { after.need().calls.append { withExtendedLifetime(forgotten) {} } }
         case .cancelled: state.totals.cancelled += 1
         }
         state.machine.journal?.note(.ended(slot, state.machine.entries[Int(slot)], ending))
-        after.released.append(state.machine.end(slot))
+        after.release(state.machine.end(slot))
     }
 }

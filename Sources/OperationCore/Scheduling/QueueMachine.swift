@@ -358,6 +358,9 @@ extension QueueMachine {
         return !isSuspended
     }
 
+    /// Whether there may be some that may ask for their admission now.
+    var hasUnasked: Bool { !unasked.isEmpty && !isSuspended }
+
     /// Takes out those that may ask for their admission now.
     mutating func takeUnasked() -> [ManagedOperation] {
         guard !unasked.isEmpty, !isSuspended else { return [] }

@@ -78,7 +78,7 @@ package final class WorkerPool: WorkerSource {
         let worker = Worker()
         worker.assignment.withLock { $0 = engine }
         let thread = Thread { [self] in serve(worker) }
-        thread.name = "OperationKit.Worker"
+        thread.name = "OperationKit"
         thread.stackSize = Self.stackSize
         thread.start()
     }

@@ -67,6 +67,8 @@ struct EndOrderTests {
             for operation in operations.reversed() { operation.start() }
         }
         #expect(await order.events(atLeast: 20) == Array(0..<20))
+        // Started by hand, an operation lives as long as somebody holds it.
+        withExtendedLifetime(operations) {}
     }
 
     /// A body that ends on one thread while another is still telling of the cancellation.
