@@ -69,3 +69,14 @@ final class LastReference: Sendable {
         object.withLock { swap(&$0, &dropped) }
     }
 }
+
+/// Whether something becomes true that another thread is about to bring about; gives way to it for some seconds at most.
+@available(*, noasync, message: "This blocks the thread: call it inside TestThread.run.")
+func comesTrue(_ condition: () -> Bool) -> Bool {
+    let start = ContinuousClock.now
+    while !condition() {
+        if start.duration(to: .now) > .seconds(10) { return false }
+        sched_yield()
+    }
+    return true
+}
