@@ -15,7 +15,7 @@ package final class QueueEngine: Sendable {
         var drainers: [@Sendable () -> Void] = []
         var capacity = Int.max
         /// Those who wait for room, in the order in which they came.
-        var roomWaiters = Fifo<@Sendable () -> Void>()
+        var roomWaiters = Fifo<QueueWait>()
         var isClosed = false
         var hasForeignPatrol = false
         /// Those who read the events, once there was one.
@@ -76,6 +76,8 @@ extension QueueEngine {
     /// Not Sendable on purpose: it belongs to the thread that applied the event.
     final class Chores {
         var told: [@Sendable () -> Void] = []
+        /// Those for whom there is room now.
+        var roomy: [QueueWait] = []
         var toEnd: [ManagedOperation] = []
         /// Those that may ask for their admission now.
         var toAdmit: [ManagedOperation] = []
@@ -112,15 +114,18 @@ extension QueueEngine {
         if !state.drainers.isEmpty, state.machine.live == 0 {
             after.need().told = exchange(&state.drainers, with: [])
         }
-        while let waiter = nextWithRoom(&state, after.chores?.told.count ?? 0) { after.need().told.append(waiter) }
+        while let wait = nextWithRoom(&state, after.chores?.roomy.count ?? 0) { after.need().roomy.append(wait) }
         if let journal = state.machine.journal { after.need().calls += journal.takeCalls() }
     }
 
     /// The next of those who wait for room, if there is room for one more than those who were told.
-    private func nextWithRoom(_ state: inout State, _ told: Int) -> (@Sendable () -> Void)? {
+    private func nextWithRoom(_ state: inout State, _ told: Int) -> QueueWait? {
         guard !state.roomWaiters.isEmpty else { return nil }
         guard state.isClosed || state.machine.live + told < state.capacity else { return nil }
-        return state.roomWaiters.popFirst()
+        while let wait = state.roomWaiters.popFirst() {
+            if !wait.isOver { return wait }
+        }
+        return nil
     }
 
     func perform(_ after: After) {
@@ -133,6 +138,8 @@ extension QueueEngine {
 
     private func perform(_ chores: Chores) {
         for tell in chores.told { tell() }
+        // One whose task was cancelled just now leaves the room to the next.
+        for wait in chores.roomy where !wait.end() { apply { _, _ in } }
         for operation in chores.toEnd {
             recordLinks(of: operation)
             operation.beginHosted()

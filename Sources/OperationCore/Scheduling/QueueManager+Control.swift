@@ -88,8 +88,10 @@ extension QueueManager {
             } catch {
                 guard error.code == .full else { throw error }
             }
-            await QueueWait.run { wait in engine.whenThereIsRoom { wait.end() } }
+            await QueueWait.run { wait in engine.waitForRoom(wait) }
             if Task.isCancelled {
+                // It may have been told that there is room, which is the next one's then.
+                engine.apply { _, _ in }
                 throw QueueError(
                     .full, queue: name,
                     "\(operation.displayName) was not added to queue \(name): the task that waited for room was cancelled."
@@ -182,10 +184,13 @@ extension QueueEngine {
         apply { state, _ in state.drainers.append(tell) }
     }
 
-    /// Calls `tell` once when one more could be added.
-    func whenThereIsRoom(_ tell: @escaping @Sendable () -> Void) {
-        apply { state, _ in state.roomWaiters.append(tell) }
+    /// Ends the wait when one more could be added.
+    func waitForRoom(_ wait: QueueWait) {
+        apply { state, _ in state.roomWaiters.append(wait) }
     }
+
+    /// How many wait for room, or did until their task was cancelled.
+    package var roomWaiterCount: Int { state.withLock { $0.roomWaiters.count } }
 }
 
 /// A task that waits for one event, or for its own cancellation.
@@ -215,8 +220,20 @@ final class QueueWait: Sendable {
         }
     }
 
-    func end() {
-        let old = state.withLock { exchange(&$0, with: .ended) }
-        if case .waiting(let continuation) = old { continuation.resume() }
+    /// Whether the wait has ended.
+    var isOver: Bool {
+        state.withLock { if case .ended = $0 { true } else { false } }
+    }
+
+    /// Ends the wait; false if it had ended before.
+    @discardableResult
+    func end() -> Bool {
+        switch state.withLock({ exchange(&$0, with: .ended) }) {
+        case .open: return true
+        case .waiting(let continuation):
+            continuation.resume()
+            return true
+        case .ended: return false
+        }
     }
 }

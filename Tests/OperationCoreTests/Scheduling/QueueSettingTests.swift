@@ -217,6 +217,24 @@ struct QueueSettingTests {
         queue.cancelAll()
     }
 
+    @Test func `the room of one who gave up is the next one's`() async throws {
+        let queue = QueueManager("given up")
+        queue.capacity = 1
+        let first = HandDriven("first"), impatient = HandDriven("impatient"), second = HandDriven("second")
+        try queue.add(first)
+        let givingUp = Task { try await queue.addWhenThereIsRoom(impatient) }
+        while queue.engine.roomWaiterCount < 1 { await Task.yield() }
+        let waiting = Task { try await queue.addWhenThereIsRoom(second) }
+        while queue.engine.roomWaiterCount < 2 { await Task.yield() }
+        givingUp.cancel()
+        await #expect(throws: QueueError.self) { try await givingUp.value }
+        first.finish(withResult: 1)
+        try await waiting.value
+        _ = await second.calls.events(atLeast: 1)
+        second.finish(withResult: 1)
+        await queue.drained()
+    }
+
     @Test func `shutting down takes nothing more, waits, and gives back what did not end in time`() async throws {
         let queue = QueueManager("closing", width: 1), clock = ManualClock()
         let quick = HandDriven("quick"), slow = HandDriven("slow"), never = HandDriven("never")
