@@ -86,7 +86,11 @@ extension QueueManager {
             do throws(QueueError) {
                 return try add(operation)
             } catch {
-                guard error.code == .full else { throw error }
+                guard error.code == .full else {
+                    // It may have been told that there is room, which is the next one's then.
+                    engine.apply { _, _ in }
+                    throw error
+                }
             }
             await QueueWait.run { wait in engine.waitForRoom(wait) }
             if Task.isCancelled {
