@@ -77,10 +77,13 @@ extension QueueManager {
         await QueueWait.run { wait in engine.whenDrained { wait.end() } }
     }
 
-    /// Adds an operation as soon as there is room for it; in the order of the calls.
+    /// Adds an operation as soon as there is room for it.
     ///
-    /// - Throws: As `add` does; `CancellationError` as a cancelled operation's would be if the task is cancelled while it
-    ///   waits: the operation is not added then.
+    /// Those who wait are told in the order of their calls. One whose place was taken by another meanwhile waits again,
+    /// behind the others.
+    ///
+    /// - Throws: As `add` does; with the code `full` if the task is cancelled while it waits. The operation is not added
+    ///   then.
     public func addWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
         while true {
             do throws(QueueError) {
