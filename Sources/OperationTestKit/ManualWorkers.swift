@@ -54,6 +54,7 @@ public final class ManualWorkers: Sendable {
             return true
         }
 
+        func remember(_ engine: QueueEngine) -> Bool { false }
         func beginRest() -> Bool { true }
         func endRest() {}
         var watchesForStalls: Bool { false }

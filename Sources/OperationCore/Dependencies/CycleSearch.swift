@@ -63,6 +63,8 @@ struct CycleSearch {
     private var up: Frontier<ManagedOperation>
     private var down: Frontier<DependencyNode>
     private var isFound = false
+    /// A search that was begun anew: what it met is let go of with the rest, outside the lock.
+    private var putAside: Frontier<ManagedOperation>?
 
     init(from downstream: ManagedOperation, to upstream: ManagedOperation) {
         self.downstream = downstream
@@ -81,7 +83,7 @@ struct CycleSearch {
                 guard down.visit(goal: upstream.nodeIfAny, { $0.liveDownstream }) else { continue }
                 // The way is named by the operations on it, which only a search from above meets.
                 isFound = true
-                up = Frontier(upstream)
+                putAside = exchange(&up, with: Frontier(upstream))
                 while !visitUp(), up.costOfNext({ _ in 0 }) != nil {}
             } else {
                 isFound = visitUp()

@@ -23,16 +23,19 @@ enum DependencyGraph {
         // lock, since freeing an operation runs what its user wrote.
         var search: CycleSearch?
         let edge = DependencyEdge(to: downstream, node: downstream.node, judge: judge)
+        var level = QueueLevel.veryLow
         let inserted = lock.withLock { _ -> Insertion in
             if mayClose(edge, to: upstream) {
                 search = CycleSearch(from: downstream, to: upstream)
                 if search?.run() == true { return .refused }
             }
-            return insert(edge, from: downstream, to: upstream, isPlain: judge == nil, input: input)
+            return insert(edge, from: downstream, to: upstream, isPlain: judge == nil, input: input, level: &level)
         }
         withExtendedLifetime(search) {}
         switch inserted {
-        case .waiting: downstream.signalDependencyAdded()
+        case .waiting:
+            downstream.signalDependencyAdded()
+            if ManagedOperation.mayRaise(level) { upstream.raise(to: level) }
         case .needless: break
         case .upstreamEnded:
             edge.upstreamDidEnd(upstream)
@@ -59,10 +62,11 @@ enum DependencyGraph {
 
     private static func insert(
         _ edge: DependencyEdge, from downstream: ManagedOperation, to upstream: ManagedOperation, isPlain: Bool,
-        input: NewDependencyInput?
+        input: NewDependencyInput?, level: inout QueueLevel
     ) -> Insertion {
-        let insertion = downstream.core.withLock {
-            $0.insertUpstream(upstream, edge: edge, watcher: nil, isPlain: isPlain, input: input)
+        let insertion = downstream.core.withLock { core in
+            level = core.levelOfUpstream
+            return core.insertUpstream(upstream, edge: edge, watcher: nil, isPlain: isPlain, input: input)
         }
         switch insertion {
         case .needless: return .needless

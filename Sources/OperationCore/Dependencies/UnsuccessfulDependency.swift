@@ -27,6 +27,7 @@ struct UnsuccessfulDependency {
     func failing<ErrorType: Error>(
         with makeError: (OperationFailure<any Error>) -> ErrorType
     ) -> DependencyEdge.Verdict {
+        WorkerSeat.flushCurrent()
         let error = makeError(failure)
         return .fail { downstream in
             (downstream as? any FailableOperation)?.fail(with: error)

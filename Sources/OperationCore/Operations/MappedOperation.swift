@@ -48,6 +48,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         let convert = work.convert
         // The other operation is what tells this one of its end, so it keeps it alive until then.
         work.original.addObserver(isWaiter: false) { [self] original in
+            WorkerSeat.flushCurrent()
             ThreadNotes.atBoundedDepth { if let outcome = convert(original) { self.end(with: outcome) } }
         }
         ThreadNotes.atBoundedDepth { work.original.startIfNeeded() }

@@ -29,7 +29,7 @@ extension ManagedOperation {
 
     /// Whether one that is so urgent may wait for one that is less.
     static func mayRaise(_ level: QueueLevel) -> Bool {
-        level > .normal || isAnyLow.load(ordering: .relaxed)
+        level > .normal || level > .veryLow && isAnyLow.load(ordering: .relaxed)
     }
 
     /// Makes the operation, and what it waits for, at least that urgent.
@@ -54,4 +54,9 @@ extension ManagedOperation {
         host?.reconsider(self)
         return isRaised
     }
+}
+
+extension ManagedOperation.Core {
+    /// How urgent that is for which it waits from now on: its own priority counts once it is in a queue.
+    var levelOfUpstream: QueueLevel { host == nil ? raisedLevel : level }
 }

@@ -5,13 +5,18 @@ import Foundation
 
 // What comes into a queue.
 extension QueueEngine {
+    /// Adds an operation, in a place that was kept for it if it `hasPlace`; whether or not it is added, that is gone then.
     func add(
-        _ operation: ManagedOperation, isBarrier: Bool = false, details: EntryDetails? = nil
+        _ operation: ManagedOperation, isBarrier: Bool = false, details: EntryDetails? = nil, hasPlace: Bool = false
     ) throws(QueueError) {
-        if let refusal = operation.claim(for: self) { throw refusal }
+        if let refusal = operation.claim(for: self) {
+            if hasPlace { giveBackPlaces(1) }
+            throw refusal
+        }
         var level: QueueLevel?
         let refusal = apply { state, after -> QueueError? in
-            if let refusal = self.refusal(of: 1, state) { return refusal }
+            if hasPlace { state.reserved -= 1 }
+            if let refusal = self.refusal(of: 1, hasPlace: hasPlace, state) { return refusal }
             level = enter(operation, isBarrier: isBarrier, details, &state, &after)
             return nil
         }
@@ -22,19 +27,28 @@ extension QueueEngine {
         if let level { operation.raiseUpstreamIfNeeded(level) }
     }
 
-    /// Adds all or none.
-    func add(_ operations: [ManagedOperation]) throws(QueueError) {
+    /// Adds all or none; `link` is called once it is certain that the queue takes them, and may still refuse.
+    func add(_ operations: [ManagedOperation], linking link: () throws(QueueError) -> Void = {}) throws(QueueError) {
         var claimed = 0
+        var kept = 0
         do throws(QueueError) {
             for operation in operations {
                 if let refusal = operation.claim(for: self) { throw refusal }
                 claimed += 1
             }
-            if let refusal = state.withLock({ refusal(of: operations.count, $0) }) { throw refusal }
+            try keepPlaces(operations.count)
+            kept = operations.count
+            try link()
         } catch {
             for operation in operations.prefix(claimed) { operation.unclaim() }
+            if kept > 0 { giveBackPlaces(kept) }
             throw error
         }
+        enterClaimed(operations)
+    }
+
+    /// Takes in operations for which places are kept.
+    private func enterClaimed(_ operations: [ManagedOperation]) {
         // In portions, so that the threads of the queue do not wait for all of it.
         var rest = operations[...]
         while !rest.isEmpty {
@@ -43,6 +57,7 @@ extension QueueEngine {
             // Few raise what they wait for, and to ask each again later would fetch it into the cache once more.
             var raising: [(ManagedOperation, QueueLevel)] = []
             apply { state, after in
+                state.reserved -= portion.count
                 for operation in portion {
                     guard let level = enter(operation, isBarrier: false, nil, &state, &after) else { continue }
                     if ManagedOperation.mayRaise(level) { raising.append((operation, level)) }
@@ -75,10 +90,25 @@ extension QueueEngine {
         return place.level
     }
 
+    private func keepPlaces(_ count: Int) throws(QueueError) {
+        let refusal = state.withLock { state in
+            let refusal = self.refusal(of: count, state)
+            if refusal == nil { state.reserved += count }
+            return refusal
+        }
+        if let refusal { throw refusal }
+    }
+
+    /// Places that were kept are not needed, and may be the next one's.
+    func giveBackPlaces(_ count: Int) {
+        apply { state, _ in state.reserved -= count }
+    }
+
     /// Why that many more cannot be taken.
-    func refusal(of count: Int, _ state: State) -> QueueError? {
+    func refusal(of count: Int, hasPlace: Bool = false, _ state: State) -> QueueError? {
         if state.isClosed { return .closed(queue: name) }
-        let (sum, overflow) = state.machine.live.addingReportingOverflow(count)
+        if hasPlace { return nil }
+        let (sum, overflow) = (state.machine.live + state.reserved).addingReportingOverflow(count)
         return overflow || sum > state.capacity ? .full(queue: name, capacity: state.capacity) : nil
     }
 }

@@ -6,12 +6,15 @@ import Foundation
 // The threads that work for a queue.
 extension QueueEngine {
     func provideWorker() {
-        // Without a thread to be had, the pool remembers the queue and comes back.
-        if !source.provide(for: self) { state.withLock { $0.crew.leave() } }
+        while !source.provide(for: self) {
+            // Taken back before the source is asked to remember the queue: it may come with a thread at once.
+            state.withLock { $0.crew.leave() }
+            guard !source.remember(self), offerWorker() else { return }
+        }
     }
 
     /// A thread that has become free offers itself; returns whether there is something to do.
-    func offerWorker() -> Bool {
+    package func offerWorker() -> Bool {
         state.withLock { $0.machine.canStart && $0.crew.join() }
     }
 
@@ -20,9 +23,9 @@ extension QueueEngine {
         let notes = ThreadNotes.current
         let seat = WorkerSeat(engine: self, outer: notes.seat)
         notes.seat = seat
-        while let (slot, work) = next(for: seat) {
-            seat.slot = slot
-            run(work, seat)
+        while let job = next(for: seat) {
+            seat.take(job)
+            run(job.work, seat)
         }
         notes.seat = seat.outer
     }
@@ -54,14 +57,13 @@ extension QueueEngine {
     }
 
     /// Tells what the thread finished, and gives it the next thing to do; nil if it is to leave.
-    fileprivate func next(for seat: WorkerSeat) -> (slot: QueueMachine.Slot, work: QueueMachine.Work)? {
+    fileprivate func next(for seat: WorkerSeat) -> QueueMachine.Job? {
         seat.operation = nil
         var after = After()
         let moment = recording.moment
-        let job = state.withLock { state -> (slot: QueueMachine.Slot, work: QueueMachine.Work)? in
+        let job = state.withLock { state -> QueueMachine.Job? in
             moment?.pass()
-            if seat.hasEnded { end(seat.slot, seat.ending, &state, &after) }
-            for operation in seat.readied { place(operation, &state, &after) }
+            takeNews(of: seat, &state, &after)
             // A body that goes on takes the place of this thread.
             let job = state.crew.mayGoOn && state.returning.isEmpty ? state.machine.take() : nil
             if job == nil { state.crew.leave() }
@@ -71,6 +73,12 @@ extension QueueEngine {
         seat.clear()
         perform(after)
         return job
+    }
+
+    /// What the thread kept back.
+    fileprivate func takeNews(of seat: WorkerSeat, _ state: inout State, _ after: inout After) {
+        if seat.hasEnded { end(seat.slot, seat.ending, &state, &after) }
+        for operation in seat.readied { place(operation, &state, &after) }
     }
 
     // A queue that stands still because bodies block.
@@ -95,33 +103,47 @@ extension QueueEngine {
     /// The body on this thread is about to wait through a call of ours, and needs no slot meanwhile.
     func bodyWillWait(_ seat: WorkerSeat) {
         apply { state, after in
-            for operation in seat.readied { place(operation, &state, &after) }
-            state.machine.rest()
+            takeNews(of: seat, &state, &after)
+            state.machine.rest(seat.slot, seat.generation)
             state.crew.leave()
         }
-        seat.readied.removeAll()
+        seat.forgetNews()
     }
 
-    /// The wait is over: goes on when there is a slot.
-    func bodyDidWait() {
-        let turn = DispatchSemaphore(value: 0)
+    /// The wait is over: goes on when there is a slot, at once if the operation ended meanwhile.
+    func bodyDidWait(_ seat: WorkerSeat) {
+        let body = ReturningBody(slot: seat.slot, generation: seat.generation)
         let mustWait = state.withLock { state in
-            if state.returning.isEmpty, state.machine.resume() {
+            let isFirst = state.returning.isEmpty || !state.machine.isResting(body.slot, body.generation)
+            if isFirst, state.machine.resume(body.slot, body.generation) {
                 state.crew.workers += 1
                 return false
             }
-            state.returning.append(turn)
+            state.returning.append(body)
             return true
         }
-        if mustWait { turn.wait() }
+        if mustWait { body.turn.wait() }
     }
+
+    /// Tells the queue what the thread kept back, before something of the user's runs there.
+    func flush(_ seat: WorkerSeat) {
+        apply { state, after in takeNews(of: seat, &state, &after) }
+        seat.forgetNews()
+    }
+}
+
+/// A body whose wait is over, until there is a slot for it.
+struct ReturningBody: Sendable {
+    let slot: QueueMachine.Slot
+    let generation: UInt32
+    let turn = DispatchSemaphore(value: 0)
 }
 
 /// A thread that a test plays: taking what comes next and running it are two steps, between which others may have theirs.
 package final class ManualSeat: Sendable {
     // Sendable: only used by the thread of the test, one step at a time.
     private nonisolated(unsafe) let seat: WorkerSeat
-    private nonisolated(unsafe) var taken: QueueMachine.Work?
+    private nonisolated(unsafe) var taken: QueueMachine.Job?
 
     package init(_ engine: QueueEngine) {
         seat = WorkerSeat(engine: engine)
@@ -132,13 +154,13 @@ package final class ManualSeat: Sendable {
         let notes = ThreadNotes.current
         let outer = exchange(&notes.seat, with: seat)
         defer { notes.seat = outer }
-        if let work = exchange(&taken, with: nil) {
-            seat.engine.run(work, seat)
+        if let job = exchange(&taken, with: nil) {
+            seat.engine.run(job.work, seat)
             return true
         }
-        guard let (slot, work) = seat.engine.next(for: seat) else { return false }
-        seat.slot = slot
-        taken = work
+        guard let job = seat.engine.next(for: seat) else { return false }
+        seat.take(job)
+        taken = job
         return true
     }
 }

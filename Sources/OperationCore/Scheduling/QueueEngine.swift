@@ -8,14 +8,18 @@ package final class QueueEngine: Sendable {
     struct State {
         var machine = QueueMachine()
         var crew: QueueCrew
-        /// Bodies that want to go on and wait for a slot.
-        var returning = Fifo<DispatchSemaphore>()
+        /// Bodies that want to go on and wait for a slot, in the order in which they came.
+        var returning = Fifo<ReturningBody>()
         var totals = EndTotals()
         /// Those who wait until nothing is left.
         var drainers: [@Sendable () -> Void] = []
         var capacity = Int.max
+        /// Places that are kept: for those who were told that there is room, and for the rest of many added at once.
+        var reserved = 0
         /// Those who wait for room, in the order in which they came.
         var roomWaiters = Fifo<QueueWait>()
+        /// Those who wait until nobody is about to add what the queue has accepted.
+        var acceptanceWaiters: [@Sendable () -> Void] = []
         var isClosed = false
         var hasForeignPatrol = false
         /// Those who read the events, once there was one.
@@ -53,7 +57,8 @@ extension QueueEngine {
     struct After {
         var needsWorker = false
         var needsWatch = false
-        var grant: DispatchSemaphore?
+        /// A body that goes on.
+        var grant: ReturningBody?
         /// What ended, to be let go of.
         private var released: (QueueMachine.Work, EntryDetails?)?
         private(set) var chores: Chores?
@@ -76,7 +81,9 @@ extension QueueEngine {
     /// Not Sendable on purpose: it belongs to the thread that applied the event.
     final class Chores {
         var told: [@Sendable () -> Void] = []
-        /// Those for whom there is room now.
+        /// More bodies that go on.
+        var grants: [ReturningBody] = []
+        /// Those for whom there is room now, one place kept for each.
         var roomy: [QueueWait] = []
         var toEnd: [ManagedOperation] = []
         /// Those that may ask for their admission now.
@@ -104,24 +111,35 @@ extension QueueEngine {
 
     /// Looks what the event made possible: a body that goes on, one more thread, somebody who waits.
     func conclude(_ state: inout State, _ after: inout After) {
-        if !state.returning.isEmpty, state.machine.resume() {
+        while let body = state.returning.first, state.machine.resume(body.slot, body.generation) {
+            state.returning.removeFirst()
             state.crew.workers += 1
-            after.grant = state.returning.popFirst()
-        } else if state.machine.canStart, state.returning.isEmpty {
+            if after.grant == nil { after.grant = body } else { after.need().grants.append(body) }
+        }
+        // One thread at a time: it asks for the next one itself.
+        if state.machine.canStart, state.returning.isEmpty {
             if state.crew.join() { after.needsWorker = true } else { after.needsWatch = state.crew.beginWatch() }
         }
         if state.machine.hasUnasked { after.need().toAdmit += state.machine.takeUnasked() }
-        if !state.drainers.isEmpty, state.machine.live == 0 {
-            after.need().told = exchange(&state.drainers, with: [])
+        if state.reserved == 0 {
+            if !state.acceptanceWaiters.isEmpty {
+                after.need().told += exchange(&state.acceptanceWaiters, with: [])
+            }
+            if !state.drainers.isEmpty, state.machine.live == 0 {
+                after.need().told += exchange(&state.drainers, with: [])
+            }
         }
-        while let wait = nextWithRoom(&state, after.chores?.roomy.count ?? 0) { after.need().roomy.append(wait) }
+        while let wait = nextWithRoom(&state) {
+            state.reserved += 1
+            after.need().roomy.append(wait)
+        }
         if let journal = state.machine.journal { after.need().calls += journal.takeCalls() }
     }
 
-    /// The next of those who wait for room, if there is room for one more than those who were told.
-    private func nextWithRoom(_ state: inout State, _ told: Int) -> QueueWait? {
+    /// The next of those who wait for room, if there is room for one more.
+    private func nextWithRoom(_ state: inout State) -> QueueWait? {
         guard !state.roomWaiters.isEmpty else { return nil }
-        guard state.isClosed || state.machine.live + told < state.capacity else { return nil }
+        guard state.isClosed || state.machine.live + state.reserved < state.capacity else { return nil }
         while let wait = state.roomWaiters.popFirst() {
             if !wait.isOver { return wait }
         }
@@ -129,7 +147,7 @@ extension QueueEngine {
     }
 
     func perform(_ after: After) {
-        after.grant?.signal()
+        after.grant?.turn.signal()
         if after.needsWorker { provideWorker() }
         if after.needsWatch { watchForStall() }
         if let chores = after.chores { perform(chores) }
@@ -137,9 +155,10 @@ extension QueueEngine {
     }
 
     private func perform(_ chores: Chores) {
+        for body in chores.grants { body.turn.signal() }
         for tell in chores.told { tell() }
         // One whose task was cancelled just now leaves the room to the next.
-        for wait in chores.roomy where !wait.end() { apply { _, _ in } }
+        for wait in chores.roomy where !wait.end() { giveBackPlaces(1) }
         for operation in chores.toEnd {
             recordLinks(of: operation)
             operation.beginHosted()

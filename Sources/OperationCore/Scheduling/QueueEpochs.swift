@@ -5,12 +5,31 @@
 struct QueueEpoch {
     let number: UInt32
     var isBarrier = false
+    /// How many of the numbers that follow belong to it, too: what stood between them was a barrier that is gone.
+    var joined: UInt32 = 0
     /// Entries that have not ended.
     var live = 0
     /// Those that got ready before the epoch was the front.
     var ready: [Ticket] = []
+    private var readyLimit = 64
     /// Those that were held before the epoch was the front.
-    var held: [QueueMachine.Slot] = []
+    var held = SlotList()
+
+    init(number: UInt32, isBarrier: Bool = false) {
+        self.number = number
+        self.isBarrier = isBarrier
+    }
+
+    func covers(_ other: UInt32) -> Bool { other &- number <= joined }
+
+    /// Changing a priority for ever must take no memory here, either.
+    mutating func addReady(_ ticket: Ticket, _ entries: [QueueMachine.Entry]) {
+        if ready.count >= readyLimit {
+            ready.removeAll { !$0.isCurrent(entries) }
+            readyLimit = max(ready.count * 2, 64)
+        }
+        ready.append(ticket)
+    }
 }
 
 /// The epochs that wait for the front one, numbered without gaps.
@@ -20,6 +39,7 @@ struct QueueEpochs {
     private var nextNumber: UInt32 = 1
 
     var isEmpty: Bool { head == epochs.count }
+    var first: QueueEpoch? { isEmpty ? nil : epochs[head] }
     var last: QueueEpoch? { isEmpty ? nil : epochs[epochs.count - 1] }
 
     mutating func append(isBarrier: Bool) {
@@ -37,29 +57,30 @@ struct QueueEpochs {
         epochs[position(of: number)].live -= 1
     }
 
-    mutating func addReady(_ ticket: Ticket, to number: UInt32) {
-        epochs[position(of: number)].ready.append(ticket)
+    mutating func addReady(_ ticket: Ticket, to number: UInt32, _ entries: [QueueMachine.Entry]) {
+        epochs[position(of: number)].addReady(ticket, entries)
     }
 
     mutating func addHeld(_ slot: QueueMachine.Slot, to number: UInt32) {
         epochs[position(of: number)].held.append(slot)
     }
 
-    /// The first one that has entries, or a new one without.
+    /// Takes out the next one; a new one without entries if there is none.
     mutating func popFirst() -> QueueEpoch {
-        defer { trim() }
-        while head < epochs.count {
-            let epoch = epochs[head]
-            epochs[head].ready = []
-            epochs[head].held = []
-            head += 1
-            if epoch.live > 0 { return epoch }
+        guard head < epochs.count else {
+            defer { nextNumber &+= 1 }
+            return QueueEpoch(number: nextNumber)
         }
-        defer { nextNumber &+= 1 }
-        return QueueEpoch(number: nextNumber)
+        let epoch = exchange(&epochs[head], with: QueueEpoch(number: epochs[head].number))
+        head += 1
+        trim()
+        return epoch
     }
 
     func isBarrier(_ number: UInt32) -> Bool { epochs[position(of: number)].isBarrier }
+
+    /// How many tickets and slots the epochs hold, those included that are stale.
+    var storedCount: Int { epochs[head...].reduce(0) { $0 + $1.ready.count + $1.held.count } }
 
     private func position(of number: UInt32) -> Int {
         head + Int(number &- epochs[head].number)

@@ -26,6 +26,13 @@ struct QueueMachine {
         case closure(@Sendable () -> Void)
     }
 
+    /// What a thread is to run, and which entry that is.
+    struct Job {
+        let slot: Slot
+        let generation: UInt32
+        let work: Work
+    }
+
     enum Stage: UInt8 {
         case free
         /// It was just put in, and nobody knows yet whether it may begin.
@@ -49,20 +56,15 @@ struct QueueMachine {
         var epoch: UInt32 = 0
         /// Counts up with each entry that stood here, so that one can be told from the next.
         var generation: UInt32 = 0
+        /// Whether it runs and has given up its slot, because its body waits.
+        var isResting = false
         var details: EntryDetails?
     }
 
     private(set) var entries: [Entry] = []
     private var freeSlots: [Slot] = []
 
-    // The lines of those that are ready, one for each level.
-    private var lines = [TicketRing](repeating: TicketRing(), count: QueueLevel.count)
-    /// A bit for each line that is not empty.
-    private var occupied: UInt8 = 0
-    /// How often each line was passed over since one of it was taken.
-    private var passedOver = [Int](repeating: 0, count: QueueLevel.count)
-    private var staleTickets = 0
-
+    private var lines = ReadyLines()
     private(set) var counts = StageCounts()
     /// Slots in use: entries that run, without those whose bodies wait.
     private(set) var running = 0
@@ -76,11 +78,14 @@ struct QueueMachine {
     var isSuspended = false
     /// How many are just cancelling all: what they have not come to yet must not begin.
     var holds = 0
-    /// How many starts a line may be passed over before one of it is taken; nil for never.
-    var ageing: Int? = 32
+    /// How many starts a level may be passed over before one of it is taken; nil for never.
+    var ageing: Int? {
+        get { lines.ageing }
+        set { lines.ageing = newValue }
+    }
 
     /// Entries that are held and have not been asked to seek admission, because a barrier or a suspension held them back.
-    private var unasked: [Slot] = []
+    private var unasked = SlotList()
 
     private(set) var front = QueueEpoch(number: 0)
     private(set) var later = QueueEpochs()
@@ -91,8 +96,8 @@ struct QueueMachine {
     /// Entries that have not ended.
     var live: Int { counts.entering + counts.waiting + counts.held + counts.ready + counts.running + counts.ending }
 
-    /// How many tickets the lines hold, those included that are stale.
-    var ticketCount: Int { lines.reduce(0) { $0 + $1.count } }
+    /// How many tickets and notes it holds about entries, those included that are stale.
+    var ticketCount: Int { lines.count + unasked.count + later.storedCount }
 
     /// Whether something could begin if there were a thread for it.
     var canStart: Bool { counts.readyInFront > 0 && running < width && !isSuspended && holds == 0 }
@@ -160,11 +165,17 @@ extension QueueMachine {
         case .ready:
             // The ticket stays in its line and is known as stale by its stamp.
             entries[index].stamp &+= 1
-            if entries[index].epoch == front.number {
+            if front.covers(entries[index].epoch) {
                 counts.readyInFront -= 1
-                noteStaleTicket()
+                lines.noteStale(entries, ready: counts.ready)
             }
-        case .running: running -= 1
+        case .running:
+            if entries[index].isResting {
+                entries[index].isResting = false
+                resting -= 1
+            } else {
+                running -= 1
+            }
         default: break
         }
     }
@@ -183,87 +194,56 @@ extension QueueMachine {
 // Who comes next.
 extension QueueMachine {
     /// Takes the entry whose turn it is and makes it a running one; nil if none may begin.
-    mutating func take() -> (slot: Slot, work: Work)? {
-        guard canStart else { return nil }
-        while occupied != 0 {
-            let line = nextLine()
-            guard let ticket = lines[line].popFirst() else { continue }
-            if lines[line].isEmpty { occupied &= ~(1 << UInt8(line)) }
-            let index = Int(ticket.slot)
-            guard entries[index].stamp == ticket.stamp, entries[index].stage == .ready else {
-                staleTickets -= 1
-                continue
-            }
-            entries[index].stamp &+= 1
-            entries[index].stage = .running
-            counts.ready -= 1
-            counts.readyInFront -= 1
-            counts.running += 1
-            running += 1
-            starts &+= 1
-            journal?.note(.placed(ticket.slot, entries[index], from: .ready))
-            return (ticket.slot, entries[index].work)
-        }
-        return nil
-    }
-
-    /// The most urgent line, unless a lower one was passed over too often.
-    private mutating func nextLine() -> Int {
-        let first = occupied.trailingZeroBitCount
-        let others = occupied & (occupied - 1)
-        guard others != 0, let ageing else { return first }
-        // A level that somebody waits for is no rival of the others: it only comes earlier.
-        var choice = first
-        for line in first + 1..<QueueLevel.count where others & (1 << UInt8(line)) != 0 {
-            passedOver[line] += 1
-            if passedOver[line] > ageing, first != QueueLevel.awaited.rank { choice = line }
-        }
-        passedOver[choice] = 0
-        return choice
+    mutating func take() -> Job? {
+        guard canStart, let slot = lines.takeNext(of: entries) else { return nil }
+        let index = Int(slot)
+        entries[index].stamp &+= 1
+        entries[index].stage = .running
+        counts.ready -= 1
+        counts.readyInFront -= 1
+        counts.running += 1
+        running += 1
+        starts &+= 1
+        journal?.note(.placed(slot, entries[index], from: .ready))
+        return Job(slot: slot, generation: entries[index].generation, work: entries[index].work)
     }
 
     private mutating func line(up slot: Slot) {
-        let index = Int(slot)
-        let ticket = Ticket(slot: slot, stamp: entries[index].stamp)
-        let epoch = entries[index].epoch
-        if epoch == front.number {
+        let entry = entries[Int(slot)]
+        let ticket = Ticket(slot: slot, stamp: entry.stamp)
+        if front.covers(entry.epoch) {
             counts.readyInFront += 1
-            push(ticket, Int(entries[index].level.rank))
+            lines.append(ticket, entry.level)
         } else {
-            later.addReady(ticket, to: epoch)
-        }
-    }
-
-    private mutating func push(_ ticket: Ticket, _ line: Int) {
-        lines[line].append(ticket)
-        occupied |= 1 << UInt8(line)
-    }
-
-    /// Clears the lines of stale tickets once they are the most, so that changing a priority for ever takes no memory.
-    private mutating func noteStaleTicket() {
-        staleTickets += 1
-        guard staleTickets > 64, staleTickets > 2 * counts.ready else { return }
-        staleTickets = 0
-        for line in lines.indices {
-            lines[line].filter { [entries] in
-                entries[Int($0.slot)].stamp == $0.stamp && entries[Int($0.slot)].stage == .ready
-            }
-            if lines[line].isEmpty { occupied &= ~(1 << UInt8(line)) }
+            later.addReady(ticket, to: entry.epoch, entries)
         }
     }
 }
 
 // Slots of bodies that wait.
 extension QueueMachine {
-    /// The body of a running entry waits: it needs no slot meanwhile.
-    mutating func rest() {
+    /// The body of an entry waits: if that runs, it needs no slot meanwhile.
+    mutating func rest(_ slot: Slot, _ generation: UInt32) {
+        let index = Int(slot)
+        guard entries[index].generation == generation, entries[index].stage == .running, !entries[index].isResting
+        else {
+            return
+        }
+        entries[index].isResting = true
         running -= 1
         resting += 1
     }
 
+    /// Whether the entry gave up its slot, and has not ended since.
+    func isResting(_ slot: Slot, _ generation: UInt32) -> Bool {
+        entries[Int(slot)].generation == generation && entries[Int(slot)].isResting
+    }
+
     /// The body wants to go on; false if it has to wait for a slot.
-    mutating func resume() -> Bool {
+    mutating func resume(_ slot: Slot, _ generation: UInt32) -> Bool {
+        guard isResting(slot, generation) else { return true }
         guard running < width else { return false }
+        entries[Int(slot)].isResting = false
         resting -= 1
         running += 1
         return true
@@ -284,22 +264,45 @@ extension QueueMachine {
     }
 
     private mutating func leaveEpoch(_ number: UInt32) {
-        guard number == front.number else { return later.remove(from: number) }
+        guard front.covers(number) else {
+            later.remove(from: number)
+            return widenFront()
+        }
         front.live -= 1
         if front.live == 0, front.isBarrier || !later.isEmpty { advance() }
     }
 
     /// The front epoch has ended: the next one that has entries may run.
     private mutating func advance() {
-        front = later.popFirst()
-        for ticket in front.ready {
-            let index = Int(ticket.slot)
-            guard entries[index].stamp == ticket.stamp, entries[index].stage == .ready else { continue }
-            counts.readyInFront += 1
-            push(ticket, Int(entries[index].level.rank))
+        repeat { front = later.popFirst() } while front.live == 0 && (front.isBarrier || !later.isEmpty)
+        openFront(exchange(&front.ready, with: []), exchange(&front.held, with: SlotList()))
+        widenFront()
+    }
+
+    /// Joins to the front what no barrier divides from it any more.
+    private mutating func widenFront() {
+        while !front.isBarrier, let next = later.first, next.live == 0 || !next.isBarrier {
+            let epoch = later.popFirst()
+            front.joined += 1
+            front.live += epoch.live
+            openFront(epoch.ready, epoch.held)
         }
-        front.ready = []
-        unasked += exchange(&front.held, with: [])
+    }
+
+    /// These belong to the front from now on.
+    private mutating func openFront(_ ready: [Ticket], _ held: SlotList) {
+        for ticket in ready where ticket.isCurrent(entries) {
+            counts.readyInFront += 1
+            lines.append(ticket, entries[Int(ticket.slot)].level)
+        }
+        unasked.append(held)
+    }
+
+    /// Whether the entries of an epoch may run.
+    func isFront(_ epoch: UInt32) -> Bool { front.covers(epoch) }
+
+    func isBarrier(_ epoch: UInt32) -> Bool {
+        front.covers(epoch) ? front.isBarrier : later.isBarrier(epoch)
     }
 }
 
@@ -310,11 +313,10 @@ extension QueueMachine {
     /// Not behind a barrier, and not while the queue is suspended: it would keep others from what it cannot use. It is
     /// among the `takeUnasked` later.
     mutating func hold(_ slot: Slot) -> Bool {
-        let wasHeld = entries[Int(slot)].stage == .held
         place(slot, .held)
         let epoch = entries[Int(slot)].epoch
-        guard epoch == front.number else {
-            if !wasHeld { later.addHeld(slot, to: epoch) }
+        guard front.covers(epoch) else {
+            later.addHeld(slot, to: epoch)
             return false
         }
         if isSuspended { unasked.append(slot) }
@@ -326,11 +328,11 @@ extension QueueMachine {
 
     /// Takes out those that may ask for their admission now.
     mutating func takeUnasked() -> [ManagedOperation] {
-        guard !unasked.isEmpty, !isSuspended else { return [] }
-        return exchange(&unasked, with: []).compactMap { slot in
+        guard hasUnasked else { return [] }
+        return unasked.takeAll().compactMap { slot in
             let entry = entries[Int(slot)]
             // Another entry may have the slot by now.
-            guard entry.stage == .held, entry.epoch == front.number, case .operation(let operation) = entry.work else {
+            guard entry.stage == .held, front.covers(entry.epoch), case .operation(let operation) = entry.work else {
                 return nil
             }
             return operation

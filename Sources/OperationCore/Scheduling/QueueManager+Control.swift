@@ -79,26 +79,21 @@ extension QueueManager {
 
     /// Adds an operation as soon as there is room for it.
     ///
-    /// Those who wait are told in the order of their calls. One whose place was taken by another meanwhile waits again,
-    /// behind the others.
+    /// Those who wait are told in the order of their calls, and a place is kept for each from then on.
     ///
     /// - Throws: As `add` does; with the code `full` if the task is cancelled while it waits. The operation is not added
     ///   then.
     public func addWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
+        var hasPlace = false
         while true {
             do throws(QueueError) {
-                return try add(operation)
+                return try engine.add(operation, hasPlace: hasPlace)
             } catch {
-                guard error.code == .full else {
-                    // It may have been told that there is room, which is the next one's then.
-                    engine.apply { _, _ in }
-                    throw error
-                }
+                guard error.code == .full else { throw error }
             }
-            await QueueWait.run { wait in engine.waitForRoom(wait) }
+            hasPlace = await QueueWait.run { wait in engine.waitForRoom(wait) }
             if Task.isCancelled {
-                // It may have been told that there is room, which is the next one's then.
-                engine.apply { _, _ in }
+                if hasPlace { engine.giveBackPlaces(1) }
                 throw QueueError(
                     .full, queue: name,
                     "\(operation.displayName) was not added to queue \(name): the task that waited for room was cancelled."
@@ -127,6 +122,8 @@ extension QueueManager {
                 wait.end()
             }
         }
+        // Another thread may be about to add what was accepted before the queue was shut down.
+        await QueueWait.run { wait in engine.whenAllAccepted { wait.end() } }
         let abandoned = engine.operations
         cancelAll(because: .shutDown(name))
         // A suspended queue would hold operations of other kinds for ever.
@@ -191,7 +188,12 @@ extension QueueEngine {
         apply { state, _ in state.drainers.append(tell) }
     }
 
-    /// Ends the wait when one more could be added.
+    /// Calls `tell` once when nobody is about to add what the queue has accepted, at once if nobody is.
+    func whenAllAccepted(_ tell: @escaping @Sendable () -> Void) {
+        apply { state, _ in state.acceptanceWaiters.append(tell) }
+    }
+
+    /// Ends the wait when there is room for one more, which is kept for who waited.
     func waitForRoom(_ wait: QueueWait) {
         apply { state, _ in state.roomWaiters.append(wait) }
     }
@@ -204,26 +206,28 @@ extension QueueEngine {
 final class QueueWait: Sendable {
     private enum State {
         case open
-        case waiting(CheckedContinuation<Void, Never>)
-        case ended
+        case waiting(CheckedContinuation<Bool, Never>)
+        case ended(isByEvent: Bool)
     }
 
     private let state = Locked(State.open)
 
-    static func run(_ begin: (QueueWait) -> Void) async {
+    /// Waits; returns whether the event came, and not the cancellation.
+    @discardableResult
+    static func run(_ begin: (QueueWait) -> Void) async -> Bool {
         let wait = QueueWait()
         begin(wait)
-        await withTaskCancellationHandler {
+        return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isEnded = wait.state.withLock { state in
-                    if case .ended = state { return true }
+                let isByEvent = wait.state.withLock { state -> Bool? in
+                    if case .ended(let isByEvent) = state { return isByEvent }
                     state = .waiting(continuation)
-                    return false
+                    return nil
                 }
-                if isEnded { continuation.resume() }
+                if let isByEvent { continuation.resume(returning: isByEvent) }
             }
         } onCancel: {
-            wait.end()
+            wait.end(isByEvent: false)
         }
     }
 
@@ -234,11 +238,15 @@ final class QueueWait: Sendable {
 
     /// Ends the wait; false if it had ended before.
     @discardableResult
-    func end() -> Bool {
-        switch state.withLock({ exchange(&$0, with: .ended) }) {
+    func end(isByEvent: Bool = true) -> Bool {
+        let old = state.withLock { state in
+            if case .ended = state { return state }
+            return exchange(&state, with: .ended(isByEvent: isByEvent))
+        }
+        switch old {
         case .open: return true
         case .waiting(let continuation):
-            continuation.resume()
+            continuation.resume(returning: isByEvent)
             return true
         case .ended: return false
         }

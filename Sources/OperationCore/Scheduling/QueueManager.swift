@@ -123,10 +123,11 @@ extension QueueManager {
     public func addChain(_ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure) throws(QueueError) {
         var linked: [(ManagedOperation, DependencyEdge, ManagedOperation)] = []
         do throws(QueueError) {
-            for (upstream, downstream) in zip(operations, operations.dropFirst()) {
-                linked.append((downstream, try link(downstream, to: upstream, rule), upstream))
+            try engine.add(operations) { () throws(QueueError) in
+                for (upstream, downstream) in zip(operations, operations.dropFirst()) {
+                    linked.append((downstream, try link(downstream, to: upstream, rule), upstream))
+                }
             }
-            try engine.add(operations)
         } catch {
             for (downstream, edge, upstream) in linked { downstream.remove(edge, to: upstream) }
             throw error

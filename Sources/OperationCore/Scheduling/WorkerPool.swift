@@ -5,9 +5,12 @@ import Foundation
 
 /// Where a queue gets its threads from: the process's pool, or a test that plays the threads itself.
 package protocol WorkerSource: Sendable {
-    /// Gives the queue a thread that calls its `work()` once; false if there is none to be had, and it will be offered
-    /// one (`offerWorker()`) when there is.
+    /// Gives the queue a thread that calls its `work()` once; false if there is none to be had.
     func provide(for engine: QueueEngine) -> Bool
+
+    /// Notes that the queue got none: it will be offered one (`offerWorker()`) when there is. False, and nothing was
+    /// noted, if there is one by now.
+    func remember(_ engine: QueueEngine) -> Bool
 
     /// One more thread waits within a body; false, and it must not, if no thread would be left.
     func beginRest() -> Bool
@@ -44,8 +47,11 @@ package final class WorkerPool: WorkerSource {
         var count = 0
         /// Threads that wait within a body.
         var resting = 0
-        /// Queues that got no thread.
+        /// Queues that got no thread, each once.
         var starving = Fifo<QueueEngine>()
+        var isStarving: Set<ObjectIdentifier> = []
+
+        var hasThread: Bool { !idle.isEmpty || count < WorkerPool.threadLimit }
     }
 
     private let state = Locked(State())
@@ -57,10 +63,7 @@ package final class WorkerPool: WorkerSource {
         enum Choice { case wake(Worker), make, refuse }
         let choice: Choice = state.withLock { state in
             if let worker = state.idle.popLast() { return .wake(worker) }
-            guard state.count < Self.threadLimit else {
-                state.starving.append(engine)
-                return .refuse
-            }
+            guard state.hasThread else { return .refuse }
             state.count += 1
             return .make
         }
@@ -72,6 +75,14 @@ package final class WorkerPool: WorkerSource {
         case .refuse: return false
         }
         return true
+    }
+
+    package func remember(_ engine: QueueEngine) -> Bool {
+        state.withLock { state in
+            guard !state.hasThread else { return false }
+            if state.isStarving.insert(ObjectIdentifier(engine)).inserted { state.starving.append(engine) }
+            return true
+        }
     }
 
     private func makeWorker(for engine: QueueEngine) {
@@ -105,7 +116,10 @@ package final class WorkerPool: WorkerSource {
     /// A queue that got no thread before; if there is none, the worker is idle from now on.
     private func nextStarving(orIdle worker: Worker) -> QueueEngine? {
         state.withLock { state in
-            if let engine = state.starving.popFirst() { return engine }
+            if let engine = state.starving.popFirst() {
+                state.isStarving.remove(ObjectIdentifier(engine))
+                return engine
+            }
             state.idle.append(worker)
             return nil
         }

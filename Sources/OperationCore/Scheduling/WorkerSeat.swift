@@ -9,7 +9,9 @@ package final class WorkerSeat {
     /// The seat around, where a body works off another queue.
     let outer: WorkerSeat?
     /// The entry that is being run.
-    var slot: QueueMachine.Slot = -1
+    private(set) var slot: QueueMachine.Slot = -1
+    /// Which of those that stood there in turn it is.
+    private(set) var generation: UInt32 = 0
     /// The operation whose body it is.
     var operation: ManagedOperation?
     /// Whether the body returned, so that nothing of the user's comes before the thread asks for more work.
@@ -25,10 +27,26 @@ package final class WorkerSeat {
         self.outer = outer
     }
 
+    func take(_ job: QueueMachine.Job) {
+        slot = job.slot
+        generation = job.generation
+    }
+
+    /// Tells the queue what this thread kept back for it, before a rule or a conversion of the user's runs.
+    static func flushCurrent() {
+        guard let seat = ThreadNotes.current.seat, seat.hasEnded || !seat.readied.isEmpty else { return }
+        seat.engine.flush(seat)
+    }
+
     func clear() {
         slot = -1
-        hasEnded = false
         isConcluding = false
+        forgetNews()
+    }
+
+    /// The queue has been told.
+    func forgetNews() {
+        hasEnded = false
         if readied.count == 1 {
             readied.removeLast()
         } else if !readied.isEmpty {

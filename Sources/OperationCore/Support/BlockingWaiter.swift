@@ -43,7 +43,7 @@ package final class BlockingWaiter: Sendable {
         operation?.raise(to: .awaited)
         seat.engine.bodyWillWait(seat)
         semaphore.wait()
-        seat.engine.bodyDidWait()
+        seat.engine.bodyDidWait(seat)
         seat.engine.source.endRest()
         return true
     }

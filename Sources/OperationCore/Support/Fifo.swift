@@ -11,6 +11,10 @@ package struct Fifo<Element> {
     package var isEmpty: Bool { head == elements.count }
     package var count: Int { elements.count - head }
 
+    package var first: Element? { head < elements.count ? elements[head] : nil }
+
+    package mutating func removeFirst() { _ = popFirst() }
+
     package mutating func append(_ element: Element) {
         elements.append(element)
     }

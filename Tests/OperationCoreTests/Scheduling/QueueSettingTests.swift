@@ -73,6 +73,37 @@ struct QueueSettingTests {
         await queue.drained()
     }
 
+    @Test func `once it is cancelled, a barrier divides nothing`() async throws {
+        let queue = QueueManager(), before = HandDriven("before"), after = HandDriven("after")
+        let barriers = (0..<3).map { HandDriven("barrier \($0)") }
+        try before.depend(on: after, otherwise: .cancel)
+        try queue.add(before)
+        for barrier in barriers { try queue.addBarrier(barrier) }
+        try queue.add(after)
+        barriers[1].cancel()
+        barriers[0].cancel()
+        #expect(queue.explain(after).description.contains("barrier 2"))
+        barriers[2].cancel()
+        _ = await after.calls.events(atLeast: 1)
+        after.finish(withResult: 1)
+        _ = await before.calls.events(atLeast: 1)
+        // What comes now joins them, up to the next barrier.
+        let joining = HandDriven("joining"), last = HandDriven("last"), behind = HandDriven("behind")
+        try queue.add(joining)
+        _ = await joining.calls.events(atLeast: 1)
+        try queue.addBarrier(last)
+        try queue.add(behind)
+        before.finish(withResult: 1)
+        #expect(last.state == .notStarted)
+        joining.finish(withResult: 1)
+        _ = await last.calls.events(atLeast: 1)
+        #expect(behind.state == .notStarted)
+        last.finish(withResult: 1)
+        _ = await behind.calls.events(atLeast: 1)
+        behind.finish(withResult: 1)
+        await queue.drained()
+    }
+
     @Test func `a chain stops at a failure, or runs through it`() async throws {
         let queue = QueueManager()
         func chain(_ order: EventRecorder<Int>) -> [SyncProbe] {
@@ -98,8 +129,10 @@ struct QueueSettingTests {
         let queue = QueueManager(), a = HandDriven("a"), b = HandDriven("b"), ended = HandDriven("c")
         ended.start()
         ended.finish(withResult: 1)
-        #expect(error { () throws(QueueError) in try queue.addChain([a, b, ended]) }?.code == .chain)
-        #expect(b.dependencies == [])
+        #expect(error { () throws(QueueError) in try queue.addChain([a, b, ended]) }?.code == .alreadyFinished)
+        #expect(error { () throws(QueueError) in try queue.addChain([ended, a, b]) }?.code == .alreadyFinished)
+        #expect(a.dependencies + b.dependencies == [])
+        #expect(!a.isCancelled && !b.isCancelled)
         try a.depend(on: b, otherwise: .cancel)
         let circle = error { () throws(QueueError) in try queue.addChain([a, b]) }
         #expect(circle?.code == .chain)
@@ -233,6 +266,68 @@ struct QueueSettingTests {
         _ = await second.calls.events(atLeast: 1)
         second.finish(withResult: 1)
         await queue.drained()
+    }
+
+    @Test func `the place of one who was told is kept for it`() async throws {
+        let queue = QueueManager("kept")
+        queue.capacity = 1
+        let order = EventRecorder<HandDriven>()
+        let hooks = HandDriven.Hooks(main: { order.record($0) })
+        let first = HandDriven("first"), second = HandDriven("second", hooks: hooks)
+        let third = HandDriven("third", hooks: hooks)
+        try queue.add(first)
+        let tasks = [second, third].map { operation in Task { try await queue.addWhenThereIsRoom(operation) } }
+        while queue.engine.roomWaiterCount < 2 { await Task.yield() }
+        _ = await first.calls.events(atLeast: 1)
+        first.finish(withResult: 1)
+        // Whether or not its task has come to it, the place is taken, and promised to nobody else.
+        #expect(error { () throws(QueueError) in try queue.add {} }?.code == .full)
+        queue.capacity = 1
+        #expect(queue.engine.roomWaiterCount == 1)
+        for count in 1...2 {
+            let begun = await order.events(atLeast: count)
+            begun[count - 1].finish(withResult: 1)
+        }
+        for task in tasks { try await task.value }
+        await queue.drained()
+        try queue.add {}
+    }
+
+    @Test func `many are added all or none, whoever else adds, cancels or shuts down`() async throws {
+        let rounds = Rounds.count(ci: 200, soak: 20_000)
+        try await TestThread.run {
+            let team = ThreadTeam(count: 3)
+            for _ in 0..<rounds {
+                let queue = QueueManager("crowd", width: 2)
+                queue.capacity = 250
+                let sets = (0..<2).map { _ in (0..<150).map { _ in SyncProbe { $0.finish(withResult: 1) } } }
+                let taken = Locked<[Int]>([]), abandoned = Locked<[Operation]>([])
+                let over = DispatchSemaphore(value: 0)
+                team.run([
+                    { if (try? queue.add(sets[0])) != nil { taken.withLock { $0.append(0) } } },
+                    { if (try? queue.add(sets[1])) != nil { taken.withLock { $0.append(1) } } },
+                    {
+                        Task { @Sendable in
+                            let left = await queue.shutDown(grace: .zero)
+                            abandoned.withLock { $0 = left }
+                            await queue.drained()
+                            over.signal()
+                        }
+                        over.wait()
+                    },
+                ])
+                let isTaken = taken.withLock { $0 }
+                for (number, set) in sets.enumerated() {
+                    let ended = set.count { $0.isFinished }
+                    if ended != (isTaken.contains(number) ? set.count : 0) {
+                        Issue.record("\(ended) of \(set.count) ended, accepted: \(isTaken)")
+                    }
+                }
+                for operation in abandoned.withLock({ $0 }) where !operation.isFinished {
+                    Issue.record("\(operation) was given back and has not ended")
+                }
+            }
+        }
     }
 
     @Test func `shutting down takes nothing more, waits, and gives back what did not end in time`() async throws {

@@ -64,6 +64,23 @@ struct QueueUrgencyTests {
         #expect(order.events == ["it"])
     }
 
+    @Test func `nor does it behind a barrier, or while what it waits for is not free`() throws {
+        let queue = workers.makeQueue(width: 1), operation = made("it"), held = made("held"), runs = HandDriven()
+        held.addCondition(OperationCondition("asked in its turn") { _ in .satisfied })
+        try queue.add(runs)
+        try queue.addBarrier(made("barrier"))
+        try queue.add([operation, held])
+        for _ in 0..<10_000 {
+            for changed in [operation, held] {
+                changed.queuePriority = .high
+                changed.queuePriority = .low
+            }
+        }
+        #expect(queue.engine.ticketCount < 500)
+        queue.cancelAll()
+        workers.runAll()
+    }
+
     @Test func `urgency is passed on to what is waited for, in other queues too`() throws {
         let queue = workers.makeQueue("one", width: 1), other = workers.makeQueue("two", width: 1)
         let far = made("far", .veryLow), near = made("near", .low), urgent = made("urgent", .veryHigh)
@@ -86,6 +103,38 @@ struct QueueUrgencyTests {
         try queue.add(waiting)
         workers.runAll()
         #expect(order.events == ["a", "b", "low", "waiting"])
+    }
+
+    @Test func `urgency is passed on to a dependency that comes when the operation is in the queue`() throws {
+        let queue = workers.makeQueue(width: 1)
+        let low = made("low", .low), urgent = made("urgent", .veryHigh), first = made("first", .low)
+        try urgent.depend(on: first, otherwise: .cancel)
+        try queue.add([made("a"), low, made("b"), urgent, first])
+        try urgent.depend(on: low, otherwise: .cancel)
+        workers.runAll()
+        #expect(order.events == ["first", "low", "urgent", "a", "b"])
+    }
+
+    @Test func `it is passed on through one that waits in no queue`() throws {
+        let queue = workers.makeQueue(width: 1)
+        let low = made("low", .low), between = made("between"), urgent = made("urgent", .veryHigh)
+        try urgent.depend(on: between, otherwise: .cancel)
+        try queue.add([made("a"), low, urgent])
+        try between.depend(on: low, otherwise: .cancel)
+        try queue.add(between)
+        workers.runAll()
+        #expect(order.events == ["low", "between", "urgent", "a"])
+    }
+
+    @Test func `ageing gives the less urgent their turns, and the most urgent the others`() throws {
+        let queue = workers.makeQueue(width: 1)
+        queue.ageing = 1
+        let priorities: [Operation.QueuePriority] = [.veryLow, .low, .normal, .high, .veryHigh]
+        for _ in 0..<40 { for priority in priorities { try queue.add(made("\(priority.rawValue)", priority)) } }
+        for _ in 0..<160 { workers.step() }
+        let begun = Dictionary(grouping: order.events.prefix(80), by: \.self).mapValues(\.count)
+        #expect(begun == ["8": 40, "4": 10, "0": 10, "-4": 10, "-8": 10])
+        queue.cancelAll()
     }
 
     @Test(arguments: [1, 4, 32])

@@ -112,6 +112,118 @@ struct QueueWaitTests {
         #expect(operation.outcome == .success(2))
     }
 
+    @Test func `one that ends while its body still waits gives its slot back once`() async throws {
+        let queue = QueueManager("once", width: 1), blocker = HandDriven("blocker"), returned = Gate()
+        let ended = HandDriven(
+            "ended",
+            hooks: .init(main: { _ in
+                blocker.waitUntilFinished()
+                returned.open()
+            }))
+        let holder = HandDriven("holder"), next = HandDriven("next")
+        try queue.add([ended, holder, next])
+        // It runs in the slot that the body of the first has given up.
+        _ = await holder.calls.events(atLeast: 1)
+        ended.finish(withResult: 1)
+        #expect(isKeptByWidth(next, in: queue))
+        blocker.start()
+        blocker.finish(withResult: 1)
+        await returned.passage()
+        #expect(isKeptByWidth(next, in: queue))
+        holder.finish(withResult: 1)
+        _ = await next.calls.events(atLeast: 1)
+        let last = HandDriven("last")
+        try queue.add(last)
+        #expect(isKeptByWidth(last, in: queue))
+        for operation in [next, last] {
+            _ = await operation.calls.events(atLeast: 1)
+            operation.finish(withResult: 1)
+        }
+        await queue.drained()
+    }
+
+    @Test func `a body that first waits after its operation ended takes no slot with it`() async throws {
+        let queue = QueueManager("after", width: 1), blocker = HandDriven("blocker"), go = Gate(), returned = Gate()
+        let ended = HandDriven(
+            "ended",
+            hooks: .init(main: { operation in
+                operation.finish(withResult: 1)
+                go.wait()
+                blocker.waitUntilFinished()
+                returned.open()
+            }))
+        let holder = HandDriven("holder"), next = HandDriven("next")
+        try queue.add(ended)
+        await ended.ended()
+        try queue.add([holder, next])
+        go.open()
+        // Its thread is free now that the body waits.
+        _ = await holder.calls.events(atLeast: 1)
+        #expect(isKeptByWidth(next, in: queue))
+        blocker.start()
+        blocker.finish(withResult: 1)
+        await returned.passage()
+        #expect(isKeptByWidth(next, in: queue))
+        holder.finish(withResult: 1)
+        _ = await next.calls.events(atLeast: 1)
+        next.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    private func isKeptByWidth(_ operation: ManagedOperation, in queue: QueueManager) -> Bool {
+        queue.explain(operation).reasons.contains { if case .width = $0 { true } else { false } }
+    }
+
+    @Test func `a rule of the user's that waits does not hold up what got ready with it`() async throws {
+        let queue = QueueManager("rule", width: 2), other = Gate()
+        let failing = SyncProbe("failing") { $0.finish(withError: .first) }
+        let anyway = SyncProbe("anyway") { operation in
+            other.open()
+            operation.finish(withResult: 1)
+        }
+        let judged = SyncProbe("judged") { $0.finish(withResult: 1) }
+        try anyway.depend(on: failing, otherwise: .runAnyway)
+        try judged.depend(
+            on: failing,
+            otherwise: .fail { _ in
+                other.wait()
+                return .second
+            })
+        try queue.add([anyway, judged, failing])
+        await queue.drained()
+        #expect(anyway.outcome == .success(1))
+        #expect(judged.outcome == .failure(.second))
+    }
+
+    @Test func `a conversion of the user's that waits does not hold up what got ready with it`() async throws {
+        let queue = QueueManager("conversion", width: 2), other = Gate()
+        let failing = SyncProbe("failing") { $0.finish(withError: .first) }
+        let anyway = SyncProbe("anyway") { operation in
+            other.open()
+            operation.finish(withResult: 1)
+        }
+        let original = HandDriven("original")
+        let mapped = original.mapError { error in
+            other.wait()
+            return error
+        }
+        try anyway.depend(on: failing, otherwise: .runAnyway)
+        try original.depend(on: failing, otherwise: .cancel)
+        mapped.start()
+        try queue.add([anyway, failing])
+        await queue.drained()
+        await mapped.ended()
+        #expect(anyway.outcome == .success(1))
+        #expect(mapped.cancellationCause?.code == .dependencyFailed)
+    }
+
+    @Test func `a queue that got no thread is offered one, even while it asks to be remembered`() async throws {
+        let source = LateSource(), queue = QueueManager(engine: QueueEngine(name: "late", width: 1, source: source))
+        try queue.add(SyncProbe { $0.finish(withResult: 1) })
+        await queue.drained()
+        #expect(source.offers.events == [true])
+    }
+
     @Test func `what is waited for comes first`() async throws {
         let queue = QueueManager("first", width: 1), order = EventRecorder<String>()
         let awaited = SyncProbe { operation in
@@ -139,4 +251,22 @@ struct QueueWaitTests {
         await queue.drained()
         #expect(order.events.first == "awaited")
     }
+}
+
+/// Has no thread when it is first asked, and gets one just when it is asked to remember the queue.
+private final class LateSource: WorkerSource {
+    let offers = EventRecorder<Bool>()
+
+    func provide(for engine: QueueEngine) -> Bool { false }
+
+    func remember(_ engine: QueueEngine) -> Bool {
+        let isWanted = engine.offerWorker()
+        offers.record(isWanted)
+        if isWanted { Thread { engine.work() }.start() }
+        return true
+    }
+
+    func beginRest() -> Bool { true }
+    func endRest() {}
+    var watchesForStalls: Bool { false }
 }

@@ -102,8 +102,8 @@ extension QueueEngine {
     private func barrierWait(
         _ entry: QueueMachine.Entry, _ machine: QueueMachine
     ) -> QueueExplanation.BarrierWait? {
+        guard !machine.isFront(entry.epoch) else { return nil }
         let front = machine.front.number
-        guard entry.epoch != front else { return nil }
         // Numbers wrap around, so it is the distance from the front that counts.
         let distance = entry.epoch &- front
         let ahead = entries(machine) { $0.stage != .free && $0.epoch &- front < distance }
@@ -124,13 +124,9 @@ extension QueueEngine {
 }
 
 extension QueueMachine {
-    fileprivate func isBarrier(_ epoch: UInt32) -> Bool {
-        epoch == front.number ? front.isBarrier : later.isBarrier(epoch)
-    }
-
     /// How many that are ready have a more urgent level.
     fileprivate func countReady(before entry: Entry) -> Int {
-        entries.count { $0.stage == .ready && $0.epoch == front.number && $0.level > entry.level }
+        entries.count { $0.stage == .ready && isFront($0.epoch) && $0.level > entry.level }
     }
 }
 
