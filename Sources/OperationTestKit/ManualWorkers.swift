@@ -17,10 +17,17 @@ import OperationCore
 ///
 /// All steps run on the thread of the test, so a body must not wait for another.
 public final class ManualWorkers: Sendable {
-    private let crew = Crew()
+    private let crew: Crew
 
     /// Makes a set of workers that nobody has asked for anything yet.
-    public init() {}
+    public init() {
+        crew = Crew(areBodiesShort: false)
+    }
+
+    /// Bodies that are short let a thread take several operations at once.
+    package init(areBodiesShort: Bool) {
+        crew = Crew(areBodiesShort: areBodiesShort)
+    }
 
     /// Makes a queue whose threads are these.
     public func makeQueue(_ name: String = "manual", width: Int? = nil) -> QueueManager {
@@ -48,6 +55,10 @@ public final class ManualWorkers: Sendable {
 
     private final class Crew: WorkerSource {
         let seats = Locked<[ManualSeat]>([])
+        private let time = Locked<UInt64>(0)
+        private let areBodiesShort: Bool
+
+        init(areBodiesShort: Bool) { self.areBodiesShort = areBodiesShort }
 
         func provide(for engine: QueueEngine) -> Bool {
             seats.withLock { $0.append(ManualSeat(engine)) }
@@ -58,5 +69,12 @@ public final class ManualWorkers: Sendable {
         func beginRest() -> Bool { true }
         func endRest() {}
         var watchesForStalls: Bool { false }
+
+        var now: UInt64 {
+            time.withLock { time in
+                time += areBodiesShort ? 1 : 1 << 40
+                return time
+            }
+        }
     }
 }

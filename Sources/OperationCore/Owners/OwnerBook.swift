@@ -61,18 +61,21 @@ package struct OwnerBook {
     }
 
     /// The memberships of an owner, in the order in which they came as long as none has left.
+    ///
+    /// In storage of its own: it is read after the lock was given back, and shared storage would have to be copied by the
+    /// next change.
     package mutating func answer(_ query: Query) -> Answer {
         var answer = Answer()
         switch query {
-        case .name(let name): answer.members = groups[.name(name)]?.members ?? []
+        case .name(let name): answer.members = groups[.name(name)]?.members.map(\.self) ?? []
         case .object(let object, let mayBeInDeinit):
             let key = OwnerKey.object(ObjectIdentifier(object))
             let group = group(at: key, of: object) ?? (mayBeInDeinit ? self.group(at: key, of: nil) : nil)
-            answer.members = group?.members ?? []
+            answer.members = group?.members.map(\.self) ?? []
         case .gone(let identity):
             guard let group = groups[.object(identity)] else { break }
             answer.stranger = group.owner.liveObject
-            if answer.stranger == nil { answer.members = group.members }
+            if answer.stranger == nil { answer.members = group.members.map(\.self) }
         }
         visits += answer.members.count
         return answer

@@ -111,7 +111,7 @@ extension QueueEngine {
 
     /// It was ready and then it was not.
     func putBack(_ entry: ForeignEntry, _ slot: QueueMachine.Slot) {
-        apply { state, _ in
+        applySettled { state, _ in
             // Somebody else may have ended it meanwhile, and the slot may be another's.
             if entry.slot == slot { state.machine.place(slot, .waiting) }
         }

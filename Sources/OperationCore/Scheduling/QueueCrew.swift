@@ -39,6 +39,9 @@ struct QueueCrew {
         return true
     }
 
+    /// How many threads there may be just now.
+    var mostAtOnce: Int { limit }
+
     /// Whether there may be no more threads just now.
     var isFull: Bool { workers >= limit }
 

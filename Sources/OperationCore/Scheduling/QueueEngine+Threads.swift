@@ -23,8 +23,8 @@ extension QueueEngine {
         let notes = ThreadNotes.current
         let seat = WorkerSeat(engine: self, outer: notes.seat)
         notes.seat = seat
-        while let job = next(for: seat) {
-            seat.take(job)
+        while let job = seat.nextDealt() ?? next(for: seat) {
+            seat.take(job.key)
             run(job.work, seat)
         }
         notes.seat = seat.outer
@@ -50,7 +50,7 @@ extension QueueEngine {
 
     /// An operation that was ready got a dependency just before it began.
     private func putBack(_ operation: ManagedOperation, _ slot: QueueMachine.Slot) {
-        apply { state, after in
+        applySettled { state, after in
             state.machine.place(slot, .waiting)
             place(operation, &state, &after)
         }
@@ -65,8 +65,16 @@ extension QueueEngine {
             moment?.pass()
             takeNews(of: seat, &state, &after)
             // A body that goes on takes the place of this thread.
-            let job = state.crew.mayGoOn && state.returning.isEmpty ? state.machine.take() : nil
-            if job == nil { state.crew.leave() }
+            let mayGoOn = state.crew.mayGoOn && state.returning.isEmpty
+            // With nothing else to do, it helps with what others were dealt.
+            if mayGoOn, !state.machine.canStart, state.machine.couldStart { settle(&state, &after) }
+            let job = mayGoOn ? state.machine.take() : nil
+            if job == nil {
+                state.crew.leave()
+                forgetHand(of: seat, &state)
+            } else {
+                deal(to: seat, &state)
+            }
             conclude(&state, &after)
             return job
         }
@@ -77,6 +85,7 @@ extension QueueEngine {
 
     /// What the thread kept back.
     fileprivate func takeNews(of seat: WorkerSeat, _ state: inout State, _ after: inout After) {
+        if seat.isHandKnown { takeBack(seat.hand, &state, &after) }
         if seat.hasEnded { end(seat.slot, seat.ending, &state, &after) }
         for operation in seat.readied { place(operation, &state, &after) }
     }
@@ -89,8 +98,9 @@ extension QueueEngine {
     }
 
     private func lookForStall() {
-        let (joining, goesOn) = state.withLock { state in
-            let joining = state.crew.look(starts: state.machine.starts, canStart: state.machine.canStart)
+        let (joining, goesOn) = apply { state, after in
+            let joining = state.crew.look(starts: state.machine.starts, canStart: state.machine.couldStart)
+            if joining > 0 { settle(&state, &after) }
             return (joining, state.crew.isWatched)
         }
         for _ in 0..<joining { provideWorker() }
@@ -104,7 +114,7 @@ extension QueueEngine {
     func bodyWillWait(_ seat: WorkerSeat) {
         apply { state, after in
             takeNews(of: seat, &state, &after)
-            state.machine.rest(seat.slot, seat.generation)
+            state.machine.rest(seat.key)
             state.crew.leave()
         }
         seat.forgetNews()
@@ -112,10 +122,10 @@ extension QueueEngine {
 
     /// The wait is over: goes on when there is a slot, at once if the operation ended meanwhile.
     func bodyDidWait(_ seat: WorkerSeat) {
-        let body = ReturningBody(slot: seat.slot, generation: seat.generation)
+        let body = ReturningBody(key: seat.key)
         let mustWait = state.withLock { state in
-            let isFirst = state.returning.isEmpty || !state.machine.isResting(body.slot, body.generation)
-            if isFirst, state.machine.resume(body.slot, body.generation) {
+            let isFirst = state.returning.isEmpty || !state.machine.isResting(body.key)
+            if isFirst, state.machine.resume(body.key) {
                 state.crew.workers += 1
                 return false
             }
@@ -134,8 +144,7 @@ extension QueueEngine {
 
 /// A body whose wait is over, until there is a slot for it.
 struct ReturningBody: Sendable {
-    let slot: QueueMachine.Slot
-    let generation: UInt32
+    let key: QueueMachine.Key
     let turn = DispatchSemaphore(value: 0)
 }
 
@@ -158,8 +167,8 @@ package final class ManualSeat: Sendable {
             seat.engine.run(job.work, seat)
             return true
         }
-        guard let job = seat.engine.next(for: seat) else { return false }
-        seat.take(job)
+        guard let job = seat.nextDealt() ?? seat.engine.next(for: seat) else { return false }
+        seat.take(job.key)
         taken = job
         return true
     }

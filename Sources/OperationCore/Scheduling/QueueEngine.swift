@@ -8,6 +8,8 @@ package final class QueueEngine: Sendable {
     struct State {
         var machine = QueueMachine()
         var crew: QueueCrew
+        /// What the threads were dealt in advance.
+        var hands: [WorkerHand] = []
         /// Bodies that want to go on and wait for a slot, in the order in which they came.
         var returning = Fifo<ReturningBody>()
         var totals = EndTotals()
@@ -111,7 +113,7 @@ extension QueueEngine {
 
     /// Looks what the event made possible: a body that goes on, one more thread, somebody who waits.
     func conclude(_ state: inout State, _ after: inout After) {
-        while let body = state.returning.first, state.machine.resume(body.slot, body.generation) {
+        while let body = state.returning.first, state.machine.resume(body.key) {
             state.returning.removeFirst()
             state.crew.workers += 1
             if after.grant == nil { after.grant = body } else { after.need().grants.append(body) }
@@ -119,6 +121,9 @@ extension QueueEngine {
         // One thread at a time: it asks for the next one itself.
         if state.machine.canStart, state.returning.isEmpty {
             if state.crew.join() { after.needsWorker = true } else { after.needsWatch = state.crew.beginWatch() }
+        } else if state.machine.counts.dealt > 0, state.machine.couldStart {
+            // The body before it may block.
+            after.needsWatch = state.crew.beginWatch()
         }
         if state.machine.hasUnasked { after.need().toAdmit += state.machine.takeUnasked() }
         if state.reserved == 0 {
@@ -187,12 +192,14 @@ extension QueueEngine {
 
     func put(_ operation: ManagedOperation, at place: QueuePlace, _ state: inout State, _ after: inout After) {
         let slot = place.slot
-        let stage = state.machine.entries[Int(slot)].stage
-        switch stage {
+        if state.machine.entries[Int(slot)].stage == .dealt { settle(&state, &after) }
+        switch state.machine.entries[Int(slot)].stage {
         case .entering, .waiting, .held, .ready: break
-        case .free, .running, .ending: return
+        case .free, .dealt, .running, .ending: return
         }
         state.machine.relevel(slot, place.level)
+        // What is more urgent does not wait for what was dealt.
+        if state.machine.isAheadOfDealt(place.level) { settle(&state, &after) }
         switch place.standing {
         case .cancelled:
             state.machine.place(slot, .ending)
@@ -214,7 +221,10 @@ extension QueueEngine {
             seat.ending = ending
             return
         }
-        apply { state, after in end(slot, ending, &state, &after) }
+        apply { state, after in
+            if state.machine.entries[Int(slot)].stage == .dealt { settle(&state, &after) }
+            end(slot, ending, &state, &after)
+        }
     }
 
     func end(

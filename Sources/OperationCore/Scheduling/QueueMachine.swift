@@ -26,10 +26,15 @@ struct QueueMachine {
         case closure(@Sendable () -> Void)
     }
 
+    /// Which entry is meant: where it stands, and which of those that stood there in turn.
+    struct Key {
+        var slot: Slot
+        var generation: UInt32
+    }
+
     /// What a thread is to run, and which entry that is.
     struct Job {
-        let slot: Slot
-        let generation: UInt32
+        let key: Key
         let work: Work
     }
 
@@ -42,6 +47,8 @@ struct QueueMachine {
         /// Something else must let it begin: a condition, a moment, a resource.
         case held
         case ready
+        /// A thread was given it in advance: it may be running, or have ended, and only that thread's hand knows.
+        case dealt
         case running
         /// It was cancelled before its turn and is being ended, without a slot.
         case ending
@@ -65,6 +72,8 @@ struct QueueMachine {
     private var freeSlots: [Slot] = []
 
     private var lines = ReadyLines()
+    /// No entry that was dealt is less urgent.
+    private var dealtLevel = QueueLevel.normal
     private(set) var counts = StageCounts()
     /// Slots in use: entries that run, without those whose bodies wait.
     private(set) var running = 0
@@ -94,13 +103,20 @@ struct QueueMachine {
     var journal: QueueJournal?
 
     /// Entries that have not ended.
-    var live: Int { counts.entering + counts.waiting + counts.held + counts.ready + counts.running + counts.ending }
+    var live: Int {
+        counts.entering + counts.waiting + counts.held + counts.ready + counts.dealt + counts.running + counts.ending
+    }
 
     /// How many tickets and notes it holds about entries, those included that are stale.
     var ticketCount: Int { lines.count + unasked.count + later.storedCount }
 
     /// Whether something could begin if there were a thread for it.
-    var canStart: Bool { counts.readyInFront > 0 && running < width && !isSuspended && holds == 0 }
+    var canStart: Bool { counts.readyInFront > 0 && hasRoom }
+
+    /// Whether something could begin if there were a thread for it and all that was dealt were taken back.
+    var couldStart: Bool { counts.readyInFront + counts.dealt > 0 && hasRoom }
+
+    private var hasRoom: Bool { running < width && !isSuspended && holds == 0 }
 }
 
 // Coming and going.
@@ -205,17 +221,59 @@ extension QueueMachine {
         running += 1
         starts &+= 1
         journal?.note(.placed(slot, entries[index], from: .ready))
-        return Job(slot: slot, generation: entries[index].generation, work: entries[index].work)
+        return Job(key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work)
+    }
+
+    /// Takes out up to so many of those that come next, all equally urgent, for one thread to run in its slot.
+    mutating func deal(_ count: Int) -> [Job] {
+        guard lines.isOne else { return [] }
+        var jobs: [Job] = []
+        while jobs.count < count, let slot = lines.takeNext(of: entries) {
+            let index = Int(slot)
+            entries[index].stamp &+= 1
+            entries[index].stage = .dealt
+            dealtLevel = counts.dealt == 0 ? entries[index].level : min(dealtLevel, entries[index].level)
+            counts.ready -= 1
+            counts.readyInFront -= 1
+            counts.dealt += 1
+            starts &+= 1
+            jobs.append(Job(key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work))
+        }
+        return jobs
+    }
+
+    /// Whether some that were dealt are less urgent than that.
+    func isAheadOfDealt(_ level: QueueLevel) -> Bool { counts.dealt > 0 && level > dealtLevel }
+
+    /// An entry that was dealt has begun, in the slot of those before it.
+    mutating func beginDealt(_ key: Key) {
+        let index = Int(key.slot)
+        guard entries[index].generation == key.generation, entries[index].stage == .dealt else { return }
+        counts.dealt -= 1
+        counts.running += 1
+        running += 1
+        entries[index].stage = .running
+    }
+
+    /// An entry that was dealt has not begun: it is the first of its line again.
+    mutating func takeBack(_ key: Key) {
+        let index = Int(key.slot)
+        counts.dealt -= 1
+        counts.ready += 1
+        counts.readyInFront += 1
+        entries[index].stage = .ready
+        lines.prepend(Ticket(slot: key.slot, stamp: entries[index].stamp), entries[index].level)
     }
 
     private mutating func line(up slot: Slot) {
-        let entry = entries[Int(slot)]
-        let ticket = Ticket(slot: slot, stamp: entry.stamp)
-        if front.covers(entry.epoch) {
+        let index = Int(slot)
+        let ticket = Ticket(slot: slot, stamp: entries[index].stamp)
+        let epoch = entries[index].epoch
+        if front.covers(epoch) {
             counts.readyInFront += 1
-            lines.append(ticket, entry.level)
+            lines.append(ticket, entries[index].level)
         } else {
-            later.addReady(ticket, to: entry.epoch, entries)
+            later.addReady(ticket, to: epoch, entries)
         }
     }
 }
@@ -223,9 +281,9 @@ extension QueueMachine {
 // Slots of bodies that wait.
 extension QueueMachine {
     /// The body of an entry waits: if that runs, it needs no slot meanwhile.
-    mutating func rest(_ slot: Slot, _ generation: UInt32) {
-        let index = Int(slot)
-        guard entries[index].generation == generation, entries[index].stage == .running, !entries[index].isResting
+    mutating func rest(_ key: Key) {
+        let index = Int(key.slot)
+        guard entries[index].generation == key.generation, entries[index].stage == .running, !entries[index].isResting
         else {
             return
         }
@@ -235,15 +293,15 @@ extension QueueMachine {
     }
 
     /// Whether the entry gave up its slot, and has not ended since.
-    func isResting(_ slot: Slot, _ generation: UInt32) -> Bool {
-        entries[Int(slot)].generation == generation && entries[Int(slot)].isResting
+    func isResting(_ key: Key) -> Bool {
+        entries[Int(key.slot)].generation == key.generation && entries[Int(key.slot)].isResting
     }
 
     /// The body wants to go on; false if it has to wait for a slot.
-    mutating func resume(_ slot: Slot, _ generation: UInt32) -> Bool {
-        guard isResting(slot, generation) else { return true }
+    mutating func resume(_ key: Key) -> Bool {
+        guard isResting(key) else { return true }
         guard running < width else { return false }
-        entries[Int(slot)].isResting = false
+        entries[Int(key.slot)].isResting = false
         resting -= 1
         running += 1
         return true

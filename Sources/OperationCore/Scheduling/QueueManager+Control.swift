@@ -12,7 +12,7 @@ extension QueueManager {
         get { engine.state.withLock { $0.machine.width == .max ? nil : $0.machine.width } }
         set {
             let width = newValue.map { max($0, 1) }
-            engine.apply { state, _ in
+            engine.applySettled { state, _ in
                 state.machine.width = width ?? .max
                 state.crew.setWidth(width)
                 state.machine.journal?.note(.width(width))
@@ -26,7 +26,7 @@ extension QueueManager {
     public var isSuspended: Bool {
         get { engine.state.withLock { $0.machine.isSuspended } }
         set {
-            engine.apply { state, _ in
+            engine.applySettled { state, _ in
                 guard state.machine.isSuspended != newValue else { return }
                 state.machine.isSuspended = newValue
                 state.machine.journal?.note(.suspension(newValue))
@@ -39,7 +39,7 @@ extension QueueManager {
     /// A queue that has as many refuses more; ``addWhenThereIsRoom(_:)`` waits. Below one, it is one.
     public var capacity: Int? {
         get { engine.state.withLock { $0.capacity == .max ? nil : $0.capacity } }
-        set { engine.apply { state, _ in state.capacity = newValue.map { max($0, 1) } ?? .max } }
+        set { engine.applySettled { state, _ in state.capacity = newValue.map { max($0, 1) } ?? .max } }
     }
 
     /// After how many starts of more urgent entries one that is less urgent has its turn; nil for never.
@@ -47,7 +47,7 @@ extension QueueManager {
     /// So that none waits for ever, however many urgent ones come. From the start it is 32.
     public var ageing: Int? {
         get { engine.state.withLock { $0.machine.ageing } }
-        set { engine.apply { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }
+        set { engine.applySettled { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }
     }
 
     /// Cancels all that has not ended; closures that have not begun are dropped.
@@ -145,7 +145,7 @@ extension QueueEngine {
 
     /// The operations that have not ended, in no order.
     package var operations: [Operation] {
-        state.withLock { state in
+        applySettled { state, _ in
             state.machine.entries.compactMap { entry in
                 switch entry.work {
                 case .operation(let operation): operation
@@ -161,7 +161,7 @@ extension QueueEngine {
 
     func cancelAll(because cause: CancellationCause) {
         var operations: [Operation] = []
-        apply { state, after in
+        applySettled { state, after in
             state.machine.holds += 1
             for (index, entry) in state.machine.entries.enumerated() {
                 switch entry.work {

@@ -26,6 +26,15 @@ struct ReadyLines {
         occupied |= 1 << level.rank
     }
 
+    /// Puts a ticket before all others of its level.
+    mutating func prepend(_ ticket: Ticket, _ level: QueueLevel) {
+        lines[Int(level.rank)].prepend(ticket)
+        occupied |= 1 << level.rank
+    }
+
+    /// Whether all are equally urgent.
+    var isOne: Bool { occupied & (occupied &- 1) == 0 }
+
     /// Takes out whose turn it is; nil if there is none.
     mutating func takeNext(of entries: [QueueMachine.Entry]) -> QueueMachine.Slot? {
         while occupied != 0 {
@@ -82,7 +91,7 @@ struct ReadyLines {
 extension Ticket {
     /// Whether its entry still stands where the ticket says.
     func isCurrent(_ entries: [QueueMachine.Entry]) -> Bool {
-        let entry = entries[Int(slot)]
-        return entry.stamp == stamp && entry.stage == .ready
+        // Not the entry as a whole: a copy would hold its operation and let go of it again.
+        entries[Int(slot)].stamp == stamp && entries[Int(slot)].stage == .ready
     }
 }

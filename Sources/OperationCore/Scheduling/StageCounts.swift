@@ -7,6 +7,7 @@ struct StageCounts {
     var waiting = 0
     var held = 0
     var ready = 0
+    var dealt = 0
     var running = 0
     var ending = 0
     /// Those of `ready` that no barrier holds back.
@@ -20,6 +21,7 @@ struct StageCounts {
             case .waiting: waiting
             case .held: held
             case .ready: ready
+            case .dealt: dealt
             case .running: running
             case .ending: ending
             }
@@ -31,6 +33,7 @@ struct StageCounts {
             case .waiting: waiting = newValue
             case .held: held = newValue
             case .ready: ready = newValue
+            case .dealt: dealt = newValue
             case .running: running = newValue
             case .ending: ending = newValue
             }

@@ -22,6 +22,13 @@ struct TicketRing {
         count += 1
     }
 
+    mutating func prepend(_ ticket: Ticket) {
+        if count == tickets.count { grow() }
+        head = (head - 1) & (tickets.count - 1)
+        tickets[head] = ticket
+        count += 1
+    }
+
     mutating func popFirst() -> Ticket? {
         guard count > 0 else { return nil }
         let ticket = tickets[head]

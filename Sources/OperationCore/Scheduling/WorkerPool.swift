@@ -19,6 +19,9 @@ package protocol WorkerSource: Sendable {
 
     /// Whether threads block in real time, so that a queue that stands still should get more.
     var watchesForStalls: Bool { get }
+
+    /// Nanoseconds by which it is known whether bodies are short.
+    var now: UInt64 { get }
 }
 
 /// Threads of our own for the bodies of operations, shared by all queues of the process.
@@ -126,6 +129,8 @@ package final class WorkerPool: WorkerSource {
     }
 
     package var watchesForStalls: Bool { true }
+
+    package var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
 
     package func beginRest() -> Bool {
         state.withLock { state in

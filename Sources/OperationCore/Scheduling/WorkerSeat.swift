@@ -8,10 +8,15 @@ package final class WorkerSeat {
     let engine: QueueEngine
     /// The seat around, where a body works off another queue.
     let outer: WorkerSeat?
+    /// What the thread was dealt beyond that.
+    let hand = WorkerHand()
+    /// Whether the queue knows the hand.
+    var isHandKnown = false
+    var pace = DealingPace()
+    /// How many bodies returned since the pace was looked at.
+    var finishedCount = 0
     /// The entry that is being run.
-    private(set) var slot: QueueMachine.Slot = -1
-    /// Which of those that stood there in turn it is.
-    private(set) var generation: UInt32 = 0
+    private(set) var key = none
     /// The operation whose body it is.
     var operation: ManagedOperation?
     /// Whether the body returned, so that nothing of the user's comes before the thread asks for more work.
@@ -27,9 +32,22 @@ package final class WorkerSeat {
         self.outer = outer
     }
 
-    func take(_ job: QueueMachine.Job) {
-        slot = job.slot
-        generation = job.generation
+    var slot: QueueMachine.Slot { key.slot }
+
+    private static let none = QueueMachine.Key(slot: -1, generation: 0)
+
+    func take(_ key: QueueMachine.Key) {
+        self.key = key
+        finishedCount += 1
+    }
+
+    /// The next of those that the thread was dealt, if all that is to be told of the last is that it succeeded.
+    func nextDealt() -> QueueMachine.Job? {
+        guard isHandKnown, hasEnded, ending == .success, readied.isEmpty else { return nil }
+        guard let next = hand.next(after: key) else { return nil }
+        operation = nil
+        clear()
+        return next
     }
 
     /// Tells the queue what this thread kept back for it, before a rule or a conversion of the user's runs.
@@ -39,7 +57,7 @@ package final class WorkerSeat {
     }
 
     func clear() {
-        slot = -1
+        key = Self.none
         isConcluding = false
         forgetNews()
     }

@@ -29,9 +29,12 @@ package struct Locked<Value>: ~Copyable, Sendable {
     package borrowing func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try mutex.withLock { (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
+        #if TSAN
+            // Of the lock and not of the value: to take that one's address is an access already.
+            let identity = withUnsafePointer(to: self) { UnsafeRawPointer($0) }
+        #endif
+        return try mutex.withLock { (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
             #if TSAN
-                let identity = unsafe(&box)
                 sanitizerAcquire(identity)
                 defer { sanitizerRelease(identity) }
             #endif
@@ -39,12 +42,6 @@ package struct Locked<Value>: ~Copyable, Sendable {
         }.value
     }
 }
-
-#if TSAN
-    private func unsafe<Value>(_ value: inout Value) -> UnsafeRawPointer {
-        withUnsafePointer(to: &value) { UnsafeRawPointer($0) }
-    }
-#endif
 
 /// Carries a value through `Mutex`, whose own signatures ask for values that nobody else can reach.
 struct Unchecked<Value>: @unchecked Sendable {

@@ -269,4 +269,5 @@ private final class LateSource: WorkerSource {
     func beginRest() -> Bool { true }
     func endRest() {}
     var watchesForStalls: Bool { false }
+    var now: UInt64 { 0 }
 }

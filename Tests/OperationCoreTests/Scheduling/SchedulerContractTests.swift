@@ -57,7 +57,7 @@ final class SchedulerScenario: @unchecked Sendable {
         }
     }
 
-    private let workers = ManualWorkers()
+    private let workers: ManualWorkers
     private let queues: [QueueManager]
     private var members: [Member] = []
     private var generator: SeededGenerator
@@ -69,6 +69,7 @@ final class SchedulerScenario: @unchecked Sendable {
 
     init(seed: UInt64) {
         generator = SeededGenerator(seed: seed)
+        workers = ManualWorkers(areBodiesShort: generator.chance(1, in: 2))
         let widths = [Int.random(in: 1...3, using: &generator), Int.random(in: 1...2, using: &generator)]
         queues = widths.enumerated().map { [workers] in workers.makeQueue("q\($0)", width: $1) }
         history.append("widths \(widths)")

@@ -8,7 +8,7 @@ extension QueueEngine {
     func explain(_ operation: Operation) -> QueueExplanation {
         var isReadyByItself = true
         if !(operation is ManagedOperation) { isReadyByItself = operation.isReady }
-        let look = state.withLock { state -> (stage: QueueMachine.Stage, reasons: [QueueExplanation.Reason])? in
+        let look = applySettled { state, _ -> (stage: QueueMachine.Stage, reasons: [QueueExplanation.Reason])? in
             guard let slot = slot(of: operation, state) else { return nil }
             return (state.machine.entries[Int(slot)].stage, reasonsOfQueue(slot, state))
         }
@@ -66,14 +66,14 @@ extension QueueEngine {
 
     /// Where an operation stands, of other kinds if it is in this queue.
     private func standing(ofAny operation: Operation) -> OperationStanding {
-        let stage = state.withLock { state in slot(of: operation, state).map { state.machine.entries[Int($0)].stage } }
+        let stage = applySettled { state, _ in slot(of: operation, state).map { state.machine.entries[Int($0)].stage } }
         if let stage, let state = QueueEntry.State(stage) { return .inQueue(name, state) }
         return operation.standing
     }
 
     /// Where an operation stands that the queue holds.
     fileprivate func stage(of operation: ManagedOperation) -> QueueEntry.State? {
-        state.withLock { state in
+        applySettled { state, _ in
             slot(of: operation, state).flatMap { QueueEntry.State(state.machine.entries[Int($0)].stage) }
         }
     }

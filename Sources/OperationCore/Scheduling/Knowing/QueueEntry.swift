@@ -67,7 +67,7 @@ extension QueueEntry.State {
         case .free: return nil
         case .entering, .waiting: self = .waiting
         case .held: self = .held
-        case .ready: self = .ready
+        case .ready, .dealt: self = .ready
         case .running: self = .running
         case .ending: self = .ending
         }

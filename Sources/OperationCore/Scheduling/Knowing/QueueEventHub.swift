@@ -21,15 +21,15 @@ final class QueueEventHub: QueueFollower {
 }
 
 extension QueueEngine {
-    var snapshot: QueueSnapshot { state.withLock { QueueSnapshot(name, $0) } }
+    var snapshot: QueueSnapshot { applySettled { state, _ in QueueSnapshot(name, state) } }
 
     /// Whether somebody follows the changes; for tests.
     package var isFollowed: Bool { state.withLock { $0.machine.journal != nil } }
 
-    var counts: QueueCounts { state.withLock { QueueCounts($0) } }
+    var counts: QueueCounts { applySettled { state, _ in QueueCounts(state) } }
 
     func subscribe(_ feed: QueueFeed) {
-        state.withLock { state in
+        applySettled { state, _ in
             let hub = state.hub ?? QueueEventHub()
             state.hub = hub
             if hub.feeds.isEmpty { state.machine.add(hub) }

@@ -68,7 +68,7 @@ extension QueueEngine {
     var progress: Progress {
         if let present = state.withLock({ $0.meter }) { return present.progress }
         let made = QueueProgressMeter(self)
-        let meter = state.withLock { state in
+        let meter = applySettled { state, _ in
             if let present = state.meter { return present }
             state.meter = made
             state.machine.add(made)

@@ -159,7 +159,7 @@ extension QueueRecorder.Book {
         switch page.stage {
         case .entering, .waiting: pages[number]?.run.waitingForDependencies += time
         case .held: pages[number]?.run.held += time
-        case .ready: pages[number]?.run.waitingForPlace += time
+        case .ready, .dealt: pages[number]?.run.waitingForPlace += time
         case .running, .ending, .free: break
         }
         pages[number]?.since = now

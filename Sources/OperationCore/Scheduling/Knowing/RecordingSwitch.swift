@@ -75,7 +75,7 @@ extension QueueEngine {
     func setRecording(_ knobs: QueueRecording?) {
         let recorder = knobs.map { QueueRecorder($0) }
         let now = recorder?.clock.now
-        let calls = state.withLock { state -> [@Sendable () -> Void] in
+        let calls = applySettled { state, _ -> [@Sendable () -> Void] in
             let calls = recording.recorder.map { state.machine.remove($0) } ?? []
             guard let recorder, let now else {
                 recording.stop()
