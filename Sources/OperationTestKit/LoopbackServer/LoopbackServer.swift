@@ -112,7 +112,7 @@ public final class LoopbackServer: Sendable {
         routes.change { $0.greeting = script }
     }
 
-    /// Closes everything, and gives back the thread; returns at once. See ``stopped()``.
+    /// Closes everything, and gives back the thread; returns at once.
     public func stop() { mailbox.post(.stop) }
 
     /// Closes everything, and waits until nothing is left of it.

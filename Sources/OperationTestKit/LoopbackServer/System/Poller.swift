@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Waits until descriptors can be read or written. Used by one thread.
+/// Waits until descriptors can be read or written; used by one thread.
 protocol Poller: AnyObject {
     /// Watches a descriptor, or watches it for something else than before.
     func watch(_ file: Int32, for interest: PollInterest)
