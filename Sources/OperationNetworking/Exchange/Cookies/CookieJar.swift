@@ -8,11 +8,13 @@ import OperationCore
 /// Keeps the cookies that servers set and sends them back, as RFC 6265bis asks; safe from any thread.
 ///
 /// ```swift
-/// let jar = try CookieJar(storage: FileCookieStorage(url: URL(fileURLWithPath: "/tmp/cookies.json")))
-/// let page = URL(fileURLWithPath: "/")
-/// jar.receive(["id=42; Secure; HttpOnly"], from: page)
-/// print(jar.header(for: page) ?? "none")
-/// try await jar.save()
+/// func remember(_ fields: [String], from page: URL) async throws {
+///     let file = FileManager.default.temporaryDirectory.appendingPathComponent("cookies.json")
+///     let jar = try CookieJar(storage: FileCookieStorage(url: file))
+///     jar.receive(fields, from: page)
+///     print(jar.header(for: page) ?? "none")
+///     try await jar.save()
+/// }
 /// ```
 ///
 /// Changes are saved in the background, several at once where they come quickly; ``save()`` waits for that. Cookies that
