@@ -18,6 +18,7 @@ extension ExchangeTask {
     func received(_ head: ResponseHead, step: Int) {
         let flight: Flight? = state.withLock { state in
             guard state.step == step, case .asking(let flight) = state.phase else { return nil }
+            state.wasAnswered = true
             return flight
         }
         guard let flight else { return }

@@ -26,6 +26,8 @@ final class ExchangeTask: NetworkTask {
         var sent: Int64 = 0
         /// Why the request ended while a rule was asked about its response.
         var broken: NetworkError?
+        /// Whether a server answered one of the requests, so that it cannot be said that nothing was sent.
+        var wasAnswered = false
         /// Whether somebody reads from the cache now.
         var isPumping = false
         var timer: (any OperationTimer)?
@@ -100,7 +102,7 @@ extension ExchangeTask {
     func proceed() { release(.receiver) }
 
     func cancel() {
-        finish(error(.cancelled, .waiting, "The request was cancelled."), isAbrupt: true)
+        finish(error(.cancelled, presentPhase, "The request was cancelled."), isAbrupt: true)
     }
 
     func setBrake(_ brake: ExchangeBrakes) {
@@ -140,12 +142,23 @@ extension ExchangeTask {
         }
     }
 
+    /// How far the exchange has come, for errors from outside.
+    private var presentPhase: NetworkError.Phase {
+        state.withLock { state in
+            switch state.phase {
+            case .waiting: .waiting
+            case .delivering: .receiving
+            default: .awaitingResponse
+            }
+        }
+    }
+
     private func setDeadline() {
         guard let deadline = configuration.deadline else { return }
         let timer = configuration.clock.schedule(after: deadline) { [weak self] in
             guard let self else { return }
             finish(
-                error(.timedOut, .awaitingResponse, "The exchange took longer than its deadline of \(deadline)."),
+                error(.timedOut, presentPhase, "The exchange took longer than its deadline of \(deadline)."),
                 isAbrupt: true)
         }
         let isOver = state.withLock { state in
@@ -168,12 +181,14 @@ extension ExchangeTask {
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
         struct Left {
             let phase: ExchangePhase
+            let wasAnswered: Bool
             let timer: (any OperationTimer)?
             let question: Task<Void, Never>?
         }
         let left: Left? = state.withLock { state in
             if case .ended = state.phase { return nil }
-            let left = Left(phase: state.phase, timer: state.timer, question: state.question)
+            let left = Left(
+                phase: state.phase, wasAnswered: state.wasAnswered, timer: state.timer, question: state.question)
             state.phase = .ended
             state.step = State.noStep
             state.timer = nil
@@ -184,7 +199,9 @@ extension ExchangeTask {
         left.timer?.cancel()
         left.question?.cancel()
         close(left.phase, isComplete: error == nil)
-        let tell: @Sendable () -> Void = { [self] in
+        var error = error
+        if left.wasAnswered { error?.isUnsent = false }
+        let tell: @Sendable () -> Void = { [self, error] in
             calls.close(isAbrupt: isAbrupt) { $0.task(self, didEndWith: error) }
         }
         if isAbrupt { DispatchQueue.global().async(execute: tell) } else { tell() }

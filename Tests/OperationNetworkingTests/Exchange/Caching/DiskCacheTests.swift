@@ -203,6 +203,37 @@ struct DiskCacheTests {
         }
     }
 
+    @Test func `from several threads at once, each with an instance of its own, what is served is whole`() async throws
+    {
+        let folder = CacheFolderFixture()
+        let url = folder.url
+        let faults = Locked(0)
+        let hits = Locked(0)
+        try await TestThread.run {
+            DispatchQueue.concurrentPerform(iterations: 4) { thread in
+                let disk = DiskCache(folder: CacheFolder(url: url), limits: CacheLimits(totalBytes: 400_000))
+                var generator = SeededGenerator(seed: UInt64(thread))
+                for _ in 0..<150 {
+                    let number = Int.random(in: 0..<8, using: &generator)
+                    let resource = "https://h.com/\(number)"
+                    if generator.chance(1, in: 3) {
+                        // The first byte says of what all others are made.
+                        let byte = UInt8.random(in: 0...255, using: &generator)
+                        _ = try? disk.keep(
+                            Data(repeating: byte, count: Int.random(in: 1..<40_000, using: &generator)), at: resource)
+                    } else if generator.chance(1, in: 10) {
+                        disk.forget(resource)
+                    } else if let body = disk.body(resource) {
+                        hits.withLock { $0 += 1 }
+                        if !body.allSatisfy({ $0 == body.first }) { faults.withLock { $0 += 1 } }
+                    }
+                }
+            }
+        }
+        #expect(faults.withLock { $0 } == 0)
+        #expect(hits.withLock { $0 } > 20)
+    }
+
     @Test func `a body is read on though it was forgotten meanwhile`() throws {
         let folder = CacheFolderFixture()
         let disk = folder.disk()

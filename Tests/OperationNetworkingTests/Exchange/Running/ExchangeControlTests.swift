@@ -90,6 +90,24 @@
             #expect(clock.pendingCount == 0)
         }
 
+        @Test func `only an exchange of which nothing was sent says so`() async throws {
+            let gone = try LoopbackServer()
+            let nowhere = gone.url("/")
+            await gone.stopped()
+            server.route("/a") { _ in .redirect(to: nowhere.absoluteString, status: 303) }
+            let direct = try await session().fetch(nowhere)
+            #expect(direct.error?.code == .cannotConnect && direct.error?.isUnsent == true)
+            let after = try await session().fetch("POST", server.url("/a"), body: .data(Data("x".utf8)))
+            #expect(after.error?.code == .cannotConnect && after.error?.isUnsent == false)
+            server.route("/silent") { _ in .silence }
+            let probe = ExchangeProbe()
+            let task = session().makeTask(with: try NetworkRequest(url: server.url("/silent")), receiver: probe)
+            task.resume()
+            _ = await server.requests(atLeast: 2)
+            task.cancel()
+            #expect(await probe.ended().error?.isUnsent == false)
+        }
+
         @Test func `suspended before it began, or between two requests, it goes on where it stopped`() async throws {
             let (arrived, go) = (Gate(), Gate())
             server.route("/a") { _ in

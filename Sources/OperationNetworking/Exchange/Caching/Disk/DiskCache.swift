@@ -181,6 +181,8 @@ package final class DiskCache {
         let files = folder.list()
         used = files.reduce(0) { $0 + $1.size }
         unseen = 0
+        let keys = Set(files.map(\.key))
+        recency = recency.filter { keys.contains($0.key) }
         guard used + bytes > limits.totalBytes else { return true }
         // Somewhat more than is needed, so that not each addition looks at all files.
         let goal = max(0, min(limits.totalBytes / 10 * 9, limits.totalBytes - bytes))
