@@ -19,6 +19,8 @@ public struct NetworkRequest: Sendable {
     public let body: RequestBody
     /// How it is to be transferred.
     public let options: TransferOptions
+    /// Scheme, host and port.
+    package let origin: RequestOrigin
 
     /// Checks the parts and makes a request of them.
     ///
@@ -38,6 +40,7 @@ public struct NetworkRequest: Sendable {
             fields.add("Authorization", credentials)
         }
         self.url = target.url
+        origin = target.origin
         self.headers = fields
         self.body = content.body
         self.options = options

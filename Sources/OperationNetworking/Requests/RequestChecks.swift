@@ -33,7 +33,16 @@ struct RequestChecks {
         return Self.methods.contains(capital) ? capital : method
     }
 
-    func checkedURL() throws(NetworkError) -> (url: URL, credentials: String?) {
+    struct Target {
+        let url: URL
+        let origin: RequestOrigin
+        var credentials: String?
+    }
+
+    func checkedURL() throws(NetworkError) -> Target {
+        if let origin = RequestOrigin(ofPlain: url.absoluteString) {
+            return Target(url: url.baseURL == nil ? url : url.absoluteURL, origin: origin)
+        }
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
             let scheme = parts.scheme?.lowercased()
         else {
@@ -60,7 +69,8 @@ struct RequestChecks {
         guard let plain = parts.url, plain.absoluteString.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw refusal(.invalidURL, "The URL has characters in it that must be percent-encoded.")
         }
-        return (plain, credentials)
+        let origin = RequestOrigin(scheme: scheme, encodedHost: host, port: parts.port)
+        return Target(url: plain, origin: origin, credentials: credentials)
     }
 
     func checkedHeaders(

@@ -25,7 +25,7 @@ public struct TransferMetrics: Sendable, Hashable {
     public var isConnectionReused = false
     /// The version of HTTP that was spoken.
     public var version: HTTPVersion?
-    /// The address that answered, and its port.
+    /// The address that answered and its port: `127.0.0.1:80`, `[::1]:80`.
     public var remoteAddress: String?
     /// Bytes of the request's body that were sent.
     public var bodyBytesSent: Int64 = 0
