@@ -19,7 +19,7 @@ let package = Package(
             dependencies: [
                 "OperationCore", .target(name: "CurlDeclarations", condition: .when(platforms: [.linux])),
             ]),
-        .target(name: "OperationTestKit", dependencies: ["OperationCore"]),
+        .target(name: "OperationTestKit", dependencies: ["OperationCore", "OperationNetworking"]),
         .executableTarget(
             name: "MainThreadProbe", dependencies: ["OperationCore"], path: "Tests/Fixtures/MainThreadProbe"),
         .testTarget(

@@ -116,15 +116,21 @@ final class RawClient {
 
     /// Reads an answer whose head says how long its body is.
     func readAnswer() throws -> String {
-        var text = ""
-        while !text.hasSuffix("\r\n\r\n") {
-            let piece = try readText(1)
-            if piece.isEmpty { return text }
-            text += piece
-        }
+        let text = try readHead()
         let lines = text.lowercased().components(separatedBy: "\r\n")
         let length = lines.first { $0.hasPrefix("content-length: ") }.flatMap { Int($0.dropFirst(16)) } ?? 0
         return text + (try readText(length))
+    }
+
+    /// Reads up to the first empty line.
+    func readHead() throws -> String {
+        var bytes: [UInt8] = []
+        while !bytes.suffix(4).elementsEqual([13, 10, 13, 10]) {
+            let byte = try read(1)
+            if byte.isEmpty { break }
+            bytes += byte
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private func readSome(atMost count: Int) throws -> (bytes: [UInt8], ending: Ending?) {
@@ -173,4 +179,13 @@ func withClient<Result: Sendable>(
 /// A request without a body.
 func get(_ target: String, _ fields: String = "") -> String {
     "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n"
+}
+
+/// Gives way to other threads until something is so; fails after a while.
+func waitUntil(_ isSo: () -> Bool) throws {
+    let start = ContinuousClock.now
+    while !isSo() {
+        guard start.duration(to: .now) < .seconds(20) else { throw RawClient.Failure(call: "waitUntil", number: 0) }
+        sched_yield()
+    }
 }

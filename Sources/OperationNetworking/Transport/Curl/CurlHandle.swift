@@ -41,7 +41,6 @@
             set(OKCurlOptionProtocols, 3)
             set(OKCurlOptionSuppressConnectHeaders, 1)
             set(OKCurlOptionPathAsIs, 1)
-            set(OKCurlOptionWaitForMultiplexing, 1)
             set(OKCurlOptionExpectTimeoutMilliseconds, 1000)
             set(OKCurlOptionMaximumIdleAge, Int(max(configuration.idleLifetime.components.seconds, 1)))
             set(configuration)
@@ -108,6 +107,9 @@
                 self.decodes = decodes
                 set(OKCurlOptionAcceptEncoding, decodes ? "" : nil)
             }
+            // Whether a connection can carry several requests is known when TLS stands, and without TLS none can.
+            let mayMultiplex = request.origin.isSecure && request.options.newestVersion >= .http2
+            setAgain(OKCurlOptionWaitForMultiplexing, mayMultiplex ? 1 : 0)
             setAgain(OKCurlOptionHTTPVersion, request.options.newestVersion.curlNumber)
             setAgain(OKCurlOptionConnectTimeoutMilliseconds, connectMilliseconds)
         }

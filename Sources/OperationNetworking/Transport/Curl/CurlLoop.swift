@@ -97,7 +97,6 @@
         /// True if there may be more at once.
         private func doDueWork() -> Bool {
             now = CurlThread.now
-            grantSlots()
             while let number = deadlines.popDue(at: now) { lookAtDeadline(number) }
             if let due = curlDue, due <= now {
                 curlDue = nil
@@ -105,6 +104,8 @@
             }
             readMessages()
             tidyUpIfIdle()
+            // Last, for all of the above may have freed a slot.
+            grantSlots()
             return curlDue.map { $0 <= now } ?? false
         }
 
@@ -142,15 +143,16 @@
         /// Somebody wants something of the task.
         private func visit(_ task: CurlTask) {
             let wishes = task.takeWishes()
+            let phase = task.confined.transfer?.phase ?? .waiting
             let action = task.confined.machine.wish(wishes)
             if task.confined.index < 0, !task.confined.machine.isEnded, wishes.isStarted { remember(task) }
-            perform(action, task)
+            perform(action, task, phase)
             guard !task.confined.machine.isEnded else { return }
             if !wishes.isBraked { task.deliverPending() }
             task.confined.transfer?.releaseStalls(bodyIsReady: wishes.isBodyReady)
         }
 
-        private func perform(_ action: TaskMachine.Action, _ task: CurlTask) {
+        private func perform(_ action: TaskMachine.Action, _ task: CurlTask, _ phase: NetworkError.Phase) {
             switch action {
             case .none: break
             case .enterLine:
@@ -166,7 +168,6 @@
                 task.deliverPending()
                 finish(task, nil)
             case .cancel(let holding):
-                let phase = task.confined.transfer?.phase ?? .waiting
                 if holding == .place { leaveLine(task) }
                 if holding == .transfer { release(task) }
                 finish(task, NetworkError(code: .cancelled, phase: phase, message: "The request was cancelled."))
@@ -309,7 +310,7 @@
 
     // Time.
     extension CurlLoop {
-        /// The moment at which the transfer must be looked at may have become an earlier one. A later one is noticed then.
+        /// The moment at which the transfer must be looked at may have become an earlier one; a later one is noticed then.
         func rearm(_ transfer: CurlTransfer) {
             guard let due = transfer.deadlines.next else { return deadlines.remove(transfer.number) }
             if due < deadlines.due(transfer.number) ?? .max { deadlines.set(transfer.number, due: due) }

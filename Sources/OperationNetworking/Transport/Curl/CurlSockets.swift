@@ -84,7 +84,7 @@
             changed.removeAll(keepingCapacity: true)
         }
 
-        /// Waits for events; -1 milliseconds is for ever. Returns how many there are.
+        /// Waits for events, for ever if it is -1 milliseconds, and returns how many there are.
         mutating func wait(milliseconds: Int32) -> Int {
             flush()
             return Int(OKPollWait(poll, events, Int32(Self.capacity), milliseconds))

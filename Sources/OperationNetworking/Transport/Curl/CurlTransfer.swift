@@ -146,7 +146,7 @@
         /// A line of a head or a trailer.
         func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
             guard let task, problem == nil else { return 0 }
-            deadlines.received(at: loop.now)
+            if deadlines.received(at: loop.now) { loop.rearm(self) }
             headerCount += line.count
             guard headerCount <= task.request.options.maximumHeaderSize else {
                 fail(
@@ -191,7 +191,7 @@
         /// Bytes of the body.
         func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
             guard let task, problem == nil else { return 0 }
-            deadlines.received(at: loop.now)
+            if deadlines.received(at: loop.now) { loop.rearm(self) }
             switch task.permission {
             case .drop: return 0
             case .keep:

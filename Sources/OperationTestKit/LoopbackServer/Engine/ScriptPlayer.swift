@@ -83,8 +83,9 @@ struct ScriptPlayer {
                 gathered += head.bytes
             case .bytes(let bytes): gathered += bytes
             case .content(let bytes): if !omitsContent { gathered += bytes }
-            case .repeating(let bytes, let count):
-                if !omitsContent { rest = .repeating(block: Self.block(of: bytes, count), position: 0, count: count) }
+            case .repeating(let bytes, let start, let count):
+                let block = Self.block(of: bytes, count)
+                if !omitsContent { rest = .repeating(block: block, position: start, count: count) }
             case .file(let path, let offset, let count):
                 if !omitsContent { rest = .file(path: path, offset: offset, count: count) }
             case .drip(let bytes, let size, let interval):

@@ -16,8 +16,8 @@ public struct LoopbackStep: Sendable {
         case bytes([UInt8])
         /// As `bytes`, but left out in the answer to HEAD.
         case content([UInt8])
-        /// The same bytes again and again, `count` in all; without end if nil.
-        case repeating([UInt8], count: Int?)
+        /// The same bytes again and again, `count` in all, first those from `start` on; without end if nil.
+        case repeating([UInt8], start: Int, count: Int?)
         case file(path: String, offset: Int, count: Int)
         case drip(ArraySlice<UInt8>, size: Int, every: Duration)
         case gate(Gate)
@@ -70,7 +70,7 @@ public struct LoopbackStep: Sendable {
     ///
     /// Takes no memory for them, however many there are.
     public static func send(repeating bytes: [UInt8], count: Int?) -> Self {
-        bytes.isEmpty ? .send([]) : Self(kind: .repeating(bytes, count: count.map { max($0, 0) }))
+        bytes.isEmpty ? .send([]) : Self(kind: .repeating(bytes, start: 0, count: count.map { max($0, 0) }))
     }
 
     /// Sends `count` bytes of the file, from `offset` on; the connection is reset if it has not so many.
