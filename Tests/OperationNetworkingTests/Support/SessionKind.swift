@@ -1,0 +1,44 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+
+/// The sessions that the conformance suite is run with.
+enum SessionKind: String, Sendable, CaseIterable {
+    #if os(Linux)
+        case curl
+        /// What is above a session, over the one on libcurl: with nothing to do it must be as if it were not there.
+        case exchangeOverCurl
+    #endif
+
+    /// A fresh session, and how it is closed.
+    func makeSession() -> (any NetworkSession, @Sendable () -> Void) {
+        switch self {
+        #if os(Linux)
+            case .curl: makeCurlSession { _ in }
+            case .exchangeOverCurl: makeExchangeSession()
+        #endif
+        }
+    }
+
+    #if os(Linux)
+        func makeCurlSession(
+            _ change: (inout CurlSession.Configuration) -> Void
+        ) -> (any NetworkSession, @Sendable () -> Void) {
+            var configuration = CurlSession.Configuration()
+            configuration.proxy = .none
+            change(&configuration)
+            let session = CurlSession(configuration: configuration)
+            return (session, { session.close() })
+        }
+
+        private func makeExchangeSession() -> (any NetworkSession, @Sendable () -> Void) {
+            let (session, close) = makeCurlSession { _ in }
+            var exchange = ExchangeConfiguration()
+            exchange.redirects = .stop
+            exchange.limits.headerBytes = .max
+            exchange.limits.expansion = .max
+            return (ExchangeSession(over: session, configuration: exchange), close)
+        }
+    #endif
+}
