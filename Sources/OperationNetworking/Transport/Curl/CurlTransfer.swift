@@ -141,13 +141,14 @@
         func releaseStalls(bodyIsReady: Bool) {
             if bodyIsReady { isSendingStalled = false }
             decodeRest()
-            if bodyIsReady || isReceivingStalled, !hasUndecoded, let task, !task.isBraked { updatePauses() }
+            if bodyIsReady || isReceivingStalled { updatePauses() }
         }
 
         private func updatePauses() {
-            if !brakes.contains(.receiving) { isReceivingStalled = false }
+            let holdsBack = brakes.contains(.receiving) || hasUndecoded
+            if !holdsBack { isReceivingStalled = false }
             var mask = 0
-            if brakes.contains(.receiving) { mask |= OKCurlPauseReceiving }
+            if holdsBack { mask |= OKCurlPauseReceiving }
             if brakes.contains(.sending) || isSendingStalled { mask |= OKCurlPauseSending }
             // It may deliver at once what libcurl had kept.
             _ = OKCurl.easyPause(handle.easy, Int32(mask))
@@ -284,6 +285,7 @@
             guard let task, problem == nil else { return OKCurlReadAbort }
             if task.isCancelled { return OKCurlReadAbort }
             if task.isSuspended {
+                // Whoever comes by because of the suspension lets go of this, too.
                 isReceivingStalled = true
                 return OKCurlReadPause
             }
