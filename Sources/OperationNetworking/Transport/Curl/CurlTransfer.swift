@@ -157,11 +157,11 @@
 
     // What libcurl tells and asks. Each answer is what its callback is to return.
     extension CurlTransfer {
-        /// A line of a head or a trailer.
-        func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
+        /// Lines of a head or of trailers: one, or several that libcurl had kept during a pause.
+        func receiveHeader(_ lines: UnsafeRawBufferPointer) -> Int {
             guard let task, problem == nil else { return 0 }
             if deadlines.received(at: loop.now) { loop.rearm(self) }
-            headerCount += line.count
+            headerCount += lines.count
             guard headerCount <= task.request.options.maximumHeaderSize else {
                 fail(
                     .headerTooLarge,
@@ -170,12 +170,21 @@
                 return 0
             }
             task.confined.machine.responded()
+            var rest = lines[...]
+            while problem == nil, !rest.isEmpty {
+                let end = rest.firstIndex(of: 0x0A).map { $0 + 1 } ?? rest.endIndex
+                receive(line: UnsafeRawBufferPointer(rebasing: rest[..<end]), task)
+                rest = rest[end...]
+            }
+            return problem == nil ? lines.count : 0
+        }
+
+        private func receive(line: UnsafeRawBufferPointer, _ task: CurlTask) {
             switch parser.receive(line) {
             case .none: break
             case .refused(let reason): fail(.invalidResponse, "The response is no valid HTTP: \(reason).")
             case .head(let parts): receive(parts, task)
             }
-            return problem == nil ? line.count : 0
         }
 
         private func receive(_ parts: ResponseHeadParser.Head, _ task: CurlTask) {
