@@ -119,7 +119,7 @@ extension ConformanceCase {
                     #expect(error.isUnsent)
                 },
                 ConformanceCase("a server that speaks no TLS is no secure one") { bench async throws in
-                    bench.server.route("/") { _ in .text("hello") }
+                    bench.server.greet { _ in .raw("HTTP/1.1 400 Bad Request\r\n\r\n") }
                     let url = try #require(URL(string: "https://127.0.0.1:\(bench.server.port)/"))
                     let record = await bench.run(try NetworkRequest(url: url))
                     #expect(record.error?.code == .secureConnectionFailed)
