@@ -10,6 +10,9 @@ package struct RequestOrigin: Sendable, Hashable {
     /// Whether the host is an address, and no name that must be looked up.
     package let isNumeric: Bool
 
+    /// Whether it is reached by TLS.
+    package var isSecure: Bool { name.utf8.starts(with: "https".utf8) }
+
     private init(_ name: String, host: Substring.UTF8View) {
         self.name = name
         isNumeric = host.first == 0x5B || host.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E }

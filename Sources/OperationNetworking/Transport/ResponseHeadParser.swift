@@ -10,7 +10,14 @@ package struct ResponseHeadParser {
         package var status: Int
         package var version: HTTPVersion
         package var reason: String
-        package var fields = HeaderFields()
+        package var fields: HeaderFields
+
+        package init(status: Int, version: HTTPVersion, reason: String, fields: HeaderFields = HeaderFields()) {
+            self.status = status
+            self.version = version
+            self.reason = reason
+            self.fields = fields
+        }
     }
 
     private enum State {
@@ -85,7 +92,7 @@ extension HTTPVersion {
 }
 
 extension HeaderFields {
-    /// Adds the field of a line; one that begins with a blank goes on with the last field. False if it has no name.
+    /// Adds the field of a line, or to the last field if the line begins with a blank; false if it has no name.
     fileprivate mutating func append(line: UnsafeRawBufferPointer) -> Bool {
         if line[0] == 0x20 || line[0] == 0x09 {
             guard let last = removeLast() else { return false }

@@ -85,7 +85,7 @@
             DispatchQueue.global().async { task.tellEnd(error) }
         }
 
-        /// Begins the thread. Under the lock, so that there is one.
+        /// Begins the thread; under the lock, so that there is one.
         private func begin(_ mailbox: inout Mailbox) -> Bool {
             var thread = pthread_t()
             let context = Unmanaged.passRetained(self)
@@ -155,7 +155,7 @@
             }
         }
 
-        /// The thread is to end; false if something came in meanwhile. Whoever waits for it joins it.
+        /// The thread is to end, to be joined by who waits for it; false if something came in meanwhile.
         func threadEnds() -> Bool {
             mailbox.withLock { mailbox in
                 guard mailbox.tasks.isEmpty else { return false }

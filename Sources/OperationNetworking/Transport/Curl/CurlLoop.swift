@@ -97,7 +97,6 @@
         /// True if there may be more at once.
         private func doDueWork() -> Bool {
             now = CurlThread.now
-            grantSlots()
             while let number = deadlines.popDue(at: now) { lookAtDeadline(number) }
             if let due = curlDue, due <= now {
                 curlDue = nil
@@ -105,6 +104,8 @@
             }
             readMessages()
             tidyUpIfIdle()
+            // Last, for all of the above may have freed a slot.
+            grantSlots()
             return curlDue.map { $0 <= now } ?? false
         }
 
@@ -142,15 +143,22 @@
         /// Somebody wants something of the task.
         private func visit(_ task: CurlTask) {
             let wishes = task.takeWishes()
+            let phase = task.confined.transfer?.phase ?? .waiting
             let action = task.confined.machine.wish(wishes)
             if task.confined.index < 0, !task.confined.machine.isEnded, wishes.isStarted { remember(task) }
-            perform(action, task)
+            perform(action, task, phase)
             guard !task.confined.machine.isEnded else { return }
             if !wishes.isBraked { task.deliverPending() }
-            task.confined.transfer?.releaseStalls(bodyIsReady: wishes.isBodyReady)
+            guard let transfer = task.confined.transfer else { return }
+            transfer.releaseStalls(bodyIsReady: wishes.isBodyReady)
+            if transfer.problem != nil {
+                endFailed(transfer, task)
+            } else if transfer.hasWaitedForDecoder {
+                end(transfer, code: 0)
+            }
         }
 
-        private func perform(_ action: TaskMachine.Action, _ task: CurlTask) {
+        private func perform(_ action: TaskMachine.Action, _ task: CurlTask, _ phase: NetworkError.Phase) {
             switch action {
             case .none: break
             case .enterLine:
@@ -166,7 +174,6 @@
                 task.deliverPending()
                 finish(task, nil)
             case .cancel(let holding):
-                let phase = task.confined.transfer?.phase ?? .waiting
                 if holding == .place { leaveLine(task) }
                 if holding == .transfer { release(task) }
                 finish(task, NetworkError(code: .cancelled, phase: phase, message: "The request was cancelled."))
@@ -272,6 +279,7 @@
         private func end(_ transfer: CurlTransfer, code: Int32) {
             guard let task = transfer.task else { return }
             if transfer.isGivenUp, !task.isCancelled { return beginAgain(task, transfer) }
+            guard transfer.mayEnd(code: code) else { return }
             let error = transfer.problem ?? CurlFailure(transfer, code).error
             let metrics = CurlMetrics.collect(transfer, task, now: now)
             let trailers = transfer.trailers
@@ -286,7 +294,7 @@
             }
         }
 
-        /// It was suspended before anything was sent, and resumed before we came by.
+        /// Nothing was sent: over a connection that was broken, or because it was suspended until just now.
         private func beginAgain(_ task: CurlTask, _ transfer: CurlTransfer) {
             _ = OKCurl.multiRemove(multi, transfer.handle.easy)
             transfer.begin(task, host: transfer.host)
@@ -309,7 +317,7 @@
 
     // Time.
     extension CurlLoop {
-        /// The moment at which the transfer must be looked at may have become an earlier one. A later one is noticed then.
+        /// The moment at which the transfer must be looked at may have become an earlier one; a later one is noticed then.
         func rearm(_ transfer: CurlTransfer) {
             guard let due = transfer.deadlines.next else { return deadlines.remove(transfer.number) }
             if due < deadlines.due(transfer.number) ?? .max { deadlines.set(transfer.number, due: due) }
@@ -319,6 +327,11 @@
             guard let transfer = transfers[number], let task = transfer.task else { return }
             guard let limit = transfer.deadlines.exceeded(at: now) else { return rearm(transfer) }
             transfer.fail(limit)
+            endFailed(transfer, task)
+        }
+
+        /// Ends a transfer of which libcurl does not know that it failed.
+        private func endFailed(_ transfer: CurlTransfer, _ task: CurlTask) {
             let error = transfer.problem
             let metrics = CurlMetrics.collect(transfer, task, now: now)
             release(task)

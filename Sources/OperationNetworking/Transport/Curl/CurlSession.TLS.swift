@@ -21,7 +21,7 @@
 
             /// Where the certificates are that are trusted: those of the system.
             public var trust = Trust.system
-            /// Which public keys a server may have: SHA-256 in Base64, of the key's DER; nil for all. None if it is empty.
+            /// Which public keys a server may have, as SHA-256 of their DER in Base64: all if nil, and none if empty.
             public var pinnedKeys: [String]?
             /// Our certificate, in PEM.
             public var clientCertificate: URL?

@@ -10,7 +10,7 @@
     /// A session that is let go of ends after its last task. In a child process made by `fork` without `exec` sessions made
     /// before do not work: their tasks end with ``NetworkError/Code/sessionUnavailable``.
     public final class CurlSession: NetworkSession {
-        /// The session that everybody in the process shares, with the standard configuration. It is never closed by itself.
+        /// The session that everybody in the process shares, with the standard configuration; it is never closed by itself.
         public static let shared = CurlSession()
 
         /// Why sessions of this kind cannot work on this system; nil if they can.

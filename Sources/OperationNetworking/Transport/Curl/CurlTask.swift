@@ -102,7 +102,7 @@
             confined.receiver?.task(self, didSend: count, of: request.body.length)
         }
 
-        /// Tells the end and lets go of the receiver. A cancel that came before wins.
+        /// Tells the end, or the cancel that came before it, and lets go of the receiver.
         func tellEnd(_ error: NetworkError?) {
             var error = error
             if !wishes.withLock({ $0.end(asCancelled: false) }) {

@@ -54,10 +54,12 @@ package struct TransferDeadlines: Sendable {
         stage = isLast ? .awaiting : .uploading
     }
 
-    /// Bytes of the response came in.
-    package mutating func received(at now: Int64) {
+    /// Bytes of the response came in; true if they were the first, and another limit holds now.
+    package mutating func received(at now: Int64) -> Bool {
         moved = now
+        guard stage != .receiving else { return false }
         stage = .receiving
+        return true
     }
 
     package mutating func pause(at now: Int64) {
