@@ -119,12 +119,15 @@ extension ManagedOperation {
         }
         expireIfOutOfTime()
         cancelIfOwnerIsGone()
-        let action = move { core in
-            onlyIfNeeded && core.isStartUnderWay
-                ? nil
-                : core.machine.start(
-                    isReady: core.isReady, isAdmitted: core.isAdmitted, hasDelay: core.hasDelay, prepares: true)
+        var isTaken = false
+        let action = move { core -> LifecycleMachine.StartAction? in
+            // A queue may have taken it in meanwhile.
+            isTaken = core.host != nil
+            if isTaken || onlyIfNeeded && core.isStartUnderWay { return nil }
+            return core.machine.start(
+                isReady: core.isReady, isAdmitted: core.isAdmitted, hasDelay: core.hasDelay, prepares: true)
         }
+        if isTaken, !onlyIfNeeded { reportStartBesideQueue() }
         guard let action else { return }
         let notes = ThreadNotes.current
         notes.queuedBodies += 1

@@ -9,7 +9,7 @@ extension QueueEngine {
     ///
     /// As many are left for each of the other threads; one that runs out of work takes back what others were dealt. So
     /// nothing waits in a hand while a thread that might run it has nothing to do.
-    func deal(to seat: WorkerSeat, _ state: inout State) {
+    func deal(to seat: WorkerSeat, after job: QueueMachine.Job, _ state: inout State) {
         let ready = state.machine.counts.readyInFront
         guard ready > 1, mayDeal(state) else { return }
         seat.pace.note(source.now, ran: seat.finishedCount)
@@ -18,11 +18,10 @@ extension QueueEngine {
         guard count > 0 else { return }
         let jobs = state.machine.deal(count)
         guard !jobs.isEmpty else { return }
-        seat.hand.deal(jobs)
-        if !seat.isHandKnown {
-            seat.isHandKnown = true
-            state.hands.append(seat.hand)
-        }
+        seat.hand.deal(state.machine.lend(job.key), then: jobs)
+        if seat.isHandKnown { state.hands.removeAll { $0.hand === seat.hand } }
+        seat.isHandKnown = true
+        state.hands.append(DealtHand(hand: seat.hand, since: state.machine.starts))
     }
 
     /// How many entries the threads hold that they were dealt; for tests.
@@ -37,20 +36,30 @@ extension QueueEngine {
     func forgetHand(of seat: WorkerSeat, _ state: inout State) {
         guard seat.isHandKnown else { return }
         seat.isHandKnown = false
-        state.hands.removeAll { $0 === seat.hand }
+        state.hands.removeAll { $0.hand === seat.hand }
     }
 
     /// Takes back what the threads were dealt: each entry is then where the queue says.
     func settle(_ state: inout State, _ after: inout After) {
         guard state.machine.counts.dealt > 0 else { return }
-        for hand in state.hands { takeBack(hand, &state, &after) }
+        for dealt in state.hands.reversed() { takeBack(dealt.hand, &state, &after) }
+    }
+
+    /// What was dealt long ago stands behind a body that takes long.
+    func takeBackOldest(_ state: inout State, _ after: inout After) {
+        guard state.machine.counts.dealt > 0, let oldest = state.hands.first, state.machine.starts &- oldest.since > 64
+        else { return }
+        state.hands.removeFirst()
+        state.hands.append(DealtHand(hand: oldest.hand, since: state.machine.starts))
+        takeBack(oldest.hand, &state, &after)
     }
 
     func takeBack(_ hand: WorkerHand, _ state: inout State, _ after: inout After) {
         let news = hand.takeBack()
+        state.machine.noteStarts(news.ended.count)
         for ended in news.ended { end(ended.slot, .success, &state, &after) }
         if let current = news.current { state.machine.beginDealt(current) }
-        for job in news.waiting.reversed() { state.machine.takeBack(job.key) }
+        for job in news.waiting.reversed() { state.machine.takeBack(job) }
     }
 
     /// Applies an event for which each entry has to be where the queue says.

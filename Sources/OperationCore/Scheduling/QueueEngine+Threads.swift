@@ -15,7 +15,7 @@ extension QueueEngine {
 
     /// A thread that has become free offers itself; returns whether there is something to do.
     package func offerWorker() -> Bool {
-        state.withLock { $0.machine.canStart && $0.crew.join() }
+        state.withLock { $0.machine.couldStart && $0.crew.join() }
     }
 
     /// Works for the queue on the calling thread until nothing can begin.
@@ -51,8 +51,10 @@ extension QueueEngine {
     /// An operation that was ready got a dependency just before it began.
     private func putBack(_ operation: ManagedOperation, _ slot: QueueMachine.Slot) {
         applySettled { state, after in
+            // Somebody else may have ended it meanwhile, and the slot may be another's.
+            guard let place = operation.place(in: self), place.slot == slot else { return }
             state.machine.place(slot, .waiting)
-            place(operation, &state, &after)
+            put(operation, at: place, &state, &after)
         }
     }
 
@@ -68,12 +70,13 @@ extension QueueEngine {
             let mayGoOn = state.crew.mayGoOn && state.returning.isEmpty
             // With nothing else to do, it helps with what others were dealt.
             if mayGoOn, !state.machine.canStart, state.machine.couldStart { settle(&state, &after) }
+            takeBackOldest(&state, &after)
             let job = mayGoOn ? state.machine.take() : nil
-            if job == nil {
+            if let job {
+                deal(to: seat, after: job, &state)
+            } else {
                 state.crew.leave()
                 forgetHand(of: seat, &state)
-            } else {
-                deal(to: seat, &state)
             }
             conclude(&state, &after)
             return job
@@ -99,8 +102,8 @@ extension QueueEngine {
 
     private func lookForStall() {
         let (joining, goesOn) = apply { state, after in
+            settle(&state, &after)
             let joining = state.crew.look(starts: state.machine.starts, canStart: state.machine.couldStart)
-            if joining > 0 { settle(&state, &after) }
             return (joining, state.crew.isWatched)
         }
         for _ in 0..<joining { provideWorker() }
@@ -123,17 +126,21 @@ extension QueueEngine {
     /// The wait is over: goes on when there is a slot, at once if the operation ended meanwhile.
     func bodyDidWait(_ seat: WorkerSeat) {
         let body = ReturningBody(key: seat.key)
-        let mustWait = state.withLock { state in
+        let mustWait = apply { state, after in
             let isFirst = state.returning.isEmpty || !state.machine.isResting(body.key)
             if isFirst, state.machine.resume(body.key) {
                 state.crew.workers += 1
                 return false
             }
+            settle(&state, &after)
             state.returning.append(body)
             return true
         }
         if mustWait { body.turn.wait() }
     }
+
+    /// How many bodies want to go on and wait for a slot; for tests.
+    package var returningCount: Int { state.withLock { $0.returning.count } }
 
     /// Tells the queue what the thread kept back, before something of the user's runs there.
     func flush(_ seat: WorkerSeat) {

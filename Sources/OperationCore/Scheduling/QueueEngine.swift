@@ -9,17 +9,17 @@ package final class QueueEngine: Sendable {
         var machine = QueueMachine()
         var crew: QueueCrew
         /// What the threads were dealt in advance.
-        var hands: [WorkerHand] = []
+        var hands: [DealtHand] = []
         /// Bodies that want to go on and wait for a slot, in the order in which they came.
         var returning = Fifo<ReturningBody>()
         var totals = EndTotals()
         /// Those who wait until nothing is left.
-        var drainers: [@Sendable () -> Void] = []
+        var drainers = WaitList()
         var capacity = Int.max
         /// Places that are kept: for those who were told that there is room, and for the rest of many added at once.
         var reserved = 0
         /// Those who wait for room, in the order in which they came.
-        var roomWaiters = Fifo<QueueWait>()
+        var roomWaiters = WaitList()
         /// Those who wait until nobody is about to add what the queue has accepted.
         var acceptanceWaiters: [@Sendable () -> Void] = []
         var isClosed = false
@@ -28,6 +28,11 @@ package final class QueueEngine: Sendable {
         var hub: QueueEventHub?
         var meter: QueueProgressMeter?
         var failures = FailureList()
+    }
+
+    struct DealtHand {
+        let hand: WorkerHand
+        var since: UInt64
     }
 
     /// How many entries ended, and how.
@@ -83,6 +88,7 @@ extension QueueEngine {
     /// Not Sendable on purpose: it belongs to the thread that applied the event.
     final class Chores {
         var told: [@Sendable () -> Void] = []
+        var drained: [QueueWait] = []
         /// More bodies that go on.
         var grants: [ReturningBody] = []
         /// Those for whom there is room now, one place kept for each.
@@ -113,6 +119,7 @@ extension QueueEngine {
 
     /// Looks what the event made possible: a body that goes on, one more thread, somebody who waits.
     func conclude(_ state: inout State, _ after: inout After) {
+        if state.machine.isDealtRivalled { settle(&state, &after) }
         while let body = state.returning.first, state.machine.resume(body.key) {
             state.returning.removeFirst()
             state.crew.workers += 1
@@ -122,8 +129,7 @@ extension QueueEngine {
         if state.machine.canStart, state.returning.isEmpty {
             if state.crew.join() { after.needsWorker = true } else { after.needsWatch = state.crew.beginWatch() }
         } else if state.machine.counts.dealt > 0, state.machine.couldStart {
-            // The body before it may block.
-            after.needsWatch = state.crew.beginWatch()
+            if state.crew.join() { after.needsWorker = true } else { after.needsWatch = state.crew.beginWatch() }
         }
         if state.machine.hasUnasked { after.need().toAdmit += state.machine.takeUnasked() }
         if state.reserved == 0 {
@@ -131,7 +137,7 @@ extension QueueEngine {
                 after.need().told += exchange(&state.acceptanceWaiters, with: [])
             }
             if !state.drainers.isEmpty, state.machine.live == 0 {
-                after.need().told += exchange(&state.drainers, with: [])
+                after.need().drained += state.drainers.takeAll()
             }
         }
         while let wait = nextWithRoom(&state) {
@@ -145,10 +151,7 @@ extension QueueEngine {
     private func nextWithRoom(_ state: inout State) -> QueueWait? {
         guard !state.roomWaiters.isEmpty else { return nil }
         guard state.isClosed || state.machine.live + state.reserved < state.capacity else { return nil }
-        while let wait = state.roomWaiters.popFirst() {
-            if !wait.isOver { return wait }
-        }
-        return nil
+        return state.roomWaiters.popFirst()
     }
 
     func perform(_ after: After) {
@@ -162,6 +165,7 @@ extension QueueEngine {
     private func perform(_ chores: Chores) {
         for body in chores.grants { body.turn.signal() }
         for tell in chores.told { tell() }
+        for wait in chores.drained { wait.end() }
         // One whose task was cancelled just now leaves the room to the next.
         for wait in chores.roomy where !wait.end() { giveBackPlaces(1) }
         for operation in chores.toEnd {
@@ -222,7 +226,8 @@ extension QueueEngine {
             return
         }
         apply { state, after in
-            if state.machine.entries[Int(slot)].stage == .dealt { settle(&state, &after) }
+            // What it does, and where it stands, may be in a hand.
+            if case .none = state.machine.entries[Int(slot)].work { settle(&state, &after) }
             end(slot, ending, &state, &after)
         }
     }

@@ -236,19 +236,32 @@ extension QueueMachine {
             counts.ready -= 1
             counts.readyInFront -= 1
             counts.dealt += 1
-            starts &+= 1
-            jobs.append(Job(key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work))
+            jobs.append(lend(Key(slot: slot, generation: entries[index].generation)))
         }
         return jobs
     }
 
+    /// Gives away what an entry does, so that whoever runs it can let go of it as soon as it ended.
+    mutating func lend(_ key: Key) -> Job {
+        Job(key: key, work: exchange(&entries[Int(key.slot)].work, with: .none))
+    }
+
+    /// So many that were dealt have begun and ended.
+    mutating func noteStarts(_ count: Int) { starts &+= UInt64(count) }
+
+    /// Whether something else than what was dealt may have its turn.
+    var isDealtRivalled: Bool { counts.dealt > 0 && lines.hasOther(than: dealtLevel) }
+
     /// Whether some that were dealt are less urgent than that.
     func isAheadOfDealt(_ level: QueueLevel) -> Bool { counts.dealt > 0 && level > dealtLevel }
 
-    /// An entry that was dealt has begun, in the slot of those before it.
-    mutating func beginDealt(_ key: Key) {
-        let index = Int(key.slot)
-        guard entries[index].generation == key.generation, entries[index].stage == .dealt else { return }
+    /// An entry of a hand runs; if it was dealt, in the slot of those before it.
+    mutating func beginDealt(_ job: Job) {
+        let index = Int(job.key.slot)
+        guard entries[index].generation == job.key.generation else { return }
+        entries[index].work = job.work
+        guard entries[index].stage == .dealt else { return }
+        starts &+= 1
         counts.dealt -= 1
         counts.running += 1
         running += 1
@@ -256,13 +269,14 @@ extension QueueMachine {
     }
 
     /// An entry that was dealt has not begun: it is the first of its line again.
-    mutating func takeBack(_ key: Key) {
-        let index = Int(key.slot)
+    mutating func takeBack(_ job: Job) {
+        let index = Int(job.key.slot)
+        entries[index].work = job.work
         counts.dealt -= 1
         counts.ready += 1
         counts.readyInFront += 1
         entries[index].stage = .ready
-        lines.prepend(Ticket(slot: key.slot, stamp: entries[index].stamp), entries[index].level)
+        lines.prepend(Ticket(slot: job.key.slot, stamp: entries[index].stamp), entries[index].level)
     }
 
     private mutating func line(up slot: Slot) {

@@ -68,13 +68,13 @@ extension QueueManager {
                     + "the operations that you mean.")
         }
         let waiter = BlockingWaiter()
-        engine.whenDrained { waiter.wake() }
+        engine.whenDrained(QueueWait { waiter.wake() })
         if !waiter.wait() { waiter.waitInPlace() }
     }
 
     /// Goes on when nothing is left in the queue, or when the task that awaits is cancelled.
     public func drained() async {
-        await QueueWait.run { wait in engine.whenDrained { wait.end() } }
+        await QueueWait.run { wait in engine.whenDrained(wait) }
     }
 
     /// Adds an operation as soon as there is room for it.
@@ -117,13 +117,14 @@ extension QueueManager {
         }
         await QueueWait.run { wait in
             let timer = clock.schedule(after: max(grace, .zero)) { wait.end() }
-            engine.whenDrained {
-                timer.cancel()
-                wait.end()
-            }
+            engine.whenDrained(
+                QueueWait {
+                    timer.cancel()
+                    wait.end()
+                })
         }
         // Another thread may be about to add what was accepted before the queue was shut down.
-        await QueueWait.run { wait in engine.whenAllAccepted { wait.end() } }
+        await withCheckedContinuation { continuation in engine.whenAllAccepted { continuation.resume() } }
         let abandoned = engine.operations
         cancelAll(because: .shutDown(name))
         // A suspended queue would hold operations of other kinds for ever.
@@ -183,10 +184,13 @@ extension QueueEngine {
         apply { state, _ in state.machine.holds -= 1 }
     }
 
-    /// Calls `tell` once when nothing is left, at once if nothing is.
-    package func whenDrained(_ tell: @escaping @Sendable () -> Void) {
-        apply { state, _ in state.drainers.append(tell) }
+    /// Ends the wait when nothing is left, at once if nothing is.
+    package func whenDrained(_ wait: QueueWait) {
+        apply { state, _ in state.drainers.append(wait) }
     }
+
+    /// How many wait for the end, given up waits included that are still held; for tests.
+    package var drainerCount: Int { state.withLock { $0.drainers.count } }
 
     /// Calls `tell` once when nobody is about to add what the queue has accepted, at once if nobody is.
     func whenAllAccepted(_ tell: @escaping @Sendable () -> Void) {
@@ -200,55 +204,4 @@ extension QueueEngine {
 
     /// How many wait for room, or did until their task was cancelled.
     package var roomWaiterCount: Int { state.withLock { $0.roomWaiters.count } }
-}
-
-/// A task that waits for one event, or for its own cancellation.
-final class QueueWait: Sendable {
-    private enum State {
-        case open
-        case waiting(CheckedContinuation<Bool, Never>)
-        case ended(isByEvent: Bool)
-    }
-
-    private let state = Locked(State.open)
-
-    /// Waits; returns whether the event came, and not the cancellation.
-    @discardableResult
-    static func run(_ begin: (QueueWait) -> Void) async -> Bool {
-        let wait = QueueWait()
-        begin(wait)
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isByEvent = wait.state.withLock { state -> Bool? in
-                    if case .ended(let isByEvent) = state { return isByEvent }
-                    state = .waiting(continuation)
-                    return nil
-                }
-                if let isByEvent { continuation.resume(returning: isByEvent) }
-            }
-        } onCancel: {
-            wait.end(isByEvent: false)
-        }
-    }
-
-    /// Whether the wait has ended.
-    var isOver: Bool {
-        state.withLock { if case .ended = $0 { true } else { false } }
-    }
-
-    /// Ends the wait; false if it had ended before.
-    @discardableResult
-    func end(isByEvent: Bool = true) -> Bool {
-        let old = state.withLock { state in
-            if case .ended = state { return state }
-            return exchange(&state, with: .ended(isByEvent: isByEvent))
-        }
-        switch old {
-        case .open: return true
-        case .waiting(let continuation):
-            continuation.resume(returning: isByEvent)
-            return true
-        case .ended: return false
-        }
-    }
 }

@@ -32,6 +32,8 @@ struct ReadyLines {
         occupied |= 1 << level.rank
     }
 
+    func hasOther(than level: QueueLevel) -> Bool { occupied & ~(1 << level.rank) != 0 }
+
     /// Whether all are equally urgent.
     var isOne: Bool { occupied & (occupied &- 1) == 0 }
 

@@ -13,33 +13,41 @@ final class WorkerHand: Sendable {
         var waiting: [QueueMachine.Job] = []
         /// Those that ended, in their order.
         var ended: [QueueMachine.Key] = []
-        /// The one that is being run, if it came out of this hand.
-        var current: QueueMachine.Key?
+        /// The one that is being run, since the hand was dealt.
+        var current: QueueMachine.Job?
     }
 
     /// What becomes known when a hand is taken back.
     struct News {
         var ended: [QueueMachine.Key]
-        var current: QueueMachine.Key?
+        var current: QueueMachine.Job?
         /// Those that have not begun, in their order.
         var waiting: [QueueMachine.Job]
     }
 
     private let state = Locked(State())
 
-    /// Gives the thread what it is to run next, in this order.
-    func deal(_ jobs: [QueueMachine.Job]) {
-        state.withLock { $0.waiting = jobs.reversed() }
+    /// Gives the thread what it is to run after the present one, in this order.
+    func deal(_ current: QueueMachine.Job, then jobs: [QueueMachine.Job]) {
+        state.withLock { state in
+            state.current = current
+            state.waiting = jobs.reversed()
+        }
     }
 
     /// The next one, now that the last has ended; nil, and nothing is noted, if there is none.
+    ///
+    /// What ended is let go of here, and not with all of the hand: what it holds must not wait for the bodies that follow.
     func next(after ended: QueueMachine.Key) -> QueueMachine.Job? {
-        state.withLock { state in
+        var old: QueueMachine.Job?
+        let next = state.withLock { state -> QueueMachine.Job? in
             guard let next = state.waiting.popLast() else { return nil }
             state.ended.append(ended)
-            state.current = next.key
+            old = exchange(&state.current, with: next)
             return next
         }
+        withExtendedLifetime(old) {}
+        return next
     }
 
     func takeBack() -> News {

@@ -8,6 +8,19 @@ import Testing
 
 @Suite("What ran when", .timeLimit(.minutes(1)))
 struct RecordTests {
+    @Test("What a recording held is let go of when no lock is held")
+    func lettingGo() {
+        let queue = QueueManager("clock"), asked = Gate()
+        queue.recording = QueueRecording(
+            clock: LastWordClock {
+                _ = queue.counts
+                asked.open()
+            })
+        queue.recording = nil
+        queue.recording = QueueRecording()
+        #expect(asked.isOpen)
+    }
+
     @Test("Each time is counted where it was spent, up to the handler, and the trace says the same")
     func times() async throws {
         let clock = ManualClock(start: OperationInstant(offset: .seconds(100)))
@@ -137,5 +150,21 @@ struct RecordTests {
             return run
         }
         #expect(QueueRecord(queue: "deep", runs: runs).criticalPath.duration == .nanoseconds(100_000))
+    }
+}
+
+/// A clock that calls a closure when it is freed.
+private final class LastWordClock: OperationClock {
+    private let clock = ManualClock()
+    private let say: @Sendable () -> Void
+
+    init(_ say: @escaping @Sendable () -> Void) { self.say = say }
+
+    deinit { say() }
+
+    var now: OperationInstant { clock.now }
+
+    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
+        clock.schedule(at: instant, action)
     }
 }

@@ -118,6 +118,110 @@ struct QueueDealingTests {
         #expect(queue.counts.finished == 19 && queue.counts.failed == 1)
     }
 
+    private func addClosures(_ range: Range<Int>, to queue: QueueManager) throws {
+        for name in names(range) { try queue.add { [order] in order.record(name) } }
+    }
+
+    private func place(of name: String) -> Int { order.events.firstIndex(of: name) ?? -1 }
+
+    @Test func `a slot that becomes free is filled with what another thread was dealt`() throws {
+        let queue = workers.makeQueue("freed", width: 2), slow = HandDriven("slow")
+        try addClosures(0..<12, to: queue)
+        try queue.add(slow)
+        while queue.engine.dealtCount == 0 || queue.engine.ticketCount > 1 { workers.step(0) }
+        // The second thread takes the slow one, which holds its place, and leaves.
+        for _ in 0..<5 where workers.count > 1 { workers.step(1) }
+        #expect(slow.state == .executing && workers.count == 1 && queue.engine.dealtCount > 0)
+        slow.finish(withResult: 1)
+        #expect(workers.count == 2)
+        workers.runAll()
+        #expect(order.count == 12)
+    }
+
+    @Test func `an urgent one of another kind does not wait for them, nor one that a barrier held back`() throws {
+        let (queue, _) = try dealtQueue(40, begun: 10)
+        let urgent = BlockOperation { [order] in order.record("urgent") }
+        urgent.queuePriority = .veryHigh
+        try queue.add(urgent)
+        workers.step()
+        workers.step()
+        #expect((10...11).contains(place(of: "urgent")))
+        let barrier = HandDriven("barrier")
+        try queue.addBarrier(barrier)
+        try queue.add(priority: .veryHigh) { [order] in order.record("behind") }
+        while order.count < 20 { workers.step() }
+        #expect(queue.engine.dealtCount > 0)
+        barrier.cancel()
+        workers.runAll()
+        #expect(place(of: "behind") <= 21)
+    }
+
+    @Test func `ageing counts them`() throws {
+        let (queue, _) = try dealtQueue(60, begun: 10)
+        queue.ageing = 1
+        while order.count < 20 { workers.step() }
+        #expect(queue.engine.dealtCount > 0)
+        try queue.add(priority: .low) { [order] in order.record("low") }
+        workers.runAll()
+        #expect(place(of: "low") <= 22)
+    }
+
+    @Test func `nothing is stuck behind a body that blocks while others begin`() throws {
+        let queue = workers.makeQueue("stuck", width: 2)
+        try addClosures(0..<40, to: queue)
+        while queue.engine.dealtCount < 2 || order.count < 6 { workers.step(0) }
+        workers.step(0)
+        // From now on its body blocks: it takes no step.
+        for number in 40..<600 {
+            try addClosures(number..<number + 1, to: queue)
+            workers.step(1)
+            workers.step(1)
+        }
+        let missing = names(0..<100).filter { !order.events.contains($0) }
+        #expect(missing.count <= 1)
+        workers.runAll()
+        #expect(order.count == 600)
+    }
+
+    @Test func `a body that goes on comes before what was dealt`() async throws {
+        let queue = workers.makeQueue("goes on", width: 1), never = HandDriven("never")
+        let waiting = SyncProbe { [order] operation in
+            never.waitUntilFinished()
+            order.record("goes on")
+            operation.finish(withResult: 1)
+        }
+        try queue.add(waiting)
+        try addClosures(0..<60, to: queue)
+        workers.step(0)
+        let done = Gate()
+        Thread.detachNewThread { [workers] in
+            workers.step(0)
+            done.open()
+        }
+        while workers.count < 2 { await Task.yield() }
+        while order.count < 10 { workers.step(1) }
+        #expect(queue.engine.dealtCount > 0)
+        never.start()
+        never.finish(withResult: 1)
+        while queue.engine.returningCount == 0 { await Task.yield() }
+        for _ in 0..<10 where queue.engine.returningCount > 0 { workers.step(1) }
+        await done.passage()
+        #expect(place(of: "goes on") <= 11)
+        workers.runAll()
+    }
+
+    @Test func `what ended among them is let go of before the next body`() throws {
+        let queue = workers.makeQueue("let go", width: 1), gone = Gate()
+        try addClosures(0..<8, to: queue)
+        do {
+            let witness = Witness(gone)
+            try queue.add { withExtendedLifetime(witness) {} }
+        }
+        for _ in 0..<5 { try queue.add { [order] in order.record(gone.isOpen ? "gone" : "there") } }
+        workers.runAll()
+        #expect(order.events.suffix(5) == ["gone", "gone", "gone", "gone", "gone"])
+    }
+
     @Test func `another thread takes over what a body that blocks was to be followed by`() async throws {
         let queue = QueueManager("stolen", width: 2), gate = Gate(), others = Gate()
         let count = Locked(0)

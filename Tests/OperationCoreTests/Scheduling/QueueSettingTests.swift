@@ -268,6 +268,43 @@ struct QueueSettingTests {
         await queue.drained()
     }
 
+    @Test func `waits that were given up take no memory`() async throws {
+        let queue = QueueManager("given up", width: 1)
+        queue.capacity = 1
+        queue.isSuspended = true
+        try queue.add {}
+        for _ in 0..<300 {
+            let draining = Task { await queue.drained() }
+            draining.cancel()
+            await draining.value
+            let adding = Task { try? await queue.addWhenThereIsRoom(ClosureOperation { 1 }) }
+            adding.cancel()
+            await adding.value
+        }
+        #expect(queue.engine.drainerCount <= 64 && queue.engine.roomWaiterCount <= 64)
+        queue.isSuspended = false
+        await queue.drained()
+    }
+
+    @Test func `one that was started by hand just when it was added runs once, and the queue runs empty`() async throws
+    {
+        let rounds = Rounds.count(ci: 2_000, soak: 100_000)
+        try await TestThread.run {
+            let team = ThreadTeam(count: 2), clock = ManualClock()
+            for _ in 0..<rounds {
+                let queue = QueueManager("raced", width: 1)
+                let operation = SyncProbe { $0.finish(withResult: 1) }
+                // Looked at more closely when it is started.
+                operation.timeout = .seconds(1)
+                operation.clock = clock
+                team.run([{ operation.start() }, { try? queue.add(operation) }])
+                operation.waitUntilFinished()
+                try queue.waitUntilAllFinished()
+                if operation.calls.count != 1 { Issue.record("ran \(operation.calls.count) times") }
+            }
+        }
+    }
+
     @Test func `the place of one who was told is kept for it`() async throws {
         let queue = QueueManager("kept")
         queue.capacity = 1

@@ -58,6 +58,7 @@ final class SchedulerScenario: @unchecked Sendable {
     }
 
     private let workers: ManualWorkers
+    private let areManyReady: Bool
     private let queues: [QueueManager]
     private var members: [Member] = []
     private var generator: SeededGenerator
@@ -69,7 +70,9 @@ final class SchedulerScenario: @unchecked Sendable {
 
     init(seed: UInt64) {
         generator = SeededGenerator(seed: seed)
-        workers = ManualWorkers(areBodiesShort: generator.chance(1, in: 2))
+        // Threads are dealt several only where many are ready.
+        areManyReady = generator.chance(1, in: 2)
+        workers = ManualWorkers(areBodiesShort: areManyReady)
         let widths = [Int.random(in: 1...3, using: &generator), Int.random(in: 1...2, using: &generator)]
         queues = widths.enumerated().map { [workers] in workers.makeQueue("q\($0)", width: $1) }
         history.append("widths \(widths)")
@@ -100,11 +103,11 @@ final class SchedulerScenario: @unchecked Sendable {
     }
 
     private func makeMembers() {
-        for number in 0..<Int.random(in: 3...10, using: &generator) {
-            let upstream = members.filter { _ in generator.chance(1, in: 3) }
+        for number in 0..<Int.random(in: areManyReady ? 15...40 : 3...10, using: &generator) {
+            let upstream = members.filter { _ in generator.chance(1, in: areManyReady ? 60 : 3) }
             let queue = Int.random(in: 0...1, using: &generator)
             let operation: TypedOperation<Int, Flaw>
-            if generator.chance(1, in: 2) {
+            if generator.chance(areManyReady ? 9 : 5, in: 10) {
                 let body: @Sendable (SyncProbe) -> Void = { [unowned self] operation in
                     didBegin(number)
                     operation.finish(withResult: number)
@@ -122,7 +125,7 @@ final class SchedulerScenario: @unchecked Sendable {
             let member = Member(number, census.track(operation), queue: queue, upstream: upstream)
             for other in upstream { operation.addDependency(other.operation) }
             // One that others of its queue wait for must not stand behind a barrier that waits for them.
-            member.isBarrier = upstream.isEmpty && generator.chance(1, in: 8)
+            member.isBarrier = upstream.isEmpty && generator.chance(1, in: areManyReady ? 40 : 8)
             members.append(member)
         }
         history.append(
@@ -213,7 +216,7 @@ final class SchedulerScenario: @unchecked Sendable {
                 using: &generator)!
         case 8:
             waits += 1
-            queue.engine.whenDrained { [wakes] in wakes.pass() }
+            queue.engine.whenDrained(QueueWait { [wakes] in wakes.pass() })
         case 9 where generator.chance(1, in: 10):
             history.append("cancels all of q\(member.queue)")
             queue.cancelAll()

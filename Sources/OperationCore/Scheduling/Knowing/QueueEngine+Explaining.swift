@@ -91,7 +91,7 @@ extension QueueEngine {
         guard entry.stage == .ready, reasons.isEmpty else { return reasons }
         let ahead = machine.countReady(before: entry)
         if machine.running >= machine.width {
-            reasons.append(.width(machine.width, holders: entries(machine) { $0.stage == .running }))
+            reasons.append(.width(machine.width, holders: entries(machine) { $0.stage == .running && !$0.isResting }))
         } else if state.crew.isFull {
             reasons.append(.threads(state.crew.workers, holders: entries(machine) { $0.stage == .running }))
         }

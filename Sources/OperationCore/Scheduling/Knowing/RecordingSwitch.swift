@@ -23,10 +23,10 @@ final class RecordingSwitch: Sendable {
     /// The present moment for what is recorded next; asked for outside the queue's lock, since the clock is the user's.
     var moment: RecordedMoment? { recorder.map { RecordedMoment(recorder: $0, moment: $0.clock.now) } }
 
-    func start(_ recorder: QueueRecorder) {
+    func start(_ recorder: QueueRecorder) -> QueueRecorder? {
         let old = present.withLock { exchange(&$0, with: recorder) }
         isOn.store(true, ordering: .relaxed)
-        withExtendedLifetime(old) {}
+        return old
     }
 
     func stop() { isOn.store(false, ordering: .relaxed) }
@@ -75,6 +75,7 @@ extension QueueEngine {
     func setRecording(_ knobs: QueueRecording?) {
         let recorder = knobs.map { QueueRecorder($0) }
         let now = recorder?.clock.now
+        var old: QueueRecorder?
         let calls = applySettled { state, _ -> [@Sendable () -> Void] in
             let calls = recording.recorder.map { state.machine.remove($0) } ?? []
             guard let recorder, let now else {
@@ -85,10 +86,11 @@ extension QueueEngine {
             for (index, entry) in state.machine.entries.enumerated() where entry.stage != .free {
                 recorder.enter(QueueMachine.Slot(index), entry)
             }
-            recording.start(recorder)
+            old = recording.start(recorder)
             state.machine.add(recorder)
             return calls
         }
         for call in calls { call() }
+        withExtendedLifetime(old) {}
     }
 }
