@@ -6,7 +6,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A session without a network: it answers from closures, and fails as it is told to. For unit tests.
+/// A session without a network, for unit tests: it answers from closures, and fails as it is told to.
 ///
 /// ```swift
 /// let session = StubSession()
