@@ -45,6 +45,8 @@ package struct ResponseHeadParser {
 
     package mutating func receive(_ line: UnsafeRawBufferPointer) -> Event {
         let content = line.withoutLineEnd
+        // libcurl takes such a line for the end of the head.
+        if line.first == 0x0D, !content.isEmpty { return .refused("a line begins with a carriage return") }
         if content.starts(with: "HTTP/".utf8) { return begin(content) }
         switch exchange(&state, with: .beforeHead) {
         case .beforeHead: return content.isEmpty ? .none : .refused("a header field came before the status line")
@@ -61,11 +63,14 @@ package struct ResponseHeadParser {
 
     private mutating func begin(_ line: UnsafeRawBufferPointer) -> Event {
         let parts = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count >= 2, let status = Int(String(decoding: parts[1], as: UTF8.self)),
-            (100...999).contains(status)
+        guard let version = HTTPVersion(statusLine: parts[0]) else {
+            return .refused("the status line has no version")
+        }
+        guard parts.count >= 2, parts[1].count == 3, parts[1].allSatisfy({ (0x30...0x39).contains($0) }),
+            let status = Int(String(decoding: parts[1], as: UTF8.self)), status >= 100
         else { return .refused("the status line has no status") }
         let reason = parts.count > 2 ? String(headerBytes: parts[2]) : ""
-        state = .head(Head(status: status, version: HTTPVersion(statusLine: parts[0]), reason: reason))
+        state = .head(Head(status: status, version: version, reason: reason))
         return .none
     }
 
@@ -82,12 +87,22 @@ package struct ResponseHeadParser {
 }
 
 extension HTTPVersion {
-    fileprivate init(statusLine word: Slice<UnsafeRawBufferPointer>) {
-        func digit(_ offset: Int) -> Int {
-            guard word.count > offset else { return 0 }
-            return Int(word[word.startIndex + offset]) - 0x30
+    /// `HTTP/1.1`, or `HTTP/2` as libcurl writes it; nil for anything else, which libcurl would understand in its own way.
+    fileprivate init?(statusLine word: Slice<UnsafeRawBufferPointer>) {
+        let number = word.dropFirst(5)
+        func digit(_ offset: Int) -> Int? {
+            let byte = number[number.startIndex + offset]
+            return (0x30...0x39).contains(byte) ? Int(byte) - 0x30 : nil
         }
-        self.init(digit(5), word.count > 7 ? digit(7) : 0)
+        switch number.count {
+        case 1:
+            guard let major = digit(0) else { return nil }
+            self.init(major, 0)
+        case 3:
+            guard let major = digit(0), number[number.startIndex + 1] == 0x2E, let minor = digit(2) else { return nil }
+            self.init(major, minor)
+        default: return nil
+        }
     }
 }
 

@@ -47,6 +47,12 @@
         /// Whether it says when a request is about to be sent (7.80).
         var announcesRequests: Bool { number >= 0x07_50_00 }
 
+        /// Whether a handle may serve a second transfer.
+        ///
+        /// From 7.83 on libcurl remembers the last header field of a transfer, and up to 8.1.0 it goes on doing so in the
+        /// next one: a server whose first field begins with a blank makes it use freed memory.
+        var forgetsHeaders: Bool { number < 0x07_53_00 || number > 0x08_01_00 }
+
         /// Whether trust roots may be given as data (7.77).
         var takesTrustData: Bool { number >= 0x07_4D_00 }
     }

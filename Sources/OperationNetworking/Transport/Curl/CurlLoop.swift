@@ -246,9 +246,14 @@
         }
 
         private func freeTransfer() -> CurlTransfer? {
-            if let number = freeNumbers.popLast() { return transfers[number] }
-            guard let transfer = CurlTransfer(transfers.count, self) else { return nil }
-            transfers.append(transfer)
+            let number = freeNumbers.popLast() ?? transfers.count
+            if number == transfers.count { transfers.append(nil) }
+            if let transfer = transfers[number] { return transfer }
+            guard let transfer = CurlTransfer(number, self) else {
+                freeNumbers.append(number)
+                return nil
+            }
+            transfers[number] = transfer
             return transfer
         }
 
@@ -260,6 +265,7 @@
             deadlines.remove(transfer.number)
             slots.release(transfer.host)
             transfer.end()
+            if !library.forgetsHeaders, transfer.hasReceivedHeaders { transfers[transfer.number] = nil }
             freeNumbers.append(transfer.number)
             runningCount -= 1
         }

@@ -109,6 +109,7 @@
         }
 
         var responseStatus: Int? { status }
+        var hasReceivedHeaders: Bool { headerCount > 0 }
         var isResponseComplete: Bool { status != nil }
         var trailers: HeaderFields { parser.trailers }
         var hasSentAnything: Bool { requestCount > 0 || !loop.library.announcesRequests }
