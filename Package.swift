@@ -12,8 +12,14 @@ let package = Package(
     ],
     targets: [
         .target(name: "OperationCore"),
-        .target(name: "OperationNetworking", dependencies: ["OperationCore"]),
-        .target(name: "OperationTestKit", dependencies: ["OperationCore"]),
+        // The declarations of libcurl, which is found in the running process: nothing is linked.
+        .target(name: "CurlDeclarations"),
+        .target(
+            name: "OperationNetworking",
+            dependencies: [
+                "OperationCore", .target(name: "CurlDeclarations", condition: .when(platforms: [.linux])),
+            ]),
+        .target(name: "OperationTestKit", dependencies: ["OperationCore", "OperationNetworking"]),
         .executableTarget(
             name: "MainThreadProbe", dependencies: ["OperationCore"], path: "Tests/Fixtures/MainThreadProbe"),
         .testTarget(
@@ -23,7 +29,7 @@ let package = Package(
     ]
 )
 
-for target in package.targets {
+for target in package.targets where target.name != "CurlDeclarations" {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),

@@ -10,6 +10,7 @@ let package = Package(
     products: [
         .executable(name: "operations", targets: ["OperationsBenchmark"]),
         .executable(name: "scheduling", targets: ["SchedulingBenchmark"]),
+        .executable(name: "transport", targets: ["TransportBenchmark"]),
     ],
     dependencies: [.package(name: "OperationKit", path: "..")],
     targets: [
@@ -22,6 +23,10 @@ let package = Package(
         .executableTarget(
             name: "SchedulingBenchmark",
             dependencies: ["BenchmarkSupport", .product(name: "OperationCore", package: "OperationKit")]
+        ),
+        .executableTarget(
+            name: "TransportBenchmark",
+            dependencies: ["BenchmarkSupport", .product(name: "OperationNetworking", package: "OperationKit")]
         ),
     ]
 )

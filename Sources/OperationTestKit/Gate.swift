@@ -38,18 +38,19 @@ public final class Gate: Sendable {
     @available(*, noasync, message: "Await passage() instead: this blocks the thread.")
     public func wait() {
         let semaphore = DispatchSemaphore(value: 0)
-        enter { semaphore.signal() }
+        whenOpen { semaphore.signal() }
         semaphore.wait()
     }
 
     /// Waits until the gate is open.
     public func passage() async {
         await withCheckedContinuation { continuation in
-            enter { continuation.resume() }
+            whenOpen { continuation.resume() }
         }
     }
 
-    private func enter(_ pass: @escaping @Sendable () -> Void) {
+    /// Calls `pass` when the gate is open: at once, or on the thread that opens it.
+    package func whenOpen(_ pass: @escaping @Sendable () -> Void) {
         let isOpen = state.withLock { state in
             if !state.isOpen { state.waiting.append(pass) }
             return state.isOpen

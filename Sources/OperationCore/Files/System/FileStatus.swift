@@ -15,8 +15,8 @@ package struct FileStatus: Sendable {
 
     /// A moment, as the file system keeps it.
     package struct Time: Hashable, Sendable {
-        let seconds: Int
-        let nanoseconds: Int
+        package let seconds: Int
+        package let nanoseconds: Int
     }
 
     package let kind: Kind

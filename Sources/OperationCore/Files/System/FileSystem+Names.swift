@@ -38,13 +38,13 @@ extension FileSystem {
     }
 
     /// Renames, and replaces what bore the new name, in one step.
-    func rename(_ entry: FolderEntry, to new: FolderEntry) -> Result<Void, SystemError> {
+    package func rename(_ entry: FolderEntry, to new: FolderEntry) -> Result<Void, SystemError> {
         call(.rename, entry.name) { _ in
             entry.with { folder, name in new.with { PosixCalls.rename(folder, name, to: $0, $1) } }
         }.map { _ in }
     }
 
-    func remove(_ entry: FolderEntry, isDirectory: Bool) -> Result<Void, SystemError> {
+    package func remove(_ entry: FolderEntry, isDirectory: Bool) -> Result<Void, SystemError> {
         call(.remove, entry.name) { _ in
             entry.with { PosixCalls.remove($0, $1, isDirectory: isDirectory) }
         }.map { _ in }

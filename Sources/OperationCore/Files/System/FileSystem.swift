@@ -76,7 +76,7 @@ extension FileSystem {
     }
 
     /// Reads into the buffer, from where the file stands or from an offset; zero bytes mean the end.
-    func read(
+    package func read(
         _ file: OpenFile, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64?
     ) -> Result<Int, SystemError> {
         call(.read) { limit in
@@ -86,7 +86,7 @@ extension FileSystem {
     }
 
     /// Writes some of the bytes and says how many.
-    func write(_ file: OpenFile, _ bytes: UnsafeRawBufferPointer) -> Result<Int, SystemError> {
+    package func write(_ file: OpenFile, _ bytes: UnsafeRawBufferPointer) -> Result<Int, SystemError> {
         call(.write) { limit in
             let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(limit))
             return file.withNumber { PosixCalls.write($0, part) }
@@ -99,14 +99,14 @@ extension FileSystem {
     }
 
     /// Brings a file, or the names in a directory, to the disk.
-    func synchronize(_ file: OpenFile) -> Result<Void, SystemError> {
+    package func synchronize(_ file: OpenFile) -> Result<Void, SystemError> {
         call(.synchronize) { _ in
             file.withNumber { PosixCalls.synchronize($0) }
         }.ignoring(\.meansNothingToSynchronize)
     }
 
     /// Closes a file, which is when some file systems say that a write failed.
-    func close(_ file: OpenFile) -> Result<Void, SystemError> {
+    package func close(_ file: OpenFile) -> Result<Void, SystemError> {
         guard let number = file.takeNumber() else { return .success(()) }
         // Never again after EINTR: the number may belong to another file by then. And closed even if a test says no.
         let result = PosixCalls.close(number)
@@ -116,7 +116,7 @@ extension FileSystem {
         }
     }
 
-    func status(of file: OpenFile) -> Result<FileStatus, SystemError> {
+    package func status(of file: OpenFile) -> Result<FileStatus, SystemError> {
         call(.status, asking: { file.withNumber { PosixCalls.status(of: $0) } })
     }
 
@@ -130,7 +130,7 @@ extension FileSystem {
     }
 
     /// Sets the permissions exactly, where the file system has such.
-    func setPermissions(_ permissions: UInt16, of file: OpenFile) -> Result<Void, SystemError> {
+    package func setPermissions(_ permissions: UInt16, of file: OpenFile) -> Result<Void, SystemError> {
         call(.setPermissions) { _ in
             file.withNumber { PosixCalls.setPermissions($0, permissions) }
         }.ignoring(\.meansNoSuchAttribute)

@@ -1,0 +1,45 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Synchronization
+
+/// How many requests are still to be begun, and how many to be ended.
+final class Countdown: Sendable {
+    private struct State {
+        var toBegin: Int
+        var toEnd: Int
+        var failed = 0
+    }
+
+    private let state: Mutex<State>
+    private let isOver = DispatchSemaphore(value: 0)
+
+    init(_ count: Int) {
+        state = Mutex(State(toBegin: count, toEnd: count))
+    }
+
+    /// False if all were begun.
+    func takeOne() -> Bool {
+        state.withLock { state in
+            guard state.toBegin > 0 else { return false }
+            state.toBegin -= 1
+            return true
+        }
+    }
+
+    func end(isGood: Bool) {
+        let isLast = state.withLock { state in
+            state.toEnd -= 1
+            if !isGood { state.failed += 1 }
+            return state.toEnd == 0
+        }
+        if isLast { isOver.signal() }
+    }
+
+    /// Waits for the last; gives the number of failures.
+    func wait() -> Int {
+        isOver.wait()
+        return state.withLock { $0.failed }
+    }
+}

@@ -1,0 +1,104 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationNetworking
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Sends so many small requests, so many at a time, each begun by the end of another, and prints what that took.
+///
+/// It is run in a process of its own, so that the processor time is its alone.
+struct TransportClient {
+    let url: URL
+    let count: Int
+    let inFlight: Int
+
+    init?(_ arguments: [String]) {
+        guard arguments.count == 3, let url = URL(string: arguments[0]), let count = Int(arguments[1]),
+            let inFlight = Int(arguments[2])
+        else { return nil }
+        (self.url, self.count, self.inFlight) = (url, count, inFlight)
+    }
+
+    func run(_ kind: String) {
+        let start = DispatchTime.now().uptimeNanoseconds
+        let failed: Int
+        switch kind {
+        #if os(Linux)
+            case "curl": failed = runCurlSession()
+        #endif
+        default: failed = runURLSession()
+        }
+        let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
+        var usage = rusage()
+        #if os(Linux)
+            getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        #else
+            getrusage(RUSAGE_SELF, &usage)
+        #endif
+        let whole = Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6
+        let parts = Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec)
+        print("\(seconds) \(whole + parts) \(failed)")
+    }
+
+    private func runURLSession() -> Int {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpMaximumConnectionsPerHost = inFlight
+        let session = URLSession(configuration: configuration)
+        let rest = Countdown(count)
+        @Sendable func next() {
+            guard rest.takeOne() else { return }
+            session.dataTask(with: URLRequest(url: url)) { data, response, _ in
+                rest.end(isGood: data != nil && (response as? HTTPURLResponse)?.statusCode == 200)
+                next()
+            }.resume()
+        }
+        for _ in 0..<inFlight { next() }
+        return rest.wait()
+    }
+
+    #if os(Linux)
+        private func runCurlSession() -> Int {
+            var configuration = CurlSession.Configuration()
+            configuration.maximumConnectionsPerHost = inFlight
+            let session = CurlSession(configuration: configuration)
+            let rest = Countdown(count)
+            for _ in 0..<inFlight { Collector.begin(url, session, rest) }
+            return rest.wait()
+        }
+    #endif
+}
+
+#if os(Linux)
+    /// Keeps the body of one response, and begins the next request.
+    private final class Collector: NetworkReceiver {
+        private let url: URL
+        private let session: CurlSession
+        private let rest: Countdown
+        // Sendable: only used in the calls of one task, which come one after the other.
+        private nonisolated(unsafe) var data = Data()
+        private nonisolated(unsafe) var status = 0
+
+        init(_ url: URL, _ session: CurlSession, _ rest: Countdown) {
+            (self.url, self.session, self.rest) = (url, session, rest)
+        }
+
+        static func begin(_ url: URL, _ session: CurlSession, _ rest: Countdown) {
+            guard rest.takeOne(), let request = try? NetworkRequest(url: url) else { return }
+            session.makeTask(with: request, receiver: Collector(url, session, rest)).resume()
+        }
+
+        func task(_ task: any NetworkTask, didReceive head: ResponseHead) { status = head.status }
+
+        func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) { data.append(contentsOf: bytes) }
+
+        func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+            rest.end(isGood: error == nil && status == 200 && !data.isEmpty)
+            Self.begin(url, session, rest)
+        }
+    }
+#endif

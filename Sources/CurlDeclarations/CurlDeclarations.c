@@ -1,0 +1,86 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if defined(__linux__)
+
+#define _GNU_SOURCE
+#include "CurlDeclarations.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+OKCurlFunctions OKCurl;
+
+static volatile int forkCount;
+
+static void countFork(void) { forkCount++; }
+
+int OKForkCount(void) { return forkCount; }
+
+int OKPollMake(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+void OKPollWatch(int poll, int socket, unsigned int mask, bool isWatched) {
+    struct epoll_event event = {.events = mask, .data.fd = socket};
+    if (mask == 0) {
+        epoll_ctl(poll, EPOLL_CTL_DEL, socket, &event);
+        return;
+    }
+    // A socket may have been closed, and another have got its number, without our knowledge.
+    if (epoll_ctl(poll, isWatched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event) != 0)
+        epoll_ctl(poll, isWatched ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, &event);
+}
+
+int OKPollWait(int poll, OKPollEvent *events, int capacity, int milliseconds) {
+    struct epoll_event found[256];
+    int count = epoll_wait(poll, found, capacity < 256 ? capacity : 256, milliseconds);
+    for (int index = 0; index < count; index++) {
+        events[index].socket = found[index].data.fd;
+        events[index].mask = found[index].events;
+    }
+    return count < 0 ? 0 : count;
+}
+
+void OKThreadSetName(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+int OKBellMake(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+static bool find(void *library, const char *name, void **function, const char **problem) {
+    *function = dlsym(library, name);
+    if (*function == NULL && *problem == NULL) *problem = name;
+    return *function != NULL;
+}
+
+bool OKCurlLoad(const char **problem) {
+    *problem = NULL;
+    // Whoever links FoundationNetworking has it; a copy linked into the program itself is as good.
+    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_NOLOAD);
+    if (library == NULL && dlsym(RTLD_DEFAULT, "curl_multi_socket_action") != NULL) library = RTLD_DEFAULT;
+    else if (library == NULL) library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL && dlsym(RTLD_DEFAULT, "curl_multi_socket_action") == NULL) {
+        *problem = "libcurl.so.4";
+        return false;
+    }
+    find(library, "curl_global_init", (void **)&OKCurl.globalInit, problem);
+    find(library, "curl_version_info", (void **)&OKCurl.versionInfo, problem);
+    find(library, "curl_easy_init", (void **)&OKCurl.easyInit, problem);
+    find(library, "curl_easy_cleanup", (void **)&OKCurl.easyCleanup, problem);
+    find(library, "curl_easy_setopt", (void **)&OKCurl.easySetOption, problem);
+    find(library, "curl_easy_getinfo", (void **)&OKCurl.easyGetInfo, problem);
+    find(library, "curl_easy_pause", (void **)&OKCurl.easyPause, problem);
+    find(library, "curl_easy_strerror", (void **)&OKCurl.easyErrorText, problem);
+    find(library, "curl_multi_init", (void **)&OKCurl.multiInit, problem);
+    find(library, "curl_multi_cleanup", (void **)&OKCurl.multiCleanup, problem);
+    find(library, "curl_multi_add_handle", (void **)&OKCurl.multiAdd, problem);
+    find(library, "curl_multi_remove_handle", (void **)&OKCurl.multiRemove, problem);
+    find(library, "curl_multi_setopt", (void **)&OKCurl.multiSetOption, problem);
+    find(library, "curl_multi_socket_action", (void **)&OKCurl.multiAction, problem);
+    find(library, "curl_multi_info_read", (void **)&OKCurl.multiReadMessage, problem);
+    find(library, "curl_multi_strerror", (void **)&OKCurl.multiErrorText, problem);
+    if (*problem != NULL) return false;
+    pthread_atfork(NULL, NULL, countFork);
+    return true;
+}
+
+#endif

@@ -1,0 +1,100 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// The folder of a cache: reads, writes aside and renames, and never says more than that it did not work.
+///
+/// A cache that cannot read or write is an empty one. Nothing is brought to the disk on purpose: what a power cut leaves
+/// behind shows by its checksum.
+package struct CacheFolder {
+    package static let chunkSize = 64 << 10
+
+    package let url: URL
+    package let files: FileSystem
+
+    package init(url: URL, files: FileSystem = FileSystem()) {
+        self.url = url
+        self.files = files
+    }
+
+    /// Makes the folder if it is not there, for its owner alone.
+    package func prepare() {
+        try? FileManager.default.createDirectory(
+            at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+
+    func entry(_ name: String) -> FolderEntry { FolderEntry(PathBytes(url.path + "/" + name)) }
+
+    /// A name that no other file has.
+    func newName(_ suffix: String, key: String = "") -> String {
+        let random = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+        return "\(key)-\(String(random.0, radix: 36))\(String(random.1, radix: 36))\(suffix)"
+    }
+
+    /// All bytes of a small file.
+    package func read(_ name: String, limit: Int = 4 << 20) -> [UInt8]? {
+        guard let file = try? files.open(entry(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).get(),
+            let status = try? files.status(of: file).get(), status.kind == .regular, status.size <= Int64(limit)
+        else { return nil }
+        var bytes = [UInt8](repeating: 0, count: Int(status.size))
+        var count = 0
+        while count < bytes.count {
+            let result = bytes.withUnsafeMutableBytes { buffer in
+                files.read(file, into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), at: Int64(count))
+            }
+            guard let read = try? result.get(), read > 0 else { return nil }
+            count += read
+        }
+        return bytes
+    }
+
+    /// Puts a small file in its place in one step.
+    package func write(_ bytes: [UInt8], to name: String) -> Bool {
+        let part = newName(CacheFile.partSuffix)
+        guard let file = try? files.createFile(entry(part), permissions: 0o600).get() else { return false }
+        let isWritten = bytes.withUnsafeBytes { write($0, to: file) }
+        let isClosed = (try? files.close(file).get()) != nil
+        guard isWritten, isClosed, (try? files.rename(entry(part), to: entry(name)).get()) != nil else {
+            remove(part)
+            return false
+        }
+        return true
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, to file: OpenFile) -> Bool {
+        var rest = bytes
+        while !rest.isEmpty {
+            guard let count = try? files.write(file, rest).get(), count > 0 else { return false }
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+        }
+        return true
+    }
+
+    package func remove(_ name: String) {
+        _ = files.remove(entry(name), isDirectory: false)
+    }
+
+    /// Notes that a file was used, for whoever opens the cache next.
+    func touch(_ name: String, at moment: Date) {
+        let path = url.appendingPathComponent(name).path
+        try? FileManager.default.setAttributes([.modificationDate: moment], ofItemAtPath: path)
+    }
+
+    /// The files of the cache; others that lie there are none of its business.
+    package func list() -> [CacheFile] {
+        guard let folder = try? files.openFolder(FolderEntry(PathBytes(url.path))).get(),
+            let names = try? files.names(in: folder).get()
+        else { return [] }
+        return names.compactMap { name in
+            guard let status = try? files.status(of: FolderEntry(name, in: folder)).get(), status.kind == .regular
+            else {
+                return nil
+            }
+            let seconds = Double(status.modified.seconds) + Double(status.modified.nanoseconds) / 1e9
+            let file = CacheFile(name: name.description, size: status.size, used: Date(timeIntervalSince1970: seconds))
+            return file.isPart || file.isCard || file.isBody ? file : nil
+        }
+    }
+}

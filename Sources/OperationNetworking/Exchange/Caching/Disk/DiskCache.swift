@@ -1,0 +1,196 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// A cache in a folder: cards, bodies, and no more bytes than allowed.
+///
+/// Several of them, in one process or many, may share a folder. Each file is whole or not there; a card that another one
+/// replaced, or a body that another one removed, is simply no longer found.
+///
+/// Not Sendable on purpose: it stays on the queue of its ``HTTPCache``.
+package final class DiskCache {
+    private let folder: CacheFolder
+    private let limits: CacheLimits
+    /// The bytes in the folder when it was last looked at, and what was added and removed here since.
+    private var used: Int64 = 0
+    /// What was added since then; others may have added as much.
+    private var unseen: Int64 = .max
+    private var recency: [String: UInt64] = [:]
+    private var lastUse: UInt64 = 0
+    private var readers: [Int: CacheBodyReader] = [:]
+    private var writers: [Int: CacheBodyWriter] = [:]
+    private var lastNumber = 0
+
+    package init(folder: CacheFolder, limits: CacheLimits) {
+        self.folder = folder
+        self.limits = limits
+        folder.prepare()
+    }
+
+    /// What is kept at an address; what is damaged is removed.
+    package func card(_ resource: String, now: Date) -> CacheCard? {
+        let key = CacheFile.key(of: resource)
+        let name = key + CacheFile.cardSuffix
+        guard let bytes = folder.read(name) else { return nil }
+        guard let card = CacheCard(bytes, resource: resource) else {
+            folder.remove(name)
+            return nil
+        }
+        if recency[key] == nil { folder.touch(name, at: now) }
+        noteUse(key)
+        return card
+    }
+
+    /// Opens a body for reading; one that is damaged or gone is taken off its card.
+    package func openReader(_ body: CacheBody, of resource: String, now: Date) -> Int? {
+        guard let reader = CacheBodyReader(body, in: folder) else {
+            drop(body, of: resource, now: now)
+            return nil
+        }
+        lastNumber += 1
+        readers[lastNumber] = reader
+        return lastNumber
+    }
+
+    package enum Portion {
+        case bytes(Data)
+        case end
+        /// The file can no longer be read.
+        case failed
+    }
+
+    package func read(_ number: Int) -> Portion {
+        guard let reader = readers[number] else { return .failed }
+        if let data = reader.next() { return .bytes(data) }
+        return reader.isAtEnd ? .end : .failed
+    }
+
+    package func closeReader(_ number: Int) {
+        readers[number] = nil
+    }
+
+    /// Begins to write a body.
+    package func openWriter() -> Int? {
+        guard let writer = CacheBodyWriter(in: folder) else { return nil }
+        lastNumber += 1
+        writers[lastNumber] = writer
+        return lastNumber
+    }
+
+    /// Writes on; false if the body is not to be kept after all.
+    package func append(_ data: Data, to number: Int, now: Date) -> Bool {
+        guard let writer = writers[number] else { return false }
+        guard writer.length + Int64(data.count) <= limits.bodyBytes, makeRoom(Int64(data.count), now: now),
+            data.withUnsafeBytes({ writer.append($0) })
+        else {
+            discardWriter(number)
+            return false
+        }
+        count(Int64(data.count))
+        return true
+    }
+
+    package func discardWriter(_ number: Int) {
+        guard let writer = writers.removeValue(forKey: number) else { return }
+        used -= writer.length
+    }
+
+    /// The body is complete: from now on the response is kept.
+    package func commit(_ number: Int, _ response: CachedResponse, at resource: String, now: Date) {
+        guard let writer = writers.removeValue(forKey: number) else { return }
+        let key = CacheFile.key(of: resource)
+        guard let body = writer.finish(key: key) else {
+            used -= writer.length
+            return
+        }
+        var card = self.card(resource, now: now) ?? CacheCard(resource: resource)
+        let removed = card.put(CacheCard.Variant(response: response, body: body))
+        guard save(card, now: now) else { return remove(body) }
+        for body in removed { remove(body) }
+    }
+
+    /// A server said that a response still holds.
+    package func freshen(_ body: CacheBody, with response: CachedResponse, at resource: String, now: Date) {
+        guard var card = card(resource, now: now), card.freshen(body, with: response) else { return }
+        _ = save(card, now: now)
+    }
+
+    /// Forgets what is kept at an address.
+    package func forget(_ resource: String) {
+        let name = CacheFile.key(of: resource) + CacheFile.cardSuffix
+        guard let bytes = folder.read(name) else { return }
+        folder.remove(name)
+        used -= Int64(bytes.count)
+        for variant in CacheCard(bytes, resource: resource)?.variants ?? [] { remove(variant.body) }
+    }
+
+    /// Forgets everything, of other instances, too.
+    package func forgetAll() {
+        for file in folder.list() where !file.isPart { folder.remove(file.name) }
+        unseen = .max
+    }
+
+    /// How many bytes lie in the folder.
+    package func size() -> Int64 { folder.list().reduce(0) { $0 + $1.size } }
+
+    private func drop(_ body: CacheBody, of resource: String, now: Date) {
+        folder.remove(body.name)
+        unseen = .max
+        guard var card = card(resource, now: now) else { return }
+        card.remove(body)
+        if card.variants.isEmpty {
+            folder.remove(CacheFile.key(of: resource) + CacheFile.cardSuffix)
+        } else {
+            _ = save(card, now: now)
+        }
+    }
+
+    private func remove(_ body: CacheBody) {
+        folder.remove(body.name)
+        used -= body.length
+    }
+
+    private func save(_ card: CacheCard, now: Date) -> Bool {
+        let key = CacheFile.key(of: card.resource)
+        noteUse(key)
+        guard let bytes = card.encoded(), makeRoom(Int64(bytes.count), now: now),
+            folder.write(bytes, to: key + CacheFile.cardSuffix)
+        else { return false }
+        // The card before it is gone; that it is counted twice only makes the next look come earlier.
+        count(Int64(bytes.count))
+        return true
+    }
+
+    private func count(_ bytes: Int64) {
+        used += bytes
+        unseen += bytes
+    }
+
+    private func noteUse(_ key: String) {
+        lastUse += 1
+        recency[key] = lastUse
+    }
+
+    /// Makes room for so many bytes; false if that cannot be done.
+    private func makeRoom(_ bytes: Int64, now: Date) -> Bool {
+        guard bytes <= limits.totalBytes else { return false }
+        let hasRoom = used + bytes <= limits.totalBytes
+        if hasRoom, unseen < max(limits.totalBytes / 8, 1) { return true }
+        let files = folder.list()
+        used = files.reduce(0) { $0 + $1.size }
+        unseen = 0
+        let keys = Set(files.map(\.key))
+        recency = recency.filter { keys.contains($0.key) }
+        guard used + bytes > limits.totalBytes else { return true }
+        // Somewhat more than is needed, so that not each addition looks at all files.
+        let goal = max(0, min(limits.totalBytes / 10 * 9, limits.totalBytes - bytes))
+        for file in CacheTrim.plan(files, limit: goal, recency: recency, now: now) {
+            folder.remove(file.name)
+            used -= file.size
+            recency[file.key] = nil
+        }
+        return used + bytes <= limits.totalBytes
+    }
+}

@@ -1,0 +1,86 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// The dates of HTTP (RFC 9110, section 5.6.7): one form to write, three to read.
+package enum HTTPDate {
+    private static let weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+
+    /// The date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    package static func text(_ date: Date) -> String {
+        let limit = 253_402_300_799.0
+        let seconds = Int(min(max(date.timeIntervalSince1970, -62_135_596_800), limit).rounded(.down))
+        let days = Int((Double(seconds) / 86_400).rounded(.down))
+        let (year, month, day) = CivilDate.date(days: days)
+        let rest = seconds - days * 86_400
+        let weekday = ((days + 4) % 7 + 7) % 7
+        let clock = [rest / 3600, rest / 60 % 60, rest % 60].map { padded($0, 2) }.joined(separator: ":")
+        let names = (weekdays[weekday].capitalized, CivilDate.months[month - 1].capitalized)
+        return "\(names.0), \(padded(day, 2)) \(names.1) \(padded(year, 4)) \(clock) GMT"
+    }
+
+    /// Reads a date in any of the three forms; nil if it is none of them.
+    ///
+    /// - Parameters:
+    ///   - text: The date, with nothing before or after it but blanks.
+    ///   - now: For years of two digits, which lie at most fifty years ahead.
+    package static func parse(_ text: String, now: Date) -> Date? {
+        let words = text.split { $0 == " " || $0 == "\t" }.map(String.init)
+        // Recipients are asked to be lenient about the name of the day, which says nothing new.
+        switch words.count {
+        case 6: return fixed(words)
+        case 4: return obsolete(words, now: now)
+        case 5: return asctime(words)
+        default: return nil
+        }
+    }
+
+    // Sun, 06 Nov 1994 08:49:37 GMT
+    private static func fixed(_ words: [String]) -> Date? {
+        guard words[0].utf8.count == 4, words[0].hasSuffix(","), isZone(words[5]), words[3].utf8.count == 4 else {
+            return nil
+        }
+        return moment(year: number(words[3]), month: words[2], day: number(words[1]), clock: words[4])
+    }
+
+    // Sunday, 06-Nov-94 08:49:37 GMT
+    private static func obsolete(_ words: [String], now: Date) -> Date? {
+        let parts = words[1].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
+        guard words[0].hasSuffix(","), isZone(words[3]), parts.count == 3, parts[2].utf8.count == 2,
+            let twoDigits = number(parts[2])
+        else { return nil }
+        let present = CivilDate.date(days: Int((now.timeIntervalSince1970 / 86_400).rounded(.down))).year
+        var year = present / 100 * 100 + twoDigits
+        if year > present + 50 { year -= 100 }
+        return moment(year: year, month: parts[1], day: number(parts[0]), clock: words[2])
+    }
+
+    // Sun Nov  6 08:49:37 1994
+    private static func asctime(_ words: [String]) -> Date? {
+        guard words[0].utf8.count == 3, words[4].utf8.count == 4 else { return nil }
+        return moment(year: number(words[4]), month: words[1], day: number(words[2]), clock: words[3])
+    }
+
+    private static func moment(year: Int?, month: String, day: Int?, clock: String) -> Date? {
+        let parts = clock.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 3, parts.allSatisfy({ $0.utf8.count == 2 }), let hour = number(parts[0]),
+            let minute = number(parts[1]), let second = number(parts[2]), let year, let day,
+            let month = CivilDate.months.firstIndex(of: month.asciiLowercased)
+        else { return nil }
+        return CivilDate.moment(
+            year: year, month: month + 1, day: day, hour: hour, minute: minute, second: second)
+    }
+
+    private static func isZone(_ word: String) -> Bool { ["GMT", "UTC"].contains(word) }
+
+    private static func number(_ text: String) -> Int? {
+        guard !text.isEmpty, text.utf8.count <= 4, text.utf8.allSatisfy(\.isDigit) else { return nil }
+        return Int(text)
+    }
+
+    private static func padded(_ number: Int, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+}

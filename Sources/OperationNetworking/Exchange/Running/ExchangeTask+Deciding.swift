@@ -1,0 +1,182 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+// From a head to what becomes of the response.
+extension ExchangeTask {
+    private enum Verdict {
+        case deliver
+        case next(NextStep)
+        case askForCredential([CredentialQuestion])
+        case askForRedirect(RedirectProposal, Hop)
+        case fail(RedirectFailure)
+    }
+
+    /// A response came from the session.
+    func received(_ head: ResponseHead, step: Int) {
+        let flight: Flight? = state.withLock { state in
+            guard state.step == step, case .asking(let flight) = state.phase else { return nil }
+            state.wasAnswered = true
+            return flight
+        }
+        guard let flight else { return }
+        configuration.cookies?.receive(head.headers.values("Set-Cookie"), from: head.url)
+        if let next = afterAsking(head, flight) {
+            drain(flight, head, next, step: step)
+        } else {
+            decide(head, from: .network(flight), step: step)
+        }
+    }
+
+    /// What comes next where it was asked whether what is kept still holds; nil if this is a response like any other.
+    private func afterAsking(_ head: ResponseHead, _ flight: Flight) -> NextStep? {
+        guard let kept = flight.kept else { return nil }
+        let now = configuration.now()
+        let prepared = flight.prepared
+        if head.status == 304 {
+            guard CacheValidator(kept.response.headers)?.isMeant(by: head) == true else {
+                configuration.cache?.perform { disk, _ in disk.forget(prepared.resource) }
+                return .anew(prepared)
+            }
+            let response = kept.response.freshened(by: head, requested: flight.sent, received: now)
+            let variant = CacheCard.Variant(response: response, body: kept.body)
+            configuration.cache?.perform { disk, now in
+                disk.freshen(kept.body, with: response, at: prepared.resource, now: now)
+            }
+            return .kept(prepared, variant, age: CacheFreshness(response, now: now).age)
+        }
+        guard [500, 502, 503, 504].contains(head.status) else { return nil }
+        return stale(flight)
+    }
+
+    /// What is kept, where it may be the answer though the server failed.
+    func stale(_ flight: Flight) -> NextStep? {
+        guard let kept = flight.kept else { return nil }
+        let age = CacheDecision.staleOnError(
+            kept.response, request: flight.prepared.headers, now: configuration.now())
+        return age.map { .kept(flight.prepared, kept, age: $0) }
+    }
+
+    /// Finds out what becomes of a response, wherever it comes from.
+    func decide(_ head: ResponseHead, from source: ResponseSource, step: Int) {
+        let prepared = source.prepared
+        if let proof = prepared.proof, prepared.isProofFromMemory, head.status == 401 { session.forget(proof) }
+        let (verdict, accepted) = state.withLock { state in
+            Self.verdict(&state, head, prepared, hasRule: configuration.challenges != nil)
+        }
+        if let accepted { session.remember(accepted, acceptedBy: prepared.hop) }
+        switch verdict {
+        case .deliver: deliver(head, from: source, step: step)
+        case .next(let next): leave(source, head, for: next, step: step)
+        case .fail(let failure):
+            var error = error(failure.code, .awaitingResponse, failure.message)
+            error.status = head.status
+            finish(error)
+        case .askForCredential(let questions): ask(about: head, from: source, step: step) { await $0.answer(questions) }
+        case .askForRedirect(let proposal, let hop):
+            ask(about: head, from: source, step: step) { await $0.answer(proposal, hop) }
+        }
+    }
+
+    private static func verdict(
+        _ state: inout State, _ head: ResponseHead, _ prepared: PreparedHop, hasRule: Bool
+    ) -> (Verdict, Proof?) {
+        var accepted: Proof?
+        if hasRule {
+            let action = state.challenges.receive(
+                head, to: prepared.hop, proof: prepared.proof, isFromMemory: prepared.isProofFromMemory,
+                clientNonce: newNonce())
+            switch action {
+            case .deliver: break
+            case .accepted(let proof): accepted = proof
+            case .answer(let proof): return (.next(.proof(prepared.hop, proof)), nil)
+            case .ask(let questions): return (.askForCredential(questions), nil)
+            }
+        }
+        switch state.redirects.receive(head, to: prepared.hop, cookies: prepared.cookies) {
+        case .deliver: return (.deliver, accepted)
+        case .follow(let hop): return (.next(.redirect(hop)), accepted)
+        case .ask(let proposal, let hop): return (.askForRedirect(proposal, hop), accepted)
+        case .fail(let failure): return (.fail(failure), accepted)
+        }
+    }
+
+    private static func newNonce() -> String {
+        Hexadecimal.lower((0..<16).map { _ in UInt8.random(in: .min ... .max) })
+    }
+
+    private enum Answer {
+        case deliver
+        case next(NextStep)
+        case refuse(String)
+    }
+
+    /// Holds a response and asks a rule of the user's, which may take its time.
+    private func ask(
+        about head: ResponseHead, from source: ResponseSource, step: Int,
+        _ question: @escaping @Sendable (ExchangeTask) async -> Answer
+    ) {
+        let isPresent = state.withLock { state in
+            guard state.step == step else { return false }
+            state.phase = .deciding(source, head)
+            state.brakes.insert(.decision)
+            return true
+        }
+        guard isPresent else { return discard(source) }
+        if let task = source.task { settle(task) }
+        let task = Task { [self] in
+            let answer = await question(self)
+            carryOut(answer, head, source, step: step)
+        }
+        let isOver = state.withLock { state in
+            guard state.step == step, case .deciding = state.phase else { return true }
+            state.question = task
+            return false
+        }
+        // It was answered already, or nobody wants to know any more.
+        if isOver { task.cancel() }
+    }
+
+    private func carryOut(_ answer: Answer, _ head: ResponseHead, _ source: ResponseSource, step: Int) {
+        let isPresent = state.withLock { state in
+            guard state.step == step, case .deciding = state.phase else { return false }
+            state.question = nil
+            return true
+        }
+        guard isPresent else { return }
+        switch answer {
+        case .deliver: deliver(head, from: source, step: step)
+        case .next(let next): leave(source, head, for: next, step: step)
+        case .refuse(let reason):
+            var error = error(.redirectRefused, .awaitingResponse, "A redirect was refused: \(reason)")
+            error.status = head.status
+            finish(error)
+        }
+    }
+
+    private func answer(_ questions: [CredentialQuestion]) async -> Answer {
+        guard let rule = configuration.challenges?.rule else { return .deliver }
+        for question in questions {
+            let credential = await rule(question)
+            let found: NextStep? = state.withLock { state in
+                guard case .deciding(let source, _) = state.phase,
+                    let proof = state.challenges.take(credential, for: question, clientNonce: Self.newNonce())
+                else { return nil }
+                return .proof(source.prepared.hop, proof)
+            }
+            if let found { return .next(found) }
+        }
+        return .deliver
+    }
+
+    private func answer(_ proposal: RedirectProposal, _ hop: Hop) async -> Answer {
+        guard case .ask(let rule) = configuration.redirects.rule else { return .deliver }
+        switch await rule(proposal) {
+        case .follow: return .next(.redirect(hop))
+        case .stop: return .deliver
+        case .refuse(let reason): return .refuse(reason)
+        }
+    }
+}

@@ -1,0 +1,91 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+/// Calls the receiver of an exchange, whose events come from several threads: one call at a time, and none after the
+/// last.
+final class ReceiverCalls: Sendable {
+    typealias Call = @Sendable (any NetworkReceiver) -> Void
+
+    private struct State {
+        var receiver: (any NetworkReceiver)?
+        var isBusy = false
+        var isClosed = false
+        var waiting = Fifo<Call>()
+    }
+
+    private let state: Locked<State>
+
+    init(_ receiver: any NetworkReceiver) {
+        state = Locked(State(receiver: receiver))
+    }
+
+    /// Makes a call now, or after the one that is being made.
+    func make(_ call: @escaping Call) {
+        let receiver: (any NetworkReceiver)? = state.withLock { state in
+            guard !state.isClosed else { return nil }
+            return Self.enter(&state, call)
+        }
+        run(call, receiver)
+    }
+
+    /// Makes a call now; false if another is being made, or the last was.
+    func makeNow(_ call: (any NetworkReceiver) -> Void) -> Bool {
+        let receiver: (any NetworkReceiver)? = state.withLock { state in
+            guard !state.isClosed, !state.isBusy else { return nil }
+            state.isBusy = true
+            return state.receiver
+        }
+        guard let receiver else { return false }
+        call(receiver)
+        makeWaiting()
+        return true
+    }
+
+    /// Makes the last call.
+    ///
+    /// - Parameters:
+    ///   - isAbrupt: Whether calls that wait are dropped.
+    ///   - call: The call.
+    func close(isAbrupt: Bool, _ call: @escaping Call) {
+        var dropped = Fifo<Call>()
+        let receiver: (any NetworkReceiver)? = state.withLock { state in
+            guard !state.isClosed else { return nil }
+            state.isClosed = true
+            if isAbrupt { swap(&dropped, &state.waiting) }
+            return Self.enter(&state, call)
+        }
+        run(call, receiver)
+    }
+
+    private static func enter(_ state: inout State, _ call: @escaping Call) -> (any NetworkReceiver)? {
+        if state.isBusy {
+            state.waiting.append(call)
+            return nil
+        }
+        state.isBusy = true
+        return state.receiver
+    }
+
+    private func run(_ call: Call, _ receiver: (any NetworkReceiver)?) {
+        guard let receiver else { return }
+        call(receiver)
+        makeWaiting()
+    }
+
+    private func makeWaiting() {
+        while let (call, receiver) = next() { call(receiver) }
+    }
+
+    private func next() -> (Call, any NetworkReceiver)? {
+        // The receiver is the user's: let go of after the lock.
+        var released: (any NetworkReceiver)?
+        return state.withLock { state in
+            if let call = state.waiting.popFirst(), let receiver = state.receiver { return (call, receiver) }
+            state.isBusy = false
+            if state.isClosed { swap(&released, &state.receiver) }
+            return nil
+        }
+    }
+}

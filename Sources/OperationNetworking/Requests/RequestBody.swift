@@ -1,0 +1,64 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// What a request sends beside its head.
+///
+/// It is a description: nothing is opened or read before the session needs the bytes, and whoever sends it again (after
+/// a redirect, a challenge or a failure) asks for it anew. A body that cannot be sent again says so.
+public struct RequestBody: Sendable {
+    package enum Source: Sendable {
+        case none
+        case data(Data)
+        case file(FileRegion)
+        case stream(@Sendable () throws -> any BodyProducer)
+    }
+
+    package let source: Source
+    /// How many bytes it has; nil if that is known only at its end.
+    public let length: Int64?
+    /// Whether it can be sent more than once.
+    public let canBeSentAgain: Bool
+
+    package init(source: Source, length: Int64?, canBeSentAgain: Bool) {
+        self.source = source
+        self.length = length
+        self.canBeSentAgain = canBeSentAgain
+    }
+
+    /// No body.
+    public static let none = RequestBody(source: .none, length: nil, canBeSentAgain: true)
+
+    /// Bytes in memory.
+    public static func data(_ data: Data) -> RequestBody {
+        RequestBody(source: .data(data), length: Int64(data.count), canBeSentAgain: true)
+    }
+
+    /// A file, or a part of it, read while it is sent.
+    public static func file(_ region: FileRegion) -> RequestBody {
+        RequestBody(source: .file(region), length: region.length, canBeSentAgain: true)
+    }
+
+    /// Bytes that a producer makes while they are sent.
+    ///
+    /// - Parameters:
+    ///   - length: How many bytes there will be, if known: then the producer must give exactly so many. Otherwise they
+    ///     are sent in chunks.
+    ///   - canBeSentAgain: Whether `makeProducer` may be called more than once, each time for the same bytes.
+    ///   - makeProducer: Makes the producer of one transfer. It is called on a thread of the session and must not block.
+    public static func stream(
+        length: Int64? = nil, canBeSentAgain: Bool, _ makeProducer: @escaping @Sendable () throws -> any BodyProducer
+    ) -> RequestBody {
+        RequestBody(source: .stream(makeProducer), length: length, canBeSentAgain: canBeSentAgain)
+    }
+
+    /// Whether there is none; a body of no bytes is one.
+    public var isNone: Bool {
+        if case .none = source { true } else { false }
+    }
+
+    func withLength(_ length: Int64) -> RequestBody {
+        RequestBody(source: source, length: length, canBeSentAgain: canBeSentAgain)
+    }
+}

@@ -1,0 +1,165 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// The questions asked of a request before it may be sent.
+struct RequestChecks {
+    private static let methods: Set = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
+    private static let bodyless: Set = ["GET", "HEAD", "TRACE"]
+    /// What concerns the connection, the framing or the proxy, and not the resource.
+    private static let reserved = [
+        "Host", "Connection", "Transfer-Encoding", "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Upgrade",
+        "TE", "Trailer", "Expect", "HTTP2-Settings",
+    ]
+
+    let method: String
+    let url: URL
+
+    private func refusal(_ code: NetworkError.Code, _ message: String) -> NetworkError {
+        NetworkError(
+            code: code, phase: .checking, message: message,
+            request: RequestSummary(method: method.isToken ? method : "(no method)", url: url))
+    }
+
+    func checkedMethod() throws(NetworkError) -> String {
+        guard method.isToken else {
+            throw refusal(.invalidMethod, "The method is empty or has characters in it that no method has.")
+        }
+        let capital = method.uppercased()
+        guard capital != "CONNECT" else {
+            throw refusal(.invalidMethod, "CONNECT is for proxies: set one in the session's configuration.")
+        }
+        return Self.methods.contains(capital) ? capital : method
+    }
+
+    struct Target {
+        let url: URL
+        let origin: RequestOrigin
+        var credentials: String?
+    }
+
+    func checkedURL() throws(NetworkError) -> Target {
+        if let origin = RequestOrigin(ofPlain: url.absoluteString) {
+            return Target(url: url.baseURL == nil ? url : url.absoluteURL, origin: origin)
+        }
+        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
+            let scheme = parts.scheme?.lowercased()
+        else {
+            throw refusal(.invalidURL, "The URL is not absolute. Begin it with https://.")
+        }
+        guard scheme == "http" || scheme == "https" else {
+            throw refusal(.unsupportedScheme, "Only http and https can be sent, not \(scheme).")
+        }
+        guard let host = parts.encodedHost, !host.isEmpty else {
+            throw refusal(.missingHost, "The URL names no host. Write one after \(scheme)://.")
+        }
+        guard (1...65535).contains(parts.port ?? 80) else {
+            throw refusal(.invalidURL, "The port of the URL is none. Choose one from 1 to 65535.")
+        }
+        let credentials = parts.user.map { user in
+            "Basic " + Data("\(user):\(parts.password ?? "")".utf8).base64EncodedString()
+        }
+        if parts.scheme != scheme { parts.scheme = scheme }
+        if parts.percentEncodedUser != nil || parts.percentEncodedPassword != nil {
+            parts.percentEncodedPassword = nil
+            parts.percentEncodedUser = nil
+        }
+        parts.fragment = nil
+        guard let plain = parts.url, plain.absoluteString.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw refusal(.invalidURL, "The URL has characters in it that must be percent-encoded.")
+        }
+        let origin = RequestOrigin(scheme: scheme, encodedHost: host, port: parts.port)
+        return Target(url: plain, origin: origin, credentials: credentials)
+    }
+
+    func checkedHeaders(
+        _ headers: HeaderFields, _ body: RequestBody
+    ) throws(NetworkError) -> (headers: HeaderFields, body: RequestBody) {
+        if !body.isNone, Self.bodyless.contains(method.uppercased()) {
+            throw refusal(
+                .bodyNotAllowed, "\(method.uppercased()) goes without a body. Use POST, or put it in the query.")
+        }
+        if let length = body.length, length < 0 {
+            throw refusal(.bodyLengthMismatch, "The length of the body is negative.")
+        }
+        var checked = HeaderFields()
+        var content = body
+        checked.reserveCapacity(headers.count)
+        for field in headers {
+            let value = try checkedValue(field)
+            if field.isNamed("Content-Length") {
+                content = try checkedLength(value, content)
+            } else {
+                checked.add(field.name, value)
+            }
+        }
+        return (checked, content)
+    }
+
+    private func checkedValue(_ field: HeaderFields.Field) throws(NetworkError) -> String {
+        guard field.name.isToken else {
+            throw refusal(
+                .invalidHeaderName, "A header field has a name that is empty or has characters in it that no name has.")
+        }
+        guard field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+            throw refusal(
+                .invalidHeaderValue,
+                "The value of \(field.name) has a line break or another control character in it. Encode it.")
+        }
+        guard !Self.reserved.contains(where: { field.isNamed($0) }) else {
+            throw refusal(.reservedHeader, "\(field.name) is written by the session. Leave it out.")
+        }
+        return field.value.trimmedBlanks
+    }
+
+    private func checkedLength(_ text: String, _ body: RequestBody) throws(NetworkError) -> RequestBody {
+        guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let stated = Int64(text),
+            stated == body.length ?? (body.isNone ? 0 : stated)
+        else {
+            throw refusal(
+                .bodyLengthMismatch,
+                "Content-Length is not the length of the body. Leave it out: the session writes it.")
+        }
+        return body.isNone ? body : body.withLength(stated)
+    }
+
+    func check(_ options: TransferOptions) throws(NetworkError) {
+        let timeouts = options.timeouts
+        for limit in [timeouts.connect, timeouts.firstByte, timeouts.idle, timeouts.total] {
+            guard limit ?? .seconds(1) > .zero else {
+                throw refusal(.invalidLimit, "A time limit is zero or negative. Use nil for none.")
+            }
+        }
+        guard options.maximumHeaderSize > 0, options.maximumExpansion > 0 else {
+            throw refusal(.invalidLimit, "A size limit is zero or negative.")
+        }
+    }
+}
+
+extension URLComponents {
+    /// The host as it is written, brackets included.
+    fileprivate var encodedHost: String? { percentEncodedHost }
+}
+
+extension String {
+    /// Whether it is a token of RFC 9110: not empty, and only letters, digits and some signs.
+    package var isToken: Bool {
+        !isEmpty
+            && utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x5E...0x7A, 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x7C, 0x7E: true
+                default: false
+                }
+            }
+    }
+
+    /// Without blanks and tabs at both ends.
+    package var trimmedBlanks: String {
+        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        guard let first = utf8.first, let last = utf8.last, isBlank(first) || isBlank(last) else { return self }
+        let start = utf8.drop(while: isBlank)
+        guard let end = start.lastIndex(where: { !isBlank($0) }) else { return "" }
+        return String(start[...end]) ?? self
+    }
+}

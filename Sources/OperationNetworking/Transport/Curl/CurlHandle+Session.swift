@@ -1,0 +1,57 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import CurlDeclarations
+    import Foundation
+
+    // What all transfers of a session have in common.
+    extension CurlHandle {
+        func set(_ configuration: CurlSession.Configuration) {
+            set(OKCurlOptionUnixSocketPath, configuration.unixSocketPath)
+            guard !configuration.addressOverrides.isEmpty else { return }
+            overrides = CurlList(configuration.addressOverrides.map { .text("\($0.key):\($0.value)") })
+            set(OKCurlOptionConnectTo, UnsafeRawPointer(overrides.head))
+        }
+
+        func set(_ proxy: CurlSession.Proxy) {
+            switch proxy.kind {
+            case .environment: break
+            case .none: set(OKCurlOptionProxy, "")
+            case .explicit(let url, let credentials, let exceptions):
+                set(OKCurlOptionProxy, url)
+                set(OKCurlOptionProxyCredentials, credentials)
+                set(OKCurlOptionNoProxy, exceptions)
+            }
+        }
+
+        func set(_ tls: CurlSession.TLS, _ library: CurlLibrary) {
+            set(OKCurlOptionVerifyPeer, 1)
+            set(OKCurlOptionVerifyHost, 2)
+            switch tls.trust {
+            case .system: break
+            case .file(let url): set(OKCurlOptionCAFile, url.path)
+            case .data(let data) where library.takesTrustData: set(OKCurlOptionCAData, data)
+            // Rather nobody than everybody.
+            case .data: set(OKCurlOptionCAFile, "/dev/null")
+            }
+            if let keys = tls.pinnedKeys {
+                let none = "sha256//" + Data(repeating: 0, count: 32).base64EncodedString()
+                set(OKCurlOptionPinnedKeys, keys.isEmpty ? none : keys.map { "sha256//\($0)" }.joined(separator: ";"))
+            }
+            set(OKCurlOptionClientCertificate, tls.clientCertificate?.path)
+            set(OKCurlOptionClientKey, tls.clientKey?.path)
+            set(OKCurlOptionClientKeyPassword, tls.clientKeyPassword)
+            set(OKCurlOptionTLSVersion, tls.oldestVersion.number | (tls.newestVersion?.number ?? 0) << 16)
+        }
+
+        private func set(_ option: Int, _ data: Data) {
+            var data = data
+            let count = data.count
+            data.withUnsafeMutableBytes { bytes in
+                var blob = OKCurlBlob(data: bytes.baseAddress, length: count, flags: UInt32(OKCurlBlobIsCopied))
+                withUnsafePointer(to: &blob) { set(option, UnsafeRawPointer($0)) }
+            }
+        }
+    }
+#endif

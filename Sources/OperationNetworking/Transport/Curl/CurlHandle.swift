@@ -1,0 +1,182 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import CurlDeclarations
+    import Foundation
+
+    /// An easy handle of libcurl, used for one transfer after the other.
+    ///
+    /// What does not change from one request to the next is not set again.
+    final class CurlHandle {
+        /// How the body goes into the request.
+        enum Upload: Equatable {
+            case none
+            /// As a whole, behind the head.
+            case whole(Int)
+            /// As it is asked for; nil if the length is not known.
+            case portions(Int64?)
+        }
+
+        let easy: OpaquePointer
+        private let text = UnsafeMutablePointer<CChar>.allocate(capacity: 256)
+        private var headers = CurlList([])
+        private var whole: UnsafeMutableRawPointer?
+        private var method = "GET"
+        private var upload = Upload.none
+        private var longs: [Int: Int] = [:]
+        private var decodes = false
+        var overrides = CurlList([])
+
+        init?(_ configuration: CurlSession.Configuration, _ library: CurlLibrary) {
+            guard let easy = OKCurl.easyInit() else {
+                text.deallocate()
+                return nil
+            }
+            self.easy = easy
+            text[0] = 0
+            set(OKCurlOptionErrorBuffer, text)
+            set(OKCurlOptionNoSignals, 1)
+            // http and https.
+            set(OKCurlOptionProtocols, 3)
+            set(OKCurlOptionSuppressConnectHeaders, 1)
+            set(OKCurlOptionPathAsIs, 1)
+            set(OKCurlOptionExpectTimeoutMilliseconds, 1000)
+            set(OKCurlOptionMaximumIdleAge, Int(max(configuration.idleLifetime.components.seconds, 1)))
+            set(configuration)
+            set(configuration.proxy)
+            set(configuration.tls, library)
+        }
+
+        deinit {
+            OKCurl.easyCleanup(easy)
+            text.deallocate()
+            whole?.deallocate()
+        }
+
+        /// What libcurl says of the last failure.
+        var errorText: String {
+            text[0] == 0 ? "" : String(cString: text)
+        }
+
+        func set(_ option: Int, _ value: Int) { _ = OKCurlSetLong(easy, Int32(option), value) }
+        func set(_ option: Int, _ value: UnsafeRawPointer?) { _ = OKCurlSetPointer(easy, Int32(option), value) }
+        /// libcurl makes a copy.
+        func set(_ option: Int, _ value: String?) {
+            guard let value else { return set(option, UnsafeRawPointer?.none) }
+            value.withCString { set(option, UnsafeRawPointer($0)) }
+        }
+
+        /// Sets a number, unless it was set before.
+        private func setAgain(_ option: Int, _ value: Int) {
+            guard longs[option] != value else { return }
+            longs[option] = value
+            set(option, value)
+        }
+
+        func long(_ info: Int) -> Int {
+            var value = 0
+            _ = OKCurlGetLong(easy, Int32(info), &value)
+            return value
+        }
+
+        func size(_ info: Int) -> Int64 {
+            var value: Int64 = 0
+            _ = OKCurlGetSize(easy, Int32(info), &value)
+            return value
+        }
+
+        func string(_ info: Int) -> String? {
+            var value: UnsafePointer<CChar>?
+            _ = OKCurlGetText(easy, Int32(info), &value)
+            return value.map { String(cString: $0) }
+        }
+    }
+
+    // One request.
+    extension CurlHandle {
+        /// Sets everything that is the request's own; `wholeLimit` is the size up to which a body is handed over as a whole.
+        func prepare(_ request: NetworkRequest, connectMilliseconds: Int, wholeLimit: Int) {
+            text[0] = 0
+            set(OKCurlOptionURL, request.url.absoluteString)
+            let upload = Self.upload(request, wholeLimit)
+            if upload != self.upload || request.method != method || upload != .none { set(upload, request) }
+            setHeaders(request)
+            let decodes = request.options.decodesContent && !request.headers.contains("Accept-Encoding")
+            if decodes != self.decodes {
+                self.decodes = decodes
+                set(OKCurlOptionAcceptEncoding, decodes ? "" : nil)
+            }
+            // Whether a connection can carry several requests is known when TLS stands, and without TLS none can.
+            let mayMultiplex = request.origin.isSecure && request.options.newestVersion >= .http2
+            setAgain(OKCurlOptionWaitForMultiplexing, mayMultiplex ? 1 : 0)
+            setAgain(OKCurlOptionHTTPVersion, request.options.newestVersion.curlNumber)
+            setAgain(OKCurlOptionConnectTimeoutMilliseconds, connectMilliseconds)
+        }
+
+        private static func upload(_ request: NetworkRequest, _ wholeLimit: Int) -> Upload {
+            switch request.body.source {
+            case .none: return ["POST", "PUT", "PATCH"].contains(request.method) ? .whole(0) : .none
+            case .data(let data) where data.count <= wholeLimit && !request.options.expectsContinue:
+                return .whole(data.count)
+            default: return .portions(request.body.length)
+            }
+        }
+
+        private func set(_ upload: Upload, _ request: NetworkRequest) {
+            if case .whole = self.upload { set(OKCurlOptionPostData, UnsafeRawPointer?.none) }
+            whole?.deallocate()
+            whole = nil
+            // It takes back what an upload or HEAD had set.
+            set(OKCurlOptionGet, 1)
+            switch upload {
+            case .none where request.method == "HEAD": set(OKCurlOptionNoBody, 1)
+            case .none: break
+            case .whole(let count):
+                set(OKCurlOptionPost, 1)
+                _ = OKCurlSetSize(easy, Int32(OKCurlOptionPostSize), Int64(count))
+                let memory = UnsafeMutableRawPointer.allocate(byteCount: max(count, 1), alignment: 1)
+                if case .data(let data) = request.body.source, count > 0 {
+                    data.copyBytes(to: UnsafeMutableRawBufferPointer(start: memory, count: count))
+                }
+                whole = memory
+                set(OKCurlOptionPostData, UnsafeRawPointer(memory))
+            case .portions(let length):
+                set(OKCurlOptionUpload, 1)
+                _ = OKCurlSetSize(easy, Int32(OKCurlOptionUploadSize), length ?? -1)
+            }
+            let isUsual = request.method == "GET" && upload == .none || request.method == "HEAD"
+            set(OKCurlOptionMethod, isUsual ? nil : request.method)
+            self.upload = upload
+            method = request.method
+        }
+
+        private func setHeaders(_ request: NetworkRequest) {
+            var lines: [CurlList.Line] = []
+            lines.reserveCapacity(request.headers.count + 2)
+            for field in request.headers { lines.append(.field(field.name, field.value)) }
+            if upload != .none {
+                if !request.headers.contains("Content-Type") { lines.append(.without("Content-Type")) }
+                lines.append(request.options.expectsContinue ? .field("Expect", "100-continue") : .without("Expect"))
+            }
+            if lines.isEmpty, headers.head == nil { return }
+            let list = CurlList(lines)
+            set(OKCurlOptionHeaders, UnsafeRawPointer(list.head))
+            headers = list
+        }
+
+        /// How many bytes of the body were handed over as a whole.
+        var wholeCount: Int64 {
+            if case .whole(let count) = upload { Int64(count) } else { 0 }
+        }
+
+        /// Whether the body is asked for.
+        var asksForBody: Bool {
+            if case .portions = upload { true } else { false }
+        }
+    }
+
+    extension HTTPVersion {
+        fileprivate var curlNumber: Int { self < .http1_1 ? 1 : self < .http2 ? 2 : 4 }
+    }
+#endif

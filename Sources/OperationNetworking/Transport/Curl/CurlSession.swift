@@ -1,0 +1,57 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    /// The session of this package on Linux: libcurl on one thread of its own, with one event loop for all its tasks.
+    ///
+    /// It uses the libcurl that every program with FoundationNetworking has in it; nothing is to be installed. Connections
+    /// are kept and used again, also while HTTP/2 carries many requests over one.
+    ///
+    /// A session that is let go of ends after its last task. In a child process made by `fork` without `exec` sessions made
+    /// before do not work: their tasks end with ``NetworkError/Code/sessionUnavailable``.
+    public final class CurlSession: NetworkSession {
+        /// The session that everybody in the process shares, with the standard configuration; it is never closed by itself.
+        public static let shared = CurlSession()
+
+        /// Why sessions of this kind cannot work on this system; nil if they can.
+        public static var problem: NetworkError? {
+            if case .failure(let error) = CurlLibrary.shared { error } else { nil }
+        }
+
+        /// The library beneath and its version, for logs.
+        public static var libraryVersion: String? { try? CurlLibrary.shared.get().version }
+
+        private let engine: CurlEngine
+
+        /// Makes a session; its thread begins with the first task.
+        public init(configuration: Configuration = Configuration()) {
+            engine = CurlEngine(configuration)
+        }
+
+        deinit {
+            engine.finish()
+        }
+
+        /// How the session was set up.
+        public var configuration: Configuration { engine.configuration }
+
+        /// Makes a task that waits for its first `resume()`.
+        public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+            CurlTask(request, receiver, engine)
+        }
+
+        /// Ends all tasks with ``NetworkError/Code/sessionClosed`` and closes all connections, soon, on the session's thread.
+        ///
+        /// Tasks that are resumed later end in the same way.
+        public func close() {
+            engine.close()
+        }
+
+        /// Closes the session and waits until its thread is gone; on that thread itself it does not wait.
+        @available(*, noasync, message: "It blocks the thread. Call close() instead.")
+        public func closeAndWait() {
+            engine.close()
+            engine.waitForThread()
+        }
+    }
+#endif

@@ -1,0 +1,115 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import CurlDeclarations
+    import Glibc
+
+    /// The sockets that libcurl wants to be watched, and what the kernel was told of them.
+    ///
+    /// libcurl changes its mind several times for each request; the kernel is told only what is left of it before the next
+    /// wait. The socket of a connection that nobody uses stays registered until something comes over it.
+    struct CurlSockets {
+        private struct Entry {
+            var wanted: UInt32 = 0
+            var registered: UInt32 = 0
+            var isChanged = false
+            /// We opened it, and are told when it is closed.
+            var isOurs = false
+        }
+
+        static let capacity = 256
+
+        private let poll: Int32
+        private var entries: [Entry] = []
+        private var changed: [Int32] = []
+        private let events = UnsafeMutablePointer<OKPollEvent>.allocate(capacity: capacity)
+
+        init(bell: Int32) {
+            poll = OKPollMake()
+            OKPollWatch(poll, bell, UInt32(OKPollIn), false)
+        }
+
+        func close() {
+            if poll >= 0 { Glibc.close(poll) }
+            events.deallocate()
+        }
+
+        mutating func opened(_ socket: Int32) {
+            grow(socket)
+            entries[Int(socket)] = Entry(isChanged: entries[Int(socket)].isChanged, isOurs: true)
+        }
+
+        /// Before it is closed: a child process may have it for a moment longer, and then the kernel would keep it.
+        mutating func closes(_ socket: Int32) {
+            guard socket >= 0, Int(socket) < entries.count else { return }
+            if entries[Int(socket)].registered != 0 { OKPollWatch(poll, socket, 0, true) }
+            entries[Int(socket)] = Entry(isChanged: entries[Int(socket)].isChanged)
+        }
+
+        private mutating func grow(_ socket: Int32) {
+            while entries.count <= Int(socket) { entries.append(Entry()) }
+        }
+
+        /// libcurl wants something else.
+        mutating func want(_ socket: Int32, _ interest: Int) {
+            guard socket >= 0 else { return }
+            grow(socket)
+            var mask: UInt32 = 0
+            if interest != OKCurlPollRemove {
+                if interest & OKCurlPollIn != 0 { mask |= UInt32(OKPollIn) }
+                if interest & OKCurlPollOut != 0 { mask |= UInt32(OKPollOut) }
+            }
+            entries[Int(socket)].wanted = mask
+            if mask == 0, !entries[Int(socket)].isOurs {
+                // It may be closed without a word: forget it at once.
+                if entries[Int(socket)].registered != 0 { OKPollWatch(poll, socket, 0, true) }
+                entries[Int(socket)].registered = 0
+            }
+            guard !entries[Int(socket)].isChanged else { return }
+            entries[Int(socket)].isChanged = true
+            changed.append(socket)
+        }
+
+        /// Tells the kernel what is wanted.
+        private mutating func flush() {
+            for socket in changed {
+                var entry = entries[Int(socket)]
+                entry.isChanged = false
+                let mask = entry.wanted != 0 ? entry.wanted : entry.registered & UInt32(OKPollIn)
+                if mask != entry.registered { OKPollWatch(poll, socket, mask, entry.registered != 0) }
+                entry.registered = mask
+                entries[Int(socket)] = entry
+            }
+            changed.removeAll(keepingCapacity: true)
+        }
+
+        /// Waits for events, for ever if it is -1 milliseconds, and returns how many there are.
+        mutating func wait(milliseconds: Int32) -> Int {
+            flush()
+            return Int(OKPollWait(poll, events, Int32(Self.capacity), milliseconds))
+        }
+
+        /// One of the events of the last wait: the socket, and what it is ready for as libcurl says it; nil if nobody
+        /// wants it any more.
+        mutating func event(_ index: Int) -> (socket: Int32, readiness: Int32)? {
+            let (socket, mask) = (events[index].socket, events[index].mask)
+            guard socket >= 0, Int(socket) < entries.count, entries[Int(socket)].wanted != 0 else {
+                unwanted(socket)
+                return nil
+            }
+            var readiness = 0
+            if mask & (UInt32(OKPollIn) | UInt32(OKPollHangUp)) != 0 { readiness |= OKCurlSelectIn }
+            if mask & UInt32(OKPollOut) != 0 { readiness |= OKCurlSelectOut }
+            if mask & UInt32(OKPollError) != 0 { readiness |= OKCurlSelectError }
+            return (socket, Int32(readiness))
+        }
+
+        private mutating func unwanted(_ socket: Int32) {
+            OKPollWatch(poll, socket, 0, true)
+            if socket >= 0, Int(socket) < entries.count { entries[Int(socket)].registered = 0 }
+        }
+
+        func isBell(_ index: Int, _ bell: Int32) -> Bool { events[index].socket == bell }
+    }
+#endif

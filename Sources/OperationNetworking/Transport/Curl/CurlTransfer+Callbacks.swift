@@ -1,0 +1,72 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import CurlDeclarations
+    import Glibc
+
+    // The functions that libcurl calls. The last argument of each leads to the transfer, or to the loop.
+    extension CurlTransfer {
+        private static func of(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
+            context.map { Unmanaged<CurlTransfer>.fromOpaque($0).takeUnretainedValue() }
+        }
+
+        func setCallbacks() {
+            let context = UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque())
+            handle.set(OKCurlOptionPrivate, context)
+            setReceiving(context)
+            setSending(context)
+            setSockets(context)
+        }
+
+        private func setReceiving(_ context: UnsafeRawPointer) {
+            handle.set(OKCurlOptionHeaderData, context)
+            handle.set(OKCurlOptionWriteData, context)
+            _ = OKCurlSetData(handle.easy, Int32(OKCurlOptionHeaderFunction)) { data, size, count, context in
+                CurlTransfer.of(context)?.receiveHeader(UnsafeRawBufferPointer(start: data, count: size * count)) ?? 0
+            }
+            _ = OKCurlSetData(handle.easy, Int32(OKCurlOptionWriteFunction)) { data, size, count, context in
+                CurlTransfer.of(context)?.receive(UnsafeRawBufferPointer(start: data, count: size * count)) ?? 0
+            }
+        }
+
+        private func setSending(_ context: UnsafeRawPointer) {
+            handle.set(OKCurlOptionReadData, context)
+            handle.set(OKCurlOptionSeekData, context)
+            _ = OKCurlSetData(handle.easy, Int32(OKCurlOptionReadFunction)) { data, size, count, context in
+                let buffer = UnsafeMutableRawBufferPointer(start: data, count: size * count)
+                return CurlTransfer.of(context)?.send(into: buffer) ?? OKCurlReadAbort
+            }
+            _ = OKCurlSetSeek(handle.easy) { context, offset, origin in
+                guard origin == SEEK_SET else { return Int32(OKCurlSeekFailed) }
+                return Int32(CurlTransfer.of(context)?.rewind(to: offset) ?? OKCurlSeekFailed)
+            }
+        }
+
+        private func setSockets(_ context: UnsafeRawPointer) {
+            handle.set(OKCurlOptionOpenSocketData, context)
+            _ = OKCurlSetOpen(handle.easy) { context, _, address in
+                guard let address = address?.pointee else { return -1 }
+                let kind = address.type | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+                let descriptor = socket(address.family, kind, address.protocol)
+                if descriptor >= 0 { CurlTransfer.of(context)?.opened(descriptor) }
+                return descriptor
+            }
+            setClosing()
+            guard announcesRequests else { return }
+            handle.set(OKCurlOptionPreRequestData, context)
+            _ = OKCurlSetPreRequest(handle.easy) { context, _, _, _, _ in
+                Int32(CurlTransfer.of(context)?.announceRequest() ?? OKCurlPreRequestAbort)
+            }
+        }
+
+        /// A connection may live longer than the transfer that made it: the loop is told of its end.
+        private func setClosing() {
+            handle.set(OKCurlOptionCloseSocketData, loopContext)
+            _ = OKCurlSetClose(handle.easy) { context, descriptor in
+                CurlLoop.of(context)?.sockets.closes(descriptor)
+                return close(descriptor)
+            }
+        }
+    }
+#endif

@@ -1,0 +1,189 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// Who may transfer now: so many for each host, so many in all, and so many name look-ups at a time.
+///
+/// Those of one host come in the order of their arrival; hosts take turns. Each step costs the same however many wait.
+package struct SlotTable<Ticket> {
+    package struct Limits: Sendable {
+        package var perHost: Int
+        package var total: Int
+        package var lookups: Int
+
+        package init(perHost: Int, total: Int, lookups: Int) {
+            self.perHost = perHost
+            self.total = total
+            self.lookups = lookups
+        }
+    }
+
+    /// A place in a line, by which it can be left.
+    package struct Place: Hashable, Sendable {
+        fileprivate let host: Int
+        fileprivate let number: UInt64
+    }
+
+    package struct Grant {
+        package let host: Int
+        package let ticket: Ticket
+    }
+
+    private struct Host {
+        let name: String
+        let isNumeric: Bool
+        var active = 0
+        var limit: Int
+        var isResolved: Bool
+        var isLookingUp = false
+        var isInRing = false
+        var numbers = Fifo<UInt64>()
+        var tickets: [UInt64: Ticket] = [:]
+
+        mutating func popTicket() -> Ticket? {
+            while let number = numbers.popFirst() {
+                if let ticket = tickets.removeValue(forKey: number) { return ticket }
+            }
+            return nil
+        }
+    }
+
+    /// Hosts that are remembered although nothing is going on.
+    private static var idleHosts: Int { 256 }
+
+    private let limits: Limits
+    private var hosts: [Host?] = []
+    private var freeIndices: [Int] = []
+    private var indices: [String: Int] = [:]
+    /// Hosts with tickets that may have a free slot, in the order of their turns.
+    private var ring = Fifo<Int>()
+    private var awaitingLookup: [Int] = []
+    private var active = 0
+    private var lookups = 0
+    private var lastNumber: UInt64 = 0
+
+    package init(_ limits: Limits) {
+        self.limits = limits
+    }
+
+    package var activeCount: Int { active }
+
+    /// Puts a ticket at the end of the line of its host.
+    package mutating func enter(_ ticket: Ticket, host name: String, isNumeric: Bool) -> Place {
+        let index = indices[name] ?? add(name, isNumeric)
+        lastNumber += 1
+        hosts[index]?.numbers.append(lastNumber)
+        hosts[index]?.tickets[lastNumber] = ticket
+        offer(index)
+        return Place(host: index, number: lastNumber)
+    }
+
+    private mutating func add(_ name: String, _ isNumeric: Bool) -> Int {
+        let host = Host(name: name, isNumeric: isNumeric, limit: limits.perHost, isResolved: isNumeric)
+        if let index = freeIndices.popLast() {
+            hosts[index] = host
+            indices[name] = index
+            return index
+        }
+        hosts.append(host)
+        indices[name] = hosts.count - 1
+        return hosts.count - 1
+    }
+
+    /// Leaves the line; what stood there is returned, if it still did.
+    package mutating func leave(_ place: Place) -> Ticket? {
+        hosts[place.host]?.tickets.removeValue(forKey: place.number)
+    }
+
+    /// The next that may transfer.
+    package mutating func next() -> Grant? {
+        while active < limits.total, let index = ring.popFirst() {
+            guard var host = hosts[index] else { continue }
+            hosts[index] = nil
+            defer { hosts[index] = host }
+            host.isInRing = false
+            guard host.active < host.limit else { continue }
+            if !host.isResolved {
+                // One look-up for a host at a time: the others find its answer in libcurl's memory.
+                guard !host.isLookingUp else { continue }
+                guard lookups < limits.lookups else {
+                    awaitingLookup.append(index)
+                    continue
+                }
+            }
+            guard let ticket = host.popTicket() else { continue }
+            if !host.isResolved {
+                host.isLookingUp = true
+                lookups += 1
+            }
+            host.active += 1
+            active += 1
+            if !host.tickets.isEmpty {
+                host.isInRing = true
+                ring.append(index)
+            }
+            return Grant(host: index, ticket: ticket)
+        }
+        return nil
+    }
+
+    /// A transfer is over.
+    package mutating func release(_ index: Int) {
+        hosts[index]?.active -= 1
+        active -= 1
+        lookupEnded(index)
+        offer(index)
+        if indices.count > Self.idleHosts { forgetIfIdle(index) }
+    }
+
+    /// The name of the host was looked up, or need not be.
+    package mutating func resolved(_ index: Int) {
+        guard hosts[index]?.isResolved == false else { return }
+        hosts[index]?.isResolved = true
+        lookupEnded(index)
+        offer(index)
+    }
+
+    private mutating func lookupEnded(_ index: Int) {
+        guard hosts[index]?.isLookingUp == true else { return }
+        hosts[index]?.isLookingUp = false
+        lookups -= 1
+        let waiting = awaitingLookup
+        awaitingLookup = []
+        for other in waiting { offer(other) }
+    }
+
+    /// What was looked up is too old to be relied upon.
+    package mutating func forgetNames() {
+        for index in hosts.indices where hosts[index]?.isNumeric == false { hosts[index]?.isResolved = false }
+    }
+
+    /// The host can carry so many at a time.
+    package mutating func setLimit(_ limit: Int, host index: Int) {
+        guard hosts[index]?.limit != limit else { return }
+        hosts[index]?.limit = limit
+        offer(index)
+    }
+
+    private mutating func offer(_ index: Int) {
+        guard let host = hosts[index], !host.isInRing, !host.tickets.isEmpty else { return }
+        hosts[index]?.isInRing = true
+        ring.append(index)
+    }
+
+    private mutating func forgetIfIdle(_ index: Int) {
+        guard let host = hosts[index], host.active == 0, host.tickets.isEmpty, !host.isInRing else { return }
+        indices[host.name] = nil
+        hosts[index] = nil
+        freeIndices.append(index)
+    }
+
+    /// Everybody who waits, in no order; the lines are empty then.
+    package mutating func removeAll() -> [Ticket] {
+        var all: [Ticket] = []
+        for index in hosts.indices {
+            all += hosts[index].map { Array($0.tickets.values) } ?? []
+            hosts[index]?.tickets = [:]
+        }
+        return all
+    }
+}

@@ -1,0 +1,57 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// What those who have a task want of it, gathered by any thread until the session's thread comes by.
+///
+/// Only the last word counts, so that a thousand calls are one visit.
+package struct TaskWishes: Sendable {
+    package private(set) var isStarted = false
+    package private(set) var isSuspended = false
+    package private(set) var isHeld = false
+    package private(set) var isCancelled = false
+    package private(set) var isBodyReady = false
+    private var isPosted = false
+    private var isEnded = false
+
+    package init() {}
+
+    /// Whether nothing is to be told at present.
+    package var isBraked: Bool { isSuspended || isHeld }
+
+    /// Each returns whether the session is to be told that there is something new.
+    package mutating func resume() -> Bool {
+        wish {
+            $0.isStarted = true; $0.isSuspended = false
+        }
+    }
+    package mutating func suspend() -> Bool { wish { $0.isSuspended = true } }
+    package mutating func cancel() -> Bool { wish { $0.isCancelled = true } }
+    package mutating func hold() -> Bool { wish { $0.isHeld = true } }
+    package mutating func proceed() -> Bool { wish { $0.isHeld = false } }
+    package mutating func bodyIsReady() -> Bool { wish { $0.isBodyReady = true } }
+
+    private mutating func wish(_ change: (inout TaskWishes) -> Void) -> Bool {
+        guard !isEnded else { return false }
+        let before = (isStarted, isSuspended, isHeld, isCancelled, isBodyReady)
+        change(&self)
+        guard before != (isStarted, isSuspended, isHeld, isCancelled, isBodyReady), !isPosted else { return false }
+        // What only concerns a task that nobody started yet waits for the start.
+        guard isStarted || isCancelled else { return false }
+        isPosted = true
+        return true
+    }
+
+    /// The session has come by: what is wanted now.
+    package mutating func take() -> TaskWishes {
+        isPosted = false
+        defer { isBodyReady = false }
+        return self
+    }
+
+    /// The end is decided: false if a cancel came first, or another end.
+    package mutating func end(asCancelled: Bool) -> Bool {
+        guard !isEnded, asCancelled || !isCancelled else { return false }
+        isEnded = true
+        return true
+    }
+}

@@ -1,0 +1,233 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+extension ConformanceCase {
+    private static let size = 8 << 20
+
+    static var brakes: [ConformanceCase] {
+        [
+            ConformanceCase("a task that is suspended before its start waits for the second call") { bench async throws in
+                bench.server.route("/") { _ in .text("hello") }
+                let receiver = RecordingReceiver()
+                let task = bench.session.makeTask(with: try bench.request(), receiver: receiver)
+                task.suspend()
+                try await bench.checkHealth()
+                #expect(bench.server.counts.heads == 1)
+                #expect(receiver.record.ends == 0)
+                task.resume()
+                #expect(await receiver.end().text == "hello")
+            },
+            ConformanceCase("a download that is suspended goes on where it stopped") { bench async throws in
+                bench.server.route("/") { _ in .repeating(TestPattern.block, count: size) }
+                let run = bench.start(try bench.request())
+                for part in 1..<8 {
+                    _ = await run.receiver.record { $0.bodyCount >= part << 20 }
+                    run.task.suspend()
+                    run.task.resume()
+                }
+                let record = await run.end()
+                #expect(record.isSuccess)
+                #expect(record.bodyCount == size)
+                #expect(record.isPattern)
+                #expect(bench.server.counts.heads == 1)
+            },
+            ConformanceCase("while a task is suspended nothing comes, and the server comes to a halt") { bench async throws in
+                let count = 256 << 20
+                bench.server.route("/") { _ in .repeating(TestPattern.block, count: count) }
+                let run = bench.start(try bench.request()) { event, task in
+                    if case .head = event { task.suspend() }
+                }
+                _ = await run.receiver.record { $0.head != nil }
+                // Another transfer has its time meanwhile; this one has had its own.
+                bench.server.route("/other") { _ in .repeating(TestPattern.block, count: size) }
+                #expect(try await bench.get("/other").isPattern)
+                #expect(run.receiver.record.bodyCount == 0)
+                #expect(bench.server.counts.sentBytes < 64 << 20)
+                run.task.cancel()
+                #expect(await run.end().error?.code == .cancelled)
+            },
+            ConformanceCase("a task that its receiver holds goes on when it proceeds") { bench async throws in
+                bench.server.route("/") { _ in .repeating(TestPattern.block, count: size) }
+                let held = Locked(false), overruns = Locked(0)
+                let run = bench.start(try bench.request()) { event, task in
+                    guard case .bytes = event else { return }
+                    if held.withLock({ was in
+                        defer { was = true }; return was
+                    }) {
+                        overruns.withLock { $0 += 1 }
+                    }
+                    task.hold()
+                    DispatchQueue.global().async {
+                        held.withLock { $0 = false }
+                        task.proceed()
+                    }
+                }
+                let record = await run.end()
+                #expect(record.isSuccess)
+                #expect(record.bodyCount == size)
+                #expect(record.isPattern)
+                #expect(overruns.withLock { $0 } == 0)
+            },
+            ConformanceCase("held from its head, a task hands nothing over until it proceeds") { bench async throws in
+                bench.server.route("/") { _ in .text("hello") }
+                let run = bench.start(try bench.request()) { event, task in
+                    if case .head = event { task.hold() }
+                }
+                _ = await run.receiver.record { $0.head != nil }
+                for _ in 0..<5 { try await bench.checkHealth() }
+                #expect(run.receiver.record.bodyCount == 0)
+                #expect(run.receiver.record.ends == 0)
+                run.task.proceed()
+                #expect(await run.end().text == "hello")
+            },
+            ConformanceCase("the two brakes do not know each other") { bench async throws in
+                bench.server.route("/") { _ in .text("hello") }
+                let run = bench.start(try bench.request()) { event, task in
+                    if case .head = event { task.hold() }
+                }
+                _ = await run.receiver.record { $0.head != nil }
+                run.task.suspend()
+                run.task.proceed()
+                try await bench.checkHealth()
+                #expect(run.receiver.record.bodyCount == 0)
+                run.task.hold()
+                run.task.resume()
+                try await bench.checkHealth()
+                #expect(run.receiver.record.bodyCount == 0)
+                run.task.proceed()
+                #expect(await run.end().text == "hello")
+            },
+            ConformanceCase(
+                "an upload that is suspended goes on where it stopped", options: { $0.keptBodyBytes = 1 << 24 }
+            ) { bench async throws in
+                bench.server.route("/") { _ in .status(204) }
+                let bytes = TestPattern.bytes(count: size)
+                let run = bench.start(try bench.request("PUT", body: .data(Data(bytes))))
+                for part in 1..<8 {
+                    await bench.server.counts { $0.bodyBytes >= part << 19 }
+                    run.task.suspend()
+                    run.task.resume()
+                }
+                #expect(await run.end().status == 204)
+                #expect(bench.server.requests.map(\.bodyCount) == [size])
+                #expect(bench.server.requests.first?.body == bytes)
+                #expect(bench.server.violations == [])
+            },
+            ConformanceCase(
+                "a stream that is suspended goes on where it stopped", options: { $0.keptBodyBytes = 1 << 24 }
+            ) { bench async throws in
+                bench.server.route("/") { _ in .status(204) }
+                let bytes = TestPattern.bytes(count: 1 << 20)
+                let body = RequestBody.stream(canBeSentAgain: false) { PieceProducer(bytes, size: 9_000, isLate: true) }
+                let run = bench.start(try bench.request("PUT", body: body))
+                for part in 1..<8 {
+                    await bench.server.counts { $0.bodyBytes >= part << 16 }
+                    run.task.suspend()
+                    run.task.resume()
+                }
+                #expect(await run.end().status == 204)
+                #expect(bench.server.requests.first?.body == bytes)
+            },
+            ConformanceCase("a body that goes both ways is suspended with every byte once") { bench async throws in
+                bench.server.routeEarly("/") { _ in .echo }
+                let bytes = TestPattern.bytes(count: 2 << 20)
+                let body = RequestBody.stream(canBeSentAgain: false) { PieceProducer(bytes, size: 9_000) }
+                let run = bench.start(try bench.request("PUT", body: body))
+                for part in 1..<8 {
+                    _ = await run.receiver.record { $0.bodyCount >= part << 17 }
+                    run.task.suspend()
+                    run.task.resume()
+                }
+                let record = await run.end()
+                #expect(record.isSuccess, "\(String(describing: record.error))")
+                #expect(record.bodyCount == bytes.count)
+                #expect(record.isPattern)
+            },
+            ConformanceCase("a packed body is suspended with every byte once") { bench async throws in
+                let bytes = TestPattern.bytes(count: 4 << 20)
+                bench.server.route("/") { _ in .gzip(bytes) }
+                let run = bench.start(try bench.request())
+                for part in 1..<8 {
+                    _ = await run.receiver.record { $0.bodyCount >= part << 18 }
+                    run.task.suspend()
+                    run.task.resume()
+                }
+                let record = await run.end()
+                #expect(record.isSuccess, "\(String(describing: record.error))")
+                #expect(record.bodyCount == bytes.count)
+                #expect(record.isPattern)
+            },
+            ConformanceCase("a response that is complete is told when the brake is released") { bench async throws in
+                bench.server.route("/") { _ in .status(204) }
+                let run = bench.start(try bench.request()) { event, task in
+                    if case .head = event { task.suspend() }
+                }
+                await bench.server.counts { $0.answers == 1 }
+                try await bench.checkHealth()
+                #expect(run.receiver.record.ends == 0)
+                run.task.resume()
+                #expect(await run.end().isSuccess)
+            },
+            ConformanceCase("a suspended task leaves the line of those who wait") { bench async throws in
+                let gate = Gate()
+                bench.server.route("/held") { _ in .text("held").after(gate) }
+                bench.server.route("/*") { .text($0.path) }
+                let first = try (0..<6).map { _ in bench.start(try bench.request("GET", "/held")) }
+                await bench.server.counts { $0.heads == 6 }
+                let waiting = try (0..<6).map { bench.start(try bench.request("GET", "/\($0)")) }
+                for run in waiting { run.task.suspend() }
+                gate.open()
+                for run in first { await run.end() }
+                bench.server.route("/last") { _ in .text("last") }
+                #expect(try await bench.get("/last").text == "last")
+                #expect(bench.server.counts.heads == 7)
+                for run in waiting { run.task.resume() }
+                for (number, run) in waiting.enumerated() { #expect(await run.end().text == "/\(number)") }
+            },
+            ConformanceCase("brakes are set and released at random, and every byte comes once") { bench async throws in
+                bench.server.route("/") { _ in .repeating(TestPattern.block, count: 1 << 20) }
+                for seed in 0..<UInt64(Rounds.count(ci: 20, soak: 2_000)) {
+                    let run = bench.start(try bench.request())
+                    try await TestThread.run {
+                        var generator = SeededGenerator(seed: Rounds.firstSeed + seed)
+                        while run.receiver.record.ends == 0 {
+                            switch Int.random(in: 0..<4, using: &generator) {
+                            case 0: run.task.suspend()
+                            case 1: run.task.hold()
+                            case 2: run.task.proceed()
+                            default: run.task.resume()
+                            }
+                            if generator.chance(1, in: 8) {
+                                run.task.resume()
+                                run.task.proceed()
+                            }
+                            sched_yield()
+                        }
+                    }
+                    let record = await run.end()
+                    #expect(record.isSuccess, "seed \(seed): \(String(describing: record.error))")
+                    #expect(record.bodyCount == 1 << 20 && record.isPattern, "seed \(seed)")
+                }
+            },
+            ConformanceCase("a failure is told although the receiver holds the task") { bench async throws in
+                bench.server.route("/") { _ in
+                    LoopbackAnswer(
+                        .head(200, ["Content-Length": "9"]), .send("hello"), .pause(.milliseconds(20)), .reset)
+                }
+                let run = bench.start(try bench.request()) { event, task in
+                    if case .bytes = event { task.hold() }
+                }
+                _ = await run.receiver.record { $0.bodyCount > 0 }
+                await bench.server.counts { $0.openConnections == 0 }
+                run.task.proceed()
+                #expect(await run.end().error != nil)
+            },
+        ]
+    }
+}

@@ -1,0 +1,220 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+extension ConformanceCase {
+    /// Cancels from within the receiver at the first event that fits.
+    private static func cancelled(
+        _ name: String, _ answer: LoopbackAnswer, body: RequestBody = .none,
+        at fits: @escaping @Sendable (RecordingReceiver.Event) -> Bool
+    ) -> ConformanceCase {
+        ConformanceCase(name) { bench async throws in
+            bench.server.routeEarly("/") { _ in answer }
+            let events = Locked(0)
+            let record = await bench.run(try bench.request(body.isNone ? "GET" : "POST", body: body)) { event, task in
+                if fits(event) { task.cancel() }
+                if case .metrics = event { return }
+                events.withLock { $0 += 1 }
+            }
+            #expect(record.error?.code == .cancelled)
+            await bench.server.counts { $0.openConnections == 0 }
+            try await bench.checkHealth()
+        }
+    }
+
+    private static let stalling = LoopbackAnswer(
+        .head(103, ["Link": "<a>"]), .head(200, ["Content-Length": "9"]), .send("hello"), .stallForever)
+
+    static var cancelling: [ConformanceCase] {
+        [
+            ConformanceCase("a task that is cancelled before it was started tells its end, and sends nothing") {
+                bench in
+                let receiver = RecordingReceiver()
+                let task = bench.session.makeTask(with: try bench.request(), receiver: receiver)
+                task.cancel()
+                task.resume()
+                let record = await receiver.end()
+                #expect(record.error?.code == .cancelled)
+                #expect(record.error?.isUnsent == true)
+                try await bench.checkHealth()
+                #expect(bench.server.counts.heads == 1)
+            },
+            ConformanceCase("a task that is never started tells nothing, and is let go of") { bench async throws in
+                let objects = LiveObjects()
+                do {
+                    let task = bench.session.makeTask(
+                        with: try bench.request(), receiver: objects.track(RecordingReceiver()))
+                    task.suspend()
+                }
+                #expect(objects.count == 0)
+                try await bench.checkHealth()
+            },
+            ConformanceCase("a receiver is let go of after the end, though the task is kept") { bench async throws in
+                bench.server.route("/") { _ in .text("hello") }
+                let objects = LiveObjects(), ended = Gate()
+                let task = bench.session.makeTask(
+                    with: try bench.request(),
+                    receiver: objects.track(RecordingReceiver { event, _ in if case .end = event { ended.open() } }))
+                task.resume()
+                await ended.passage()
+                #expect(try await TestThread.run { objects.countAtRest() } == 0)
+                task.cancel()
+            },
+            ConformanceCase("tasks are cancelled while they wait for their turn") { bench async throws in
+                let gate = Gate()
+                bench.server.route("/") { _ in .text("hello").after(gate) }
+                let runs = try (0..<100).map { _ in bench.start(try bench.request()) }
+                await bench.server.counts { $0.heads >= 6 }
+                for run in runs.dropFirst(6) { run.task.cancel() }
+                for run in runs.dropFirst(6) { #expect(await run.end().error?.code == .cancelled) }
+                gate.open()
+                for run in runs.prefix(6) { #expect(await run.end().isSuccess) }
+                #expect(bench.server.counts.heads == 6)
+                try await bench.checkHealth()
+            },
+            ConformanceCase("a task is cancelled while the answer is awaited, and its connection is closed") { bench async throws in
+                bench.server.route("/") { _ in .silence }
+                let run = bench.start(try bench.request())
+                _ = await bench.server.requests(atLeast: 1)
+                run.task.cancel()
+                #expect(await run.end().error?.code == .cancelled)
+                await bench.server.counts { $0.openConnections == 0 }
+                #expect(bench.server.counts.abandoned == 1)
+                try await bench.checkHealth()
+            },
+            ConformanceCase("a task is cancelled while the body is sent", options: { $0.receiveBufferSize = 8_192 }) {
+                bench in
+                bench.server.routeEarly("/") { _ in
+                    LoopbackAnswer(.awaitBody(atLeast: 100_000), .stopReading, .stallForever)
+                }
+                let run = bench.start(try bench.request("POST", body: .data(Data(count: 20 << 20))))
+                await bench.server.counts { $0.bodyBytes >= 100_000 }
+                run.task.cancel()
+                #expect(await run.end().error?.code == .cancelled)
+                bench.server.endConnections()
+                try await bench.checkHealth()
+            },
+            ConformanceCase("a task is cancelled while its producer has nothing") { bench async throws in
+                bench.server.route("/") { _ in .status(204) }
+                let producer = SilentProducer()
+                let run = bench.start(try bench.request("POST", body: .stream(canBeSentAgain: false) { producer }))
+                await bench.server.counts { $0.heads == 1 }
+                run.task.cancel()
+                #expect(await run.end().error?.code == .cancelled)
+                producer.wake()
+                try await bench.checkHealth()
+            },
+            ConformanceCase("a task is cancelled while it is suspended") { bench async throws in
+                bench.server.route("/") { _ in stalling }
+                let run = bench.start(try bench.request())
+                _ = await run.receiver.record { $0.bodyCount > 0 }
+                run.task.suspend()
+                run.task.cancel()
+                #expect(await run.end().error?.code == .cancelled)
+                await bench.server.counts { $0.openConnections == 0 }
+            },
+            ConformanceCase("a task is cancelled while its receiver holds it") { bench async throws in
+                bench.server.route("/") { _ in .repeating(TestPattern.block, count: 50 << 20) }
+                let run = bench.start(try bench.request()) { event, task in
+                    if case .bytes = event { task.hold() }
+                }
+                _ = await run.receiver.record { $0.bodyCount > 0 }
+                run.task.cancel()
+                #expect(await run.end().error?.code == .cancelled)
+                await bench.server.counts { $0.openConnections == 0 }
+            },
+            ConformanceCase("cancelling twice, and after the end, does nothing more") { bench async throws in
+                bench.server.route("/") { _ in .text("hello") }
+                let run = bench.start(try bench.request())
+                #expect(await run.end().isSuccess)
+                run.task.cancel()
+                run.task.cancel()
+                run.task.resume()
+                run.task.suspend()
+                try await bench.checkHealth()
+                #expect(run.receiver.record.isSuccess)
+            },
+            cancelled("a task may be cancelled from its informational head", stalling) {
+                if case .informational = $0 { true } else { false }
+            },
+            cancelled("a task may be cancelled from its head", stalling) { if case .head = $0 { true } else { false } },
+            cancelled("a task may be cancelled from its bytes", stalling) {
+                if case .bytes = $0 { true } else { false }
+            },
+            cancelled(
+                "a task may be cancelled from its progress", LoopbackAnswer(.awaitBody, .stallForever),
+                body: .data(Data(count: 30 << 20))
+            ) { if case .sent = $0 { true } else { false } },
+            ConformanceCase("cancelled from its bytes, a task hands no more over") { bench async throws in
+                bench.server.route("/") { _ in .repeating(TestPattern.block, count: 1 << 20) }
+                let deliveries = Locked(0)
+                let record = await bench.run(try bench.request()) { event, task in
+                    guard case .bytes = event else { return }
+                    deliveries.withLock { $0 += 1 }
+                    task.cancel()
+                }
+                #expect(record.error?.code == .cancelled)
+                #expect(deliveries.withLock { $0 } == 1)
+            },
+            ConformanceCase("after cancel returned, nothing comes but the end") { bench async throws in
+                bench.server.route("/") { _ in .repeating(TestPattern.block, count: 1 << 30) }
+                for _ in 0..<Rounds.count(ci: 50, soak: 5_000) {
+                    let afterwards = Locked<(isCancelled: Bool, events: Int)>((false, 0))
+                    let run = bench.start(try bench.request()) { event, _ in
+                        afterwards.withLock { state in
+                            switch event {
+                            case .end, .metrics: break
+                            default: if state.isCancelled { state.events += 1 }
+                            }
+                        }
+                    }
+                    _ = await run.receiver.record { $0.bodyCount > 0 }
+                    run.task.cancel()
+                    // One call may have begun before: it is not counted, because it has written itself down already or does
+                    // so in a moment. So only events from the second on are wrong.
+                    afterwards.withLock { $0.isCancelled = true }
+                    #expect(await run.end().error?.code == .cancelled)
+                    #expect(afterwards.withLock { $0.events } <= 1)
+                }
+            },
+            ConformanceCase("cancel races with everything, and each task ends once") { bench async throws in
+                bench.server.route("/") { _ in .chunks(["hello", "world"], trailers: ["X-A": "b"]) }
+                let rounds = Rounds.count(ci: 1_000, soak: 100_000)
+                var generator = SeededGenerator(seed: Rounds.firstSeed)
+                var running: [Bench.Running] = []
+                for _ in 0..<rounds {
+                    running.append(bench.start(try bench.request()))
+                    if running.count == 32 {
+                        running.shuffle(using: &generator)
+                        for run in running.prefix(24) { run.task.cancel() }
+                        for run in running {
+                            let record = await run.end()
+                            #expect(record.error == nil || record.error?.code == .cancelled)
+                            if record.error == nil { #expect(record.text == "helloworld") }
+                        }
+                        running = []
+                    }
+                }
+                for run in running { await run.end() }
+                try await bench.checkHealth()
+            },
+        ]
+    }
+}
+
+/// Never has anything.
+private final class SilentProducer: BodyProducer {
+    private let waker = Locked<BodyWaker?>(nil)
+
+    func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
+        self.waker.withLock { $0 = waker }
+        return .notYet
+    }
+
+    func wake() { waker.withLock { $0 }?.wake() }
+}

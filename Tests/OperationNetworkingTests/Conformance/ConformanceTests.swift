@@ -1,0 +1,20 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct ConformanceTests {
+    @Test(arguments: SessionKind.allCases, ConformanceCase.all)
+    func `every session does what it should`(_ kind: SessionKind, _ conformanceCase: ConformanceCase) async throws {
+        try await conformanceCase.run(with: kind)
+    }
+
+    @Test func `there are at least 150 cases, each with a name of its own`() {
+        let names = ConformanceCase.all.map(\.name)
+        #expect(names.count >= 150)
+        #expect(Set(names).count == names.count)
+    }
+}

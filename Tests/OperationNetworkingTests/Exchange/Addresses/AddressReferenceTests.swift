@@ -1,0 +1,48 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct AddressReferenceTests {
+    /// RFC 3986, section 5.4, all of it.
+    static let examples = [
+        ("g:h", "g:h"), ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"),
+        ("/g", "http://a/g"), ("//g", "http://g"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"),
+        ("#s", "http://a/b/c/d;p?q#s"), ("g#s", "http://a/b/c/g#s"), ("g?y#s", "http://a/b/c/g?y#s"),
+        (";x", "http://a/b/c/;x"), ("g;x", "http://a/b/c/g;x"), ("g;x?y#s", "http://a/b/c/g;x?y#s"),
+        ("", "http://a/b/c/d;p?q"), (".", "http://a/b/c/"), ("./", "http://a/b/c/"), ("..", "http://a/b/"),
+        ("../", "http://a/b/"), ("../g", "http://a/b/g"), ("../..", "http://a/"), ("../../", "http://a/"),
+        ("../../g", "http://a/g"), ("../../../g", "http://a/g"), ("../../../../g", "http://a/g"),
+        ("/./g", "http://a/g"), ("/../g", "http://a/g"), ("g.", "http://a/b/c/g."), (".g", "http://a/b/c/.g"),
+        ("g..", "http://a/b/c/g.."), ("..g", "http://a/b/c/..g"), ("./../g", "http://a/b/g"),
+        ("./g/.", "http://a/b/c/g/"), ("g/./h", "http://a/b/c/g/h"), ("g/../h", "http://a/b/c/h"),
+        ("g;x=1/./y", "http://a/b/c/g;x=1/y"), ("g;x=1/../y", "http://a/b/c/y"), ("g?y/./x", "http://a/b/c/g?y/./x"),
+        ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/./x", "http://a/b/c/g#s/./x"),
+        ("g#s/../x", "http://a/b/c/g#s/../x"), ("http:g", "http:g"),
+    ]
+
+    @Test(arguments: examples)
+    func `each example of RFC 3986 resolves as it says`(reference: String, target: String) {
+        let base = AddressReference("http://a/b/c/d;p?q")
+        #expect(AddressReference(reference).resolved(against: base).text == target)
+    }
+
+    @Test func `whatever the text, taking it apart and putting it together gives it back`() {
+        let alphabet = Array("ab:/?#[]@.%é \\")
+        var generator = SeededGenerator(seed: 3986)
+        for _ in 0..<20_000 {
+            let length = Int.random(in: 0...12, using: &generator)
+            let text = String((0..<length).compactMap { _ in alphabet.randomElement(using: &generator) })
+            let reference = AddressReference(text)
+            #expect(reference.text == text)
+            let resolved = reference.resolved(against: AddressReference("http://h/x/y?z"))
+            // No dot segment is left in what follows an authority.
+            guard resolved.scheme == "http", resolved.authority == "h" else { continue }
+            let segments = resolved.path.split(separator: "/", omittingEmptySubsequences: false)
+            #expect(!segments.contains(".") && !segments.contains(".."), "\(text)")
+        }
+    }
+}

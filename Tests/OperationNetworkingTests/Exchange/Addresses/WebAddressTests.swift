@@ -1,0 +1,86 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct WebAddressTests {
+    private let base = "https://Example.com:443/dir/page?q=1#top"
+
+    @Test(arguments: [
+        ("//[::1]/", "https://[::1]/"), ("//[::1]:8080/x", "https://[::1]:8080/x"),
+        ("?q", "https://example.com/dir/page?q#top"), ("./foo", "https://example.com/dir/foo#top"),
+        ("foo", "https://example.com/dir/foo#top"), ("", "https://example.com/dir/page?q=1#top"),
+        ("#low", "https://example.com/dir/page?q=1#low"), ("/a#", "https://example.com/a#"),
+        ("HTTP://OTHER:80/A", "http://other/A#top"), ("//user:pass@other/", "https://other/#top"),
+        ("/a b/é?ü \"<>", "https://example.com/a%20b/%C3%A9?%C3%BC%20%22%3C%3E#top"),
+        ("/100%/%41%zz", "https://example.com/100%25/%41%25zz#top"), ("/[x]\\y", "https://example.com/%5Bx%5D%5Cy#top"),
+        ("  /blanks\t", "https://example.com/blanks#top"), ("//other:/", "https://other/#top"),
+        ("/a/%2F/../b", "https://example.com/a/b#top"), ("https://h?x", "https://h/?x#top"),
+    ])
+    func `a Location means what RFC 3986 and RFC 9110 say`(location: String, expected: String) throws {
+        let target = try WebAddress(location, foundAt: WebAddress(base))
+        let fragment = expected.contains("#") ? expected : expected + "#top"
+        #expect(target.text == fragment)
+        #expect(target.url?.absoluteString == fragment)
+    }
+
+    @Test(arguments: [
+        ("ftp://h/", WebAddress.Flaw.scheme("ftp")), ("file:///etc/passwd", .scheme("file")),
+        ("javascript:alert(1)", .scheme("javascript")), ("data:,x", .scheme("data")), ("mailto:a@b", .scheme("mailto")),
+        ("//", .host), ("http:///x", .host), ("http:x", .host), ("//a%20b/", .host), ("//%00/", .host),
+        ("//a%2Fb/x", .host), ("//[::1%25eth0]/", .host), ("//[::1/", .host), ("//[]/", .host), ("//[::1]x/", .host),
+        ("//good\\@evil/", .host), ("//a b/", .host), ("//é/", .host), ("//.x/", .host), ("//h:0/", .port),
+        ("//h:65536/", .port), ("//h:9999999999999999999/", .port), ("//h:-1/", .port), ("//h:8a/", .port),
+        ("/a\r\nX: y", .badCharacters), ("/a\u{0}", .badCharacters), ("/a\tb", .badCharacters),
+    ])
+    func `what cannot be asked is refused with its flaw`(location: String, flaw: WebAddress.Flaw) throws {
+        let base = try WebAddress(base)
+        if location.hasPrefix("//good") {
+            // What stands before the at sign is a user; the host is what follows.
+            #expect(try WebAddress(location, foundAt: base).origin.host == "evil")
+        } else {
+            #expect(throws: flaw) { try WebAddress(location, foundAt: base) }
+        }
+    }
+
+    @Test func `no text ends the process, and what is accepted is a URL of the web`() throws {
+        let base = try WebAddress(base)
+        let pieces = [
+            "http", "https", ":", "/", "//", "[", "]", "::1", "@", "a", "%", "%41", "é", "\u{301}", ".", "..",
+            "?", "#", "\\", " ", "8080", "99999", "\u{0}", "\n", "127.1", "%25",
+        ]
+        var generator = SeededGenerator(seed: 612)
+        for _ in 0..<20_000 {
+            let count = Int.random(in: 0...8, using: &generator)
+            let text = (0..<count).compactMap { _ in pieces.randomElement(using: &generator) }.joined()
+            guard let target = try? WebAddress(text, foundAt: base) else { continue }
+            let url = try #require(target.url, "\(text)")
+            let again = try #require(WebAddress(url), "\(text)")
+            #expect(again.text == target.text)
+            #expect(target.text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F })
+            let request = try NetworkRequest("GET", url: url)
+            #expect(WebAddress(request.url)?.resource == target.resource, "\(text)")
+        }
+    }
+
+    @Test(arguments: [
+        ("http://a/", "http://a:80/x", true), ("http://a/", "https://a/", false),
+        ("https://a/", "https://a:444/", false),
+        ("https://a/", "https://A/", true), ("https://a/", "https://b.a/", false), ("https://a/", "https://a./", false),
+    ])
+    func `an origin is scheme, host and port`(one: String, other: String, isSame: Bool) throws {
+        #expect((try WebAddress(one).origin == WebAddress(other).origin) == isSame)
+    }
+
+    @Test(arguments: [
+        ("127.0.0.1", true), ("127.1", true), ("2130706433", true), ("0x7f.1", true), ("[::1]", true), ("::1", true),
+        ("1.example", false), ("example.1a", false), ("a", false), ("", false), ("1.2.3.4.5", false),
+    ])
+    func `an address by number is told from a name`(host: String, isAddress: Bool) {
+        #expect(HostName.isAddress(host) == isAddress)
+    }
+}

@@ -1,0 +1,176 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct CacheDecisionTests {
+    private static let tagged: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"a\""]
+    private static let untagged: HeaderFields = ["Cache-Control": "max-age=60"]
+
+    private static func with(_ control: String) -> HeaderFields { ["Cache-Control": control, "ETag": "\"a\""] }
+
+    private func decide(
+        _ headers: HeaderFields, _ request: HeaderFields = [:], after: Double, method: String = "GET"
+    ) throws -> CacheDecision {
+        CacheDecision.decide(
+            method: method, request: request, responses: [try CacheSamples.response(200, headers)],
+            now: CacheSamples.now + after)
+    }
+
+    /// A response's fields, the request's, how much later, and what is done.
+    @Test(
+        arguments: [
+            (tagged, [:], 0, .serve(0, age: 0)), (tagged, [:], 59, .serve(0, age: 59)),
+            (tagged, [:], 60, .revalidate(0)),
+            (untagged, [:], 60, .forward), (with("max-age=60, no-cache"), [:], 1, .revalidate(0)),
+            (tagged, ["Cache-Control": "no-cache"], 1, .revalidate(0)),
+            (tagged, ["Pragma": "no-cache"], 1, .revalidate(0)),
+            (untagged, ["Cache-Control": "no-cache"], 1, .forward),
+            (tagged, ["Cache-Control": "no-store"], 1, .forward),
+            (tagged, ["Cache-Control": "max-age=0"], 0, .revalidate(0)),
+            (tagged, ["Cache-Control": "max-age=10"], 10, .serve(0, age: 10)),
+            (tagged, ["Cache-Control": "max-age=10"], 11, .revalidate(0)),
+            (tagged, ["Cache-Control": "min-fresh=10"], 50, .serve(0, age: 50)),
+            (tagged, ["Cache-Control": "min-fresh=10"], 51, .revalidate(0)),
+            (tagged, ["Cache-Control": "max-stale"], 9999, .serve(0, age: 9999)),
+            (tagged, ["Cache-Control": "max-stale=5"], 65, .serve(0, age: 65)),
+            (tagged, ["Cache-Control": "max-stale=5"], 66, .revalidate(0)),
+            (tagged, ["Cache-Control": "max-stale=99, max-age=62"], 63, .revalidate(0)),
+            (with("max-age=60, must-revalidate"), ["Cache-Control": "max-stale"], 61, .revalidate(0)),
+            (with("max-age=60, no-cache"), ["Cache-Control": "max-stale"], 1, .revalidate(0)),
+            (tagged, ["Cache-Control": "only-if-cached"], 59, .serve(0, age: 59)),
+            (tagged, ["Cache-Control": "only-if-cached"], 60, .unavailable),
+            (tagged, ["Cache-Control": "only-if-cached, max-stale"], 60, .serve(0, age: 60)),
+            (with("max-age=60, immutable"), ["Cache-Control": "max-age=0"], 10, .serve(0, age: 10)),
+            (with("max-age=60, immutable"), ["Cache-Control": "no-cache"], 10, .revalidate(0)),
+            (with("max-age=60, immutable"), [:], 60, .revalidate(0)),
+            (with("max-age=60, stale-while-revalidate=30"), [:], 60, .serveAndRevalidate(0, age: 60)),
+            (with("max-age=60, stale-while-revalidate=30"), [:], 90, .serveAndRevalidate(0, age: 90)),
+            (with("max-age=60, stale-while-revalidate=30"), [:], 91, .revalidate(0)),
+            (with("max-age=60, stale-while-revalidate=30, must-revalidate"), [:], 61, .revalidate(0)),
+            (with("max-age=60, stale-while-revalidate=30"), ["Cache-Control": "max-age=99"], 61, .revalidate(0)),
+            (tagged, ["If-None-Match": "\"x\""], 1, .forward), (tagged, ["If-Modified-Since": "x"], 1, .forward),
+            (tagged, ["Range": "bytes=0-"], 1, .forward),
+            (tagged, ["If-Range": "x"], 1, .forward),
+            (tagged, ["Cache-Control": "only-if-cached", "Range": "bytes=0-"], 1, .unavailable),
+        ] as [(HeaderFields, HeaderFields, Double, CacheDecision)])
+    func `what is kept is served, asked about or left alone as RFC 9111 says`(
+        headers: HeaderFields, request: HeaderFields, after: Double, expected: CacheDecision
+    ) throws {
+        #expect(try decide(headers, request, after: after) == expected)
+    }
+
+    @Test func `HEAD is answered by what GET got, and changes nothing; other methods go to the server`() throws {
+        #expect(try decide(Self.tagged, after: 1, method: "HEAD") == .serve(0, age: 1))
+        #expect(try decide(Self.tagged, after: 61, method: "HEAD") == .forward)
+        #expect(try decide(Self.with("max-age=1, stale-while-revalidate=9"), after: 2, method: "HEAD") == .forward)
+        for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
+            #expect(try decide(Self.tagged, after: 1, method: method) == .forward)
+        }
+    }
+
+    @Test func `of several responses the newest counts that fits the fields which the server named`() throws {
+        let german: HeaderFields = ["Accept-Language": "de"]
+        let english: HeaderFields = ["accept-language": "en"]
+        let vary: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language, X-Other"]
+        let responses = [
+            try CacheSamples.response(200, vary, to: german), try CacheSamples.response(200, vary, to: english),
+            try CacheSamples.response(200, vary, to: german, received: 5),
+            try CacheSamples.response(200, vary, to: [:]),
+        ]
+        func decide(_ request: HeaderFields) -> CacheDecision {
+            CacheDecision.decide(method: "GET", request: request, responses: responses, now: CacheSamples.now + 5)
+        }
+        #expect(decide(german) == .serve(2, age: 0))
+        #expect(decide(english) == .serve(1, age: 5))
+        #expect(decide([:]) == .serve(3, age: 5))
+        #expect(decide(["Accept-Language": "fr"]) == .forward)
+        #expect(decide(["Accept-Language": "de", "X-Other": ""]) == .forward)
+        #expect(decide(["Accept-Language": " de "]) == .serve(2, age: 0))
+        #expect(decide(["Accept-Language": "de", "Accept-Language": "en"]) == .forward)
+    }
+
+    @Test func `what one user got is never shown to another, and no secret is kept`() throws {
+        let response = try CacheSamples.response(
+            200, ["Cache-Control": "max-age=60", "Vary": "Cookie"],
+            to: ["Authorization": "Basic anna", "Cookie": "id=secret"])
+        func decide(_ request: HeaderFields) -> CacheDecision {
+            CacheDecision.decide(method: "GET", request: request, responses: [response], now: CacheSamples.now)
+        }
+        #expect(decide(["Authorization": "Basic anna", "Cookie": "id=secret"]) == .serve(0, age: 0))
+        #expect(decide(["Authorization": "Basic otto", "Cookie": "id=secret"]) == .forward)
+        #expect(decide(["Cookie": "id=secret"]) == .forward)
+        #expect(decide(["Authorization": "Basic anna", "Cookie": "id=other"]) == .forward)
+        let text = String(decoding: try JSONEncoder().encode(response), as: UTF8.self)
+        #expect(!text.contains("anna") && !text.contains("secret"))
+        #expect(try JSONDecoder().decode(CachedResponse.self, from: Data(text.utf8)) == response)
+    }
+
+    @Test(
+        arguments: [
+            ("max-age=60, stale-if-error=30", "", 90, 90), ("max-age=60, stale-if-error=30", "", 91, nil),
+            ("max-age=60", "stale-if-error=30", 90, 90),
+            ("max-age=60", "", 61, nil), ("max-age=60, stale-if-error=30, must-revalidate", "", 61, nil),
+            ("max-age=60, stale-if-error=30", "", 10, 10),
+        ] as [(String, String, Double, Int?)])
+    func `after an error what is stale is served as long as was allowed`(
+        control: String, wish: String, after: Double, age: Int?
+    ) throws {
+        let response = try CacheSamples.response(200, Self.with(control))
+        let found = CacheDecision.staleOnError(
+            response, request: ["Cache-Control": wish], now: CacheSamples.now + after)
+        #expect(found == age)
+    }
+
+    @Test func `an answer that it still holds brings new fields, and keeps those of the body`() throws {
+        let old = try CacheSamples.response(
+            200,
+            [
+                "Cache-Control": "max-age=1", "ETag": "\"a\"", "Content-Length": "5", "Content-Type": "text/plain",
+                "X": "1", "X": "2", "Age": "50", "Y": "y",
+            ])
+        let head = try CacheSamples.head(
+            304,
+            [
+                "Cache-Control": "max-age=100", "x": "3", "Content-Length": "0", "Content-Encoding": "gzip",
+                "Connection": "close", "Set-Cookie": "a=b",
+            ])
+        let new = old.freshened(by: head, requested: CacheSamples.now + 10, received: CacheSamples.now + 11)
+        #expect(
+            new.headers["Cache-Control"] == "max-age=100" && new.headers.values("X") == ["3"] && new.headers["Y"] == "y"
+        )
+        #expect(
+            new.headers["Content-Length"] == "5" && new.headers["Content-Type"] == "text/plain"
+                && !new.headers.contains("Content-Encoding"))
+        #expect(
+            !new.headers.contains("Age") && !new.headers.contains("Connection") && !new.headers.contains("Set-Cookie"))
+        #expect(CacheFreshness(new, now: CacheSamples.now + 50).isFresh)
+        #expect(new.status == 200 && new.selecting == old.selecting)
+    }
+
+    @Test func `a server is asked with all validators, and an answer about another response is not about this one`()
+        throws
+    {
+        let both = try #require(CacheValidator(["ETag": "W/\"a\"", "Last-Modified": "then"]))
+        var request: HeaderFields = [:]
+        both.ask(in: &request)
+        #expect(request == ["If-None-Match": "W/\"a\"", "If-Modified-Since": "then"])
+        #expect(CacheValidator(["ETag": ""]) == nil)
+        #expect(both.isMeant(by: try CacheSamples.head(304, ["ETag": "\"a\""])))
+        #expect(both.isMeant(by: try CacheSamples.head(304, [:])))
+        #expect(!both.isMeant(by: try CacheSamples.head(304, ["ETag": "\"b\""])))
+        #expect(!both.isMeant(by: try CacheSamples.head(304, ["Last-Modified": "later"])))
+    }
+
+    @Test func `the head that is served tells its age and the length of what is kept`() throws {
+        let url = try #require(URL(string: "https://h.com/a"))
+        let head = try CacheSamples.response(200, ["Age": "5", "Content-Length": "99", "X": "y"]).head(
+            url: url, age: 42, bodyLength: 7)
+        #expect(head.headers == ["Age": "42", "Content-Length": "7", "X": "y"])
+        #expect(head.url == url && head.status == 200)
+    }
+}

@@ -1,0 +1,65 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+
+/// A cache in a folder of its own, which goes when the test lets go of it.
+final class CacheFolderFixture {
+    let url = FileManager.default.temporaryDirectory.appendingPathComponent("operationkit-cache-\(UUID())")
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    func disk(_ limits: CacheLimits = CacheLimits(), interceptor: FileSystem.Interceptor? = nil) -> DiskCache {
+        DiskCache(folder: CacheFolder(url: url, files: FileSystem(interceptor: interceptor)), limits: limits)
+    }
+
+    /// The files with such an ending.
+    func files(_ suffix: String) -> [URL] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: url.path)) ?? []
+        return names.sorted().filter { $0.hasSuffix(suffix) }.map { url.appendingPathComponent($0) }
+    }
+
+    /// Removes everything in the folder.
+    func empty() {
+        for file in files("") { try? FileManager.default.removeItem(at: file) }
+    }
+}
+
+extension DiskCache {
+    static let fresh: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"a\""]
+
+    /// Keeps a response; returns whether its body was taken.
+    @discardableResult
+    func keep(
+        _ body: Data, at resource: String, to request: HeaderFields = [:], headers: HeaderFields = fresh,
+        chunk: Int = 64 << 10
+    ) throws -> Bool {
+        guard let writer = openWriter() else { return false }
+        var rest = body
+        while !rest.isEmpty {
+            guard append(rest.prefix(chunk), to: writer, now: CacheSamples.now) else { return false }
+            rest = Data(rest.dropFirst(chunk))
+        }
+        commit(writer, try CacheSamples.response(200, headers, to: request), at: resource, now: CacheSamples.now)
+        return true
+    }
+
+    /// The body that would be served; nil for a miss.
+    func body(_ resource: String, for request: HeaderFields = [:]) -> Data? {
+        guard let card = card(resource, now: CacheSamples.now),
+            let variant = card.variants.last(where: { CacheSelection.fits($0.response.selecting, request) }),
+            let reader = openReader(variant.body, of: resource, now: CacheSamples.now)
+        else { return nil }
+        defer { closeReader(reader) }
+        var data = Data()
+        while true {
+            switch read(reader) {
+            case .bytes(let part): data += part
+            case .end: return data
+            case .failed: return nil
+            }
+        }
+    }
+}

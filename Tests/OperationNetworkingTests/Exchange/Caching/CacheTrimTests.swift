@@ -1,0 +1,68 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct CacheTrimTests {
+    private let now = CacheSamples.now
+
+    private func file(_ name: String, _ size: Int64, age: Double = 0) -> CacheFile {
+        CacheFile(name: name, size: size, used: now - age)
+    }
+
+    private func removed(_ files: [CacheFile], limit: Int64, recency: [String: UInt64] = [:]) -> [String] {
+        CacheTrim.plan(files, limit: limit, recency: recency, now: now).map(\.name).sorted()
+    }
+
+    @Test func `what was used longest ago goes first, a card with its bodies`() {
+        let files = [
+            file("a.card", 10, age: 30), file("a-1.body", 100), file("b.card", 10, age: 20), file("b-1.body", 100),
+            file("c.card", 10, age: 10),
+        ]
+        #expect(removed(files, limit: 230).isEmpty)
+        #expect(removed(files, limit: 229) == ["a-1.body", "a.card"])
+        #expect(removed(files, limit: 100) == ["a-1.body", "a.card", "b-1.body", "b.card"])
+        #expect(removed(files, limit: 229, recency: ["a": 5, "b": 3]) == ["c.card"].sorted())
+        #expect(removed(files, limit: 219, recency: ["a": 5, "b": 3]) == ["b-1.body", "b.card", "c.card"])
+        #expect(removed(files, limit: 0).count == 5)
+    }
+
+    @Test func `what a program left behind goes, what may still be worked on stays`() {
+        let files = [
+            file("-1.part", 10, age: 4000), file("-2.part", 10, age: 10), file("a-1.body", 10, age: 4000),
+            file("b-1.body", 10, age: 10),
+        ]
+        #expect(removed(files, limit: 1000) == ["-1.part", "a-1.body"])
+        #expect(removed(files, limit: 15) == ["-1.part", "a-1.body", "b-1.body"])
+    }
+
+    @Test func `over random folders the rest fits, and nothing goes that need not`() {
+        for seed in UInt64(0)..<500 {
+            var generator = SeededGenerator(seed: seed)
+            let files = (0..<20).flatMap { key in
+                [
+                    file(
+                        "\(key).card", Int64.random(in: 1...50, using: &generator),
+                        age: Double.random(in: 0...99, using: &generator))
+                ]
+                    + (0..<Int.random(in: 0...2, using: &generator)).map {
+                        file("\(key)-\($0).body", Int64.random(in: 0...500, using: &generator))
+                    }
+            }
+            let limit = Int64.random(in: 0...5000, using: &generator)
+            let gone = Set(removed(files, limit: limit))
+            let rest = files.filter { !gone.contains($0.name) }
+            #expect(rest.reduce(0) { $0 + $1.size } <= limit, "seed \(seed)")
+            let oldest = rest.filter(\.isCard).map(\.used).min() ?? .distantFuture
+            let newest = files.filter { $0.isCard && gone.contains($0.name) }.map(\.used).max() ?? .distantPast
+            #expect(newest <= oldest, "seed \(seed)")
+            #expect(
+                Set(rest.map(\.key)).isDisjoint(with: gone.map { String($0.prefix { $0 != "." && $0 != "-" }) }),
+                "seed \(seed)")
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct CookieJarTests {
+    private let url = URL(fileURLWithPath: "/nowhere")
+
+    private func home() throws -> URL { try #require(URL(string: "https://h.com/x")) }
+
+    private func temporaryFile() -> URL {
+        FileManager.default.temporaryDirectory.appendingPathComponent("operationkit-\(UUID())/deep/cookies.json")
+    }
+
+    @Test func `cookies that last are in the file again in the next run, those of the session are not`() async throws {
+        let file = temporaryFile()
+        defer { try? FileManager.default.removeItem(at: file.deletingLastPathComponent().deletingLastPathComponent()) }
+        let first = try CookieJar(storage: FileCookieStorage(url: file))
+        try first.receive(["a=1; Max-Age=1000; HttpOnly; SameSite=Lax", "b=2"], from: home())
+        try await first.save()
+        let second = try CookieJar(storage: FileCookieStorage(url: file))
+        #expect(second.cookies == first.cookies.filter { $0.name == "a" })
+        #expect(try second.header(for: home()) == "a=1")
+        let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? NSNumber
+        #expect(mode?.intValue == 0o600)
+        second.removeAll()
+        try await second.save()
+        #expect(try CookieJar(storage: FileCookieStorage(url: file)).cookies.isEmpty)
+    }
+
+    @Test func `a file that is none is told, not overwritten`() throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("operationkit-\(UUID()).json")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try Data("{".utf8).write(to: file)
+        #expect(throws: (any Error).self) { try CookieJar(storage: FileCookieStorage(url: file)) }
+        #expect(try Data(contentsOf: file) == Data("{".utf8))
+    }
+
+    @Test func `what could not be saved is told to whoever waits, and saved later`() async throws {
+        let storage = FailingStorage()
+        let jar = try CookieJar(storage: storage)
+        storage.fails.withLock { $0 = true }
+        try jar.receive(["a=1; Max-Age=1000"], from: home())
+        await #expect(throws: CocoaError.self) {
+            // The change is saved in the background, too; of the two that fail one is this.
+            try await jar.save()
+            try jar.receive(["b=1; Max-Age=1000"], from: self.home())
+            try await jar.save()
+        }
+        storage.fails.withLock { $0 = false }
+        try await jar.save()
+        #expect(storage.saved.withLock { $0 }.map(\.name).first == "a")
+    }
+
+    @Test func `a session ends, a rule removes, a cookie of one's own goes along`() throws {
+        let jar = CookieJar()
+        try jar.receive(["a=1; Max-Age=1000", "b=2", "c=3"], from: home())
+        jar.remove { $0.name == "c" }
+        #expect(jar.cookies.map(\.name) == ["a", "b"])
+        jar.endSession()
+        #expect(jar.cookies.map(\.name) == ["a"])
+        jar.set(Cookie(name: "own", value: "v", domain: "H.com"))
+        #expect(try jar.header(for: home()) == "a=1; own=v")
+        #expect(jar.header(for: url) == nil)
+        #expect(jar.cookies.map(\.description) == ["a of h.com/", "own of h.com/"])
+    }
+
+    @Test func `from many threads at once nothing is lost`() async throws {
+        let storage = MemoryCookieStorage()
+        var limits = CookieLimits()
+        limits.perDomain = 1000
+        let jar = try CookieJar(storage: storage, limits: limits)
+        let url = try home()
+        try await TestThread.run {
+            DispatchQueue.concurrentPerform(iterations: 8) { thread in
+                for index in 0..<50 {
+                    jar.receive(["c\(thread)-\(index)=1; Max-Age=1000"], from: url)
+                    _ = jar.header(for: url)
+                }
+            }
+        }
+        try await jar.save()
+        #expect(jar.cookies.count == 400)
+        #expect(storage.load().count == 400)
+    }
+
+    @Test func `turns to save are as many as needed`() {
+        var turn = SaveTurn()
+        var answers = [turn.begin(), turn.noteChange(), turn.noteChange(), turn.begin(), turn.noteChange()]
+        turn.fail()
+        answers += [turn.noteChange(), turn.begin()]
+        turn.fail()
+        answers.append(turn.begin())
+        #expect(answers == [false, true, false, true, true, false, true, true])
+    }
+}
+
+private final class FailingStorage: CookieStorage {
+    let fails = Locked(false)
+    let saved = Locked<[Cookie]>([])
+
+    func load() -> [Cookie] { [] }
+
+    func save(_ cookies: [Cookie]) throws {
+        if fails.withLock({ $0 }) { throw CocoaError(.fileWriteUnknown) }
+        saved.withLock { $0 = cookies }
+    }
+}

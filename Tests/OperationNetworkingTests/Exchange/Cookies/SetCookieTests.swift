@@ -1,0 +1,88 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct SetCookieTests {
+    private let now = Date(timeIntervalSince1970: 1_700_000_000)
+
+    @Test(arguments: [
+        ("a=b", "a", "b"), ("a=b; Path=/", "a", "b"), (" a = b ", "a", "b"), ("a=b=c", "a", "b=c"), ("a=", "a", ""),
+        ("=b", "", "b"), ("b", "", "b"), ("\ta\t=\tb\t;x", "a", "b"), ("a=\"b c\"", "a", "\"b c\""),
+        ("a=b,c=d", "a", "b,c=d"),
+        ("ä=ö", "ä", "ö"), ("a=b;;;", "a", "b"), ("a b=c", "a b", "c"), ("a=b\tc", "a", "b\tc"),
+        ("\u{301}=x", "\u{301}", "x"),
+    ])
+    func `name and value are what the algorithm says`(text: String, name: String, value: String) throws {
+        let cookie = try #require(SetCookie(text, now: now))
+        #expect(cookie.name == name)
+        #expect(cookie.value == value)
+    }
+
+    @Test(arguments: ["", ";", "=", " = ", ";a=b", "a=b\u{0}", "a\r\n=b", "a=b\u{7F}", "a=b; Path=/\u{1}"])
+    func `what is to be ignored is ignored`(text: String) {
+        #expect(SetCookie(text, now: now) == nil)
+    }
+
+    @Test func `name and value have 4096 bytes together at most`() {
+        #expect(SetCookie("a=" + String(repeating: "b", count: 4095), now: now) != nil)
+        #expect(SetCookie("a=" + String(repeating: "b", count: 4096), now: now) == nil)
+        #expect(SetCookie("a=" + String(repeating: "é", count: 2048), now: now) == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("a=b; Max-Age=10", 10.0), ("a=b; max-age=0", nil), ("a=b; Max-Age=-5", nil), ("a=b; Max-Age=-", nil),
+            ("a=b; Max-Age=99999999999999999999", 34_560_000),
+            ("a=b; Expires=Wed, 22 Nov 2023 00:00:00 GMT", 611_200 - 0.0),
+            ("a=b; Max-Age=10; Expires=Wed, 22 Nov 2023 00:00:00 GMT", 10),
+            ("a=b; Expires=Wed, 22 Nov 2023 00:00:00 GMT; Max-Age=10", 10),
+            ("a=b; Max-Age=10; Max-Age=20", 20), ("a=b; Expires=01 Jan 2500 00:00:00", 34_560_000),
+        ] as [(String, Double?)])
+    func `a cookie ends by Max-Age, else by Expires, in 400 days at the latest`(text: String, seconds: Double?) throws {
+        let expires = try #require(SetCookie(text, now: now)?.expires)
+        #expect(expires == seconds.map { now.addingTimeInterval($0) } ?? .distantPast)
+    }
+
+    @Test(arguments: [
+        "a=b", "a=b; Max-Age=", "a=b; Max-Age=1x", "a=b; Max-Age=+1", "a=b; Max-Age=1.5", "a=b; Expires=soon",
+        "a=b; Expires",
+    ])
+    func `an end that cannot be read is none`(text: String) throws {
+        let cookie = try #require(SetCookie(text, now: now))
+        #expect(cookie.expires == nil)
+    }
+
+    @Test func `attributes are read in any case, the last of a name counts, unknown ones do not`() throws {
+        let text =
+            "a=b; DOMAIN=.Example.COM; path=/x; SECURE; HttpOnly=whatever; samesite=LAX; Foo=1; Path=/y;Domain=b.com"
+        let cookie = try #require(SetCookie(text, now: now))
+        #expect(cookie.domain == "b.com")
+        #expect(cookie.path == "/y")
+        #expect(cookie.isSecure && cookie.isHTTPOnly)
+        #expect(cookie.sameSite == .lax)
+        let other = try #require(SetCookie("a=b; Path=/x; Path=relative; SameSite=Strict; SameSite=odd", now: now))
+        #expect(other.path == nil)
+        #expect(other.sameSite == nil)
+        let long = try #require(SetCookie("a=b; Path=/" + String(repeating: "x", count: 1024), now: now))
+        #expect(long.path == nil)
+    }
+
+    @Test func `no text ends the process`() {
+        let pieces = [
+            "a", "=", ";", " ", "\t", "\"", "Path", "Domain", "Max-Age", "Expires", "-", "9", "é", "\u{301}",
+            "\u{200D}", ",", "Secure",
+        ]
+        var generator = SeededGenerator(seed: 2760)
+        for _ in 0..<20_000 {
+            let count = Int.random(in: 0...10, using: &generator)
+            let text = (0..<count).compactMap { _ in pieces.randomElement(using: &generator) }.joined()
+            guard let cookie = SetCookie(text, now: now) else { continue }
+            #expect(!(cookie.name + cookie.value).contains(";"))
+        }
+    }
+}

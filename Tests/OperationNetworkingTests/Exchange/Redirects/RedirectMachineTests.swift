@@ -1,0 +1,231 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct RedirectMachineTests {
+    private static let secrets: HeaderFields = [
+        "Authorization": "Basic x", "Cookie": "a=b", "X-Api-Key": "k", "Accept": "*/*", "Referer": "https://h.com/",
+    ]
+
+    private func hop(
+        _ method: String = "GET", _ url: String = "https://h.com/a", headers: HeaderFields = [:],
+        body: RequestBody = .none
+    ) throws -> Hop {
+        try Hop(method: method, address: WebAddress(url), headers: headers, body: body)
+    }
+
+    private func head(_ status: Int, _ locations: String...) throws -> ResponseHead {
+        let url = try #require(URL(string: "https://h.com/a"))
+        return ResponseHead(
+            url: url, status: status, headers: HeaderFields(locations.map { HeaderFields.Field("Location", $0) }))
+    }
+
+    private func next(
+        _ status: Int, _ location: String, after hop: Hop, policy: RedirectPolicy = .follow
+    ) throws -> Hop? {
+        var machine = RedirectMachine(policy: policy)
+        guard case .follow(let next) = try machine.receive(head(status, location), to: hop, cookies: nil) else {
+            return nil
+        }
+        return next
+    }
+
+    @Test(arguments: [200, 204, 300, 304, 305, 306, 309, 399, 400, 401, 500])
+    func `other statuses are answers`(status: Int) throws {
+        #expect(try next(status, "/b", after: hop()) == nil)
+    }
+
+    @Test(arguments: [
+        (301, "GET", "GET", true), (301, "HEAD", "HEAD", true), (301, "POST", "GET", false), (301, "PUT", "PUT", true),
+        (302, "POST", "GET", false), (302, "PATCH", "PATCH", true), (302, "DELETE", "DELETE", true),
+        (303, "POST", "GET", false), (303, "PUT", "GET", false), (303, "DELETE", "GET", false),
+        (303, "HEAD", "HEAD", true),
+        (303, "GET", "GET", true), (307, "POST", "POST", true), (307, "GET", "GET", true), (308, "POST", "POST", true),
+        (308, "PUT", "PUT", true),
+    ])
+    func `the method changes as all clients do it, and the body goes with it`(
+        status: Int, method: String, expected: String, keepsBody: Bool
+    ) throws {
+        let hasBody = !["GET", "HEAD"].contains(method)
+        let headers: HeaderFields = [
+            "Content-Type": "text/plain", "Content-Encoding": "gzip", "content-language": "de", "Accept": "a",
+        ]
+        let first = try hop(method, headers: headers, body: hasBody ? .data(Data("x".utf8)) : .none)
+        let next = try #require(try next(status, "/b", after: first))
+        #expect(next.method == expected)
+        #expect(next.body.isNone == !(hasBody && keepsBody))
+        #expect(next.headers.map(\.name) == (keepsBody ? headers.map(\.name) : ["Accept"]))
+    }
+
+    @Test(arguments: [
+        ("https://h.com/b", true), ("https://h.com:443/b", true), ("https://H.COM/b", true), ("//h.com/b", true),
+        ("b", true),
+        ("https://x.h.com/b", false), ("https://h.com:444/b", false), ("https://other.com/b", false),
+        ("http://h.com/b", false),
+    ])
+    func `secrets stay within their origin`(location: String, staysHome: Bool) throws {
+        var policy = RedirectPolicy.follow
+        policy.allowsDowngrade = true
+        policy.secretHeaders = ["x-api-key"]
+        let next = try #require(try next(302, location, after: hop(headers: Self.secrets), policy: policy))
+        #expect(next.headers.map(\.name) == (staysHome ? Self.secrets.map(\.name) : ["Accept"]))
+    }
+
+    @Test func `secrets do not come back when a later redirect leads home`() throws {
+        let away = try #require(try next(307, "https://other.com/", after: hop(headers: Self.secrets)))
+        let home = try #require(try next(307, "https://h.com/a", after: away))
+        #expect(!home.headers.contains("Authorization") && !home.headers.contains("Cookie"))
+    }
+
+    @Test func `user and password in a Location are no credentials`() throws {
+        let next = try #require(try next(302, "https://user:pass@h.com/b", after: hop()))
+        #expect(next.address.text == "https://h.com/b")
+        #expect(!next.headers.contains("Authorization"))
+        #expect(next.address.hadUserInformation)
+    }
+
+    @Test(arguments: [
+        ("ftp://h.com/", RedirectFailure.badAddress(.scheme("ftp"))),
+        ("file:///etc/passwd", .badAddress(.scheme("file"))),
+        ("//a%20b/", .badAddress(.host)), ("https://h.com:0/", .badAddress(.port)), ("http://h.com/", .downgrade),
+    ])
+    func `what may not be followed fails the exchange`(location: String, failure: RedirectFailure) throws {
+        var machine = RedirectMachine(policy: .follow)
+        guard case .fail(let found) = try machine.receive(head(302, location), to: hop(), cookies: nil) else {
+            Issue.record("It was not refused.")
+            return
+        }
+        #expect(found == failure)
+        #expect(!found.message.isEmpty)
+    }
+
+    @Test func `a body that can be sent once only is not sent again, but may be left out`() throws {
+        let once = RequestBody.stream(canBeSentAgain: false) { throw CancellationError() }
+        var machine = RedirectMachine(policy: .follow)
+        guard
+            case .fail(.bodyCannotBeSentAgain) = try machine.receive(
+                head(307, "/b"), to: hop("POST", body: once), cookies: nil)
+        else {
+            Issue.record("It was not refused.")
+            return
+        }
+        #expect(try next(303, "/b", after: hop("POST", body: once))?.method == "GET")
+    }
+
+    @Test func `two places at once are none, one that is named twice is one, none at all is an answer`() throws {
+        var machine = RedirectMachine(policy: .follow)
+        guard case .fail(.ambiguous) = try machine.receive(head(302, "/b", "/c"), to: hop(), cookies: nil) else {
+            Issue.record("It was followed.")
+            return
+        }
+        guard case .follow = try machine.receive(head(302, "/b", "/b"), to: hop(), cookies: nil) else {
+            Issue.record("It was not followed.")
+            return
+        }
+        guard case .deliver = try machine.receive(head(302), to: hop(), cookies: nil) else {
+            Issue.record("It was not delivered.")
+            return
+        }
+    }
+
+    @Test func `an empty Location means the same address: a loop for GET, but not after POST`() throws {
+        var machine = RedirectMachine(policy: .follow)
+        guard case .follow(let same) = try machine.receive(head(302, ""), to: hop(), cookies: nil) else {
+            Issue.record("It was not followed.")
+            return
+        }
+        #expect(machine.follow(same, cookies: nil) == .loop)
+        guard
+            case .follow(let get) = try machine.receive(head(303, ""), to: hop("POST", "https://h.com/p"), cookies: nil)
+        else {
+            Issue.record("It was not followed.")
+            return
+        }
+        #expect(machine.follow(get, cookies: nil) == nil)
+    }
+
+    @Test func `a redirect to itself that sets a cookie is no loop, until the cookie is the same`() throws {
+        var machine = RedirectMachine(policy: .follow)
+        let first = try hop()
+        _ = try machine.receive(head(302, "/a"), to: first, cookies: nil)
+        #expect(machine.follow(first, cookies: "id=1") == nil)
+        _ = try machine.receive(head(302, "/a"), to: first, cookies: "id=1")
+        #expect(machine.follow(first, cookies: "id=1") == .loop)
+    }
+
+    @Test(arguments: [0, 1, 3, 10])
+    func `at most so many redirects are followed`(limit: Int) throws {
+        var policy = RedirectPolicy.follow
+        policy.maximumCount = limit
+        var machine = RedirectMachine(policy: policy)
+        var current = try hop()
+        for count in 0..<limit {
+            guard case .follow(let next) = try machine.receive(head(302, "/\(count)"), to: current, cookies: nil) else {
+                Issue.record("Redirect \(count) was not followed.")
+                return
+            }
+            #expect(machine.follow(next, cookies: nil) == nil)
+            current = next
+        }
+        #expect(machine.followed == limit)
+        guard case .fail(.tooMany(limit)) = try machine.receive(head(302, "/last"), to: current, cookies: nil) else {
+            Issue.record("One too many was followed.")
+            return
+        }
+    }
+
+    @Test func `stopping delivers whatever comes, and asking proposes what would be done`() throws {
+        var stopping = RedirectMachine(policy: .stop)
+        guard case .deliver = try stopping.receive(head(302, "ftp://x/"), to: hop(), cookies: nil) else {
+            Issue.record("It was not delivered.")
+            return
+        }
+        var asking = RedirectMachine(policy: .deciding { _ in .stop })
+        let first = try hop("POST", headers: Self.secrets, body: .data(Data("x".utf8)))
+        guard
+            case .ask(let proposal, let next) = try asking.receive(
+                head(307, "https://o.com/#f"), to: first, cookies: nil)
+        else {
+            Issue.record("Nobody was asked.")
+            return
+        }
+        #expect(proposal.count == 1 && proposal.method == "POST" && proposal.keepsBody && proposal.changesOrigin)
+        #expect(proposal.url.absoluteString == "https://o.com/#f")
+        #expect(proposal.headers == next.headers)
+    }
+
+    @Test func `over random chains no secret leaves its origin, none is asked without encryption, and each ends`()
+        throws
+    {
+        let places = [
+            "https://a.com/", "https://b.com/x", "http://a.com/", "https://a.com:8443/", "/y", "?z", "//b.com/",
+            "https://u:p@a.com/",
+        ]
+        for seed in UInt64(0)..<2_000 {
+            var generator = SeededGenerator(seed: seed)
+            var machine = RedirectMachine(policy: .follow)
+            var current = try hop("POST", "https://a.com/", headers: Self.secrets, body: .data(Data("x".utf8)))
+            var hasLeft = false
+            var steps = 0
+            while true {
+                steps += 1
+                guard let status = [301, 302, 303, 307, 308].randomElement(using: &generator),
+                    let place = places.randomElement(using: &generator),
+                    case .follow(let next) = try machine.receive(head(status, place), to: current, cookies: nil),
+                    machine.follow(next, cookies: nil) == nil
+                else { break }
+                hasLeft = hasLeft || next.address.origin != current.address.origin
+                #expect(next.headers.contains("Authorization") == !hasLeft, "seed \(seed)")
+                #expect(next.address.origin.isSecure, "seed \(seed)")
+                #expect(next.method == "POST" || next.body.isNone, "seed \(seed)")
+                current = next
+            }
+            #expect(steps <= 11, "seed \(seed)")
+        }
+    }
+}

@@ -1,0 +1,234 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite(.timeLimit(.minutes(1)))
+    struct ExchangeCacheTests {
+        private let server: LoopbackServer
+        private let folder = CacheFolderFixture()
+        private let time = MovableTime(Date(timeIntervalSince1970: 1_700_000_000))
+        private let transport = CurlSession()
+
+        init() throws {
+            server = try LoopbackServer()
+        }
+
+        private func session(
+            _ limits: CacheLimits = CacheLimits(), _ change: (inout ExchangeConfiguration) -> Void = { _ in }
+        ) -> ExchangeSession {
+            let time = time
+            var configuration = ExchangeConfiguration()
+            configuration.now = { time.now }
+            configuration.cache = HTTPCache(folder: folder.url, limits: limits) { time.now }
+            change(&configuration)
+            return ExchangeSession(over: transport, configuration: configuration)
+        }
+
+        private func count() -> Int { server.requests.count }
+
+        @Test func `what is fresh is served without a request, also by the next session`() async throws {
+            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
+            let session = session()
+            #expect(try await session.fetch(server.url("/a")).text == "body")
+            time.advance(59)
+            let second = try await session.fetch(server.url("/a"))
+            #expect(second.text == "body" && second.isOrderly && second.heads.first?.headers["Age"] == "59")
+            #expect(second.heads.first?.headers["Content-Length"] == "4" && second.status == 200)
+            #expect(try await self.session().fetch(server.url("/a")).text == "body")
+            #expect(count() == 1)
+            #expect(try await session.fetch("HEAD", server.url("/a")).body.isEmpty)
+            #expect(count() == 1)
+            time.advance(1)
+            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(count() == 2)
+        }
+
+        @Test func `what is stale is asked about, and served if it still holds`() async throws {
+            let version = Locked(1)
+            server.route("/a") { request in
+                let tag = "\"v\(version.withLock { $0 })\""
+                let head: KeyValuePairs = [
+                    "ETag": tag, "Cache-Control": "max-age=10", "X-Asked": request["If-None-Match"] ?? "no",
+                ]
+                if request["If-None-Match"] == tag { return .status(304, head) }
+                return .text("body \(tag)").with("ETag", tag).with("Cache-Control", "max-age=10")
+            }
+            let session = session()
+            #expect(try await session.fetch(server.url("/a")).text == "body \"v1\"")
+            time.advance(10)
+            let seen = try await session.fetch(server.url("/a"))
+            #expect(seen.text == "body \"v1\"" && seen.status == 200 && seen.isOrderly)
+            #expect(seen.heads.first?.headers["X-Asked"] == "\"v1\"")
+            #expect(try await session.fetch(server.url("/a")).text == "body \"v1\"")
+            #expect(count() == 2)
+            version.withLock { $0 = 2 }
+            time.advance(10)
+            #expect(try await session.fetch(server.url("/a")).text == "body \"v2\"")
+            #expect(try await session.fetch(server.url("/a")).text == "body \"v2\"")
+            #expect(count() == 3)
+        }
+
+        @Test func `a server that speaks of another response is asked anew`() async throws {
+            server.route("/a") { request in
+                request["If-None-Match"] == nil
+                    ? .text("body").with("ETag", "\"a\"").with("Cache-Control", "no-cache")
+                    : .status(304, ["ETag": "\"b\""])
+            }
+            let session = session()
+            for _ in 0..<2 { #expect(try await session.fetch(server.url("/a")).text == "body") }
+            #expect(server.requests.map { $0["If-None-Match"] } == [nil, "\"a\"", nil])
+        }
+
+        @Test func `variants, no-store and what changes are each respected`() async throws {
+            server.route("GET", "/v") {
+                .text($0["Accept-Language"] ?? "").with("Vary", "Accept-Language").with("Cache-Control", "max-age=60")
+            }
+            server.route("GET", "/n") { _ in .text("n").with("Cache-Control", "no-store, max-age=60") }
+            server.route("GET", "/c") { _ in .text("c").with("Cache-Control", "max-age=60") }
+            server.route("POST", "/c") { _ in .text("ok") }
+            let session = session()
+            for language in ["de", "en", "de", "en"] {
+                #expect(
+                    try await session.fetch(server.url("/v"), headers: ["Accept-Language": language]).text == language)
+            }
+            #expect(count() == 2)
+            for _ in 0..<2 { _ = try await session.fetch(server.url("/n")) }
+            #expect(count() == 4)
+            for _ in 0..<2 { _ = try await session.fetch(server.url("/c")) }
+            #expect(count() == 5)
+            _ = try await session.fetch("POST", server.url("/c"), body: .data(Data("x".utf8)))
+            _ = try await session.fetch(server.url("/c"))
+            #expect(count() == 7)
+        }
+
+        @Test func `with only-if-cached nothing is asked, and without a server what is stale helps as long as it may`()
+            async throws
+        {
+            server.route("/a") { _ in
+                .text("body").with("Cache-Control", "max-age=10, stale-if-error=100").with("ETag", "\"a\"")
+            }
+            let session = session()
+            let missing = try await session.fetch(server.url("/a"), headers: ["Cache-Control": "only-if-cached"])
+            #expect(missing.status == 504 && missing.isOrderly && missing.error == nil && count() == 0)
+            _ = try await session.fetch(server.url("/a"))
+            server.route("/a") { _ in .text("sorry", status: 503) }
+            time.advance(50)
+            #expect(try await session.fetch(server.url("/a")).text == "body")
+            server.route("/a") { _ in .reset }
+            #expect(try await session.fetch(server.url("/a")).text == "body")
+            time.advance(100)
+            #expect(try await session.fetch(server.url("/a")).error != nil)
+            server.route("/a") { _ in .text("sorry", status: 503) }
+            #expect(try await session.fetch(server.url("/a")).status == 503)
+        }
+
+        @Test func `while what is stale is served the server is asked, once`() async throws {
+            let number = Locked(0)
+            server.route("/a") { _ in
+                .text("\(number.withLock { $0 += 1; return $0 })").with(
+                    "Cache-Control", "max-age=10, stale-while-revalidate=60"
+                )
+                .with("ETag", "\"\(UUID())\"")
+            }
+            let session = session()
+            #expect(try await session.fetch(server.url("/a")).text == "1")
+            time.advance(20)
+            #expect(try await session.fetch(server.url("/a")).text == "1")
+            _ = await server.requests(atLeast: 2)
+            // The response is in the cache soon after it was sent; until then the old one is served.
+            var text = "1"
+            while text == "1" { text = try await session.fetch(server.url("/a")).text }
+            #expect(text != "1")
+        }
+
+        @Test func `a long body is served portion by portion, held, suspended and cancelled like any other`()
+            async throws
+        {
+            let block = Array((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 8) })
+            server.route("/long") { _ in
+                LoopbackAnswer.repeating(block, count: 5_000_000).with("Cache-Control", "max-age=60")
+            }
+            let session = session()
+            let first = try await session.fetch(server.url("/long"))
+            #expect(first.body.count == 5_000_000 && first.error == nil)
+            let held = ExchangeProbe(whenBytes: { task, _ in
+                task.hold()
+                task.suspend()
+                DispatchQueue.global().async {
+                    task.proceed()
+                    task.resume()
+                }
+            })
+            session.makeTask(with: try NetworkRequest(url: server.url("/long")), receiver: held).resume()
+            let second = await held.ended()
+            #expect(second.body == first.body && second.isOrderly)
+            let cancelling = ExchangeProbe(whenBytes: { task, _ in task.cancel() })
+            session.makeTask(with: try NetworkRequest(url: server.url("/long")), receiver: cancelling).resume()
+            let third = await cancelling.ended()
+            #expect(third.error?.code == .cancelled && third.isOrderly && third.body.count <= 65_536)
+            #expect(count() == 1)
+        }
+
+        @Test func `a response that was cut, cancelled or is too long is not kept`() async throws {
+            server.route("/cut") { _ in .text("0123456789").with("Cache-Control", "max-age=60").cut(at: 100) }
+            server.route("/long") { _ in
+                LoopbackAnswer.repeating([65], count: 100_000).with("Cache-Control", "max-age=60")
+            }
+            server.route("/fine") { _ in .text("fine").with("Cache-Control", "max-age=60") }
+            let session = session(CacheLimits(totalBytes: 1 << 20, bodyBytes: 50_000))
+            for _ in 0..<2 { #expect(try await session.fetch(server.url("/cut")).error != nil) }
+            for _ in 0..<2 { #expect(try await session.fetch(server.url("/long")).body.count == 100_000) }
+            #expect(count() == 4)
+            let cancelling = ExchangeProbe(whenHead: { $0.cancel() })
+            session.makeTask(with: try NetworkRequest(url: server.url("/fine")), receiver: cancelling).resume()
+            _ = await cancelling.ended()
+            #expect(try await session.fetch(server.url("/fine")).text == "fine")
+            _ = try await session.fetch(server.url("/fine"))
+            _ = await session.configuration.cache?.diskUsage()
+            #expect(folder.files(".part").isEmpty && folder.files(".body").count <= 1)
+        }
+
+        @Test func `a damaged body is asked for again`() async throws {
+            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
+            let session = session()
+            _ = try await session.fetch(server.url("/a"))
+            _ = await session.configuration.cache?.diskUsage()
+            let file = try #require(folder.files(".body").first)
+            try Data("evil".utf8).write(to: file)
+            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(count() == 2)
+            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(count() == 2)
+        }
+
+        @Test func `redirects are kept where they may be, and a sign-in counts for its user alone`() async throws {
+            server.route("/old") { _ in .redirect(to: "/new", status: 301).with("Cache-Control", "max-age=60") }
+            server.route("/new") { _ in .text("new").with("Cache-Control", "max-age=60") }
+            server.route("/me") { .text($0["Authorization"] ?? "").with("Cache-Control", "max-age=60") }
+            let session = session()
+            for _ in 0..<2 { #expect(try await session.fetch(server.url("/old")).text == "new") }
+            #expect(count() == 2)
+            for user in ["Basic anna", "Basic otto", "Basic anna"] {
+                #expect(try await session.fetch(server.url("/me"), headers: ["Authorization": user]).text == user)
+            }
+            #expect(count() == 4)
+        }
+    }
+
+    /// A wall clock that a test moves.
+    final class MovableTime: Sendable {
+        private let moment: Locked<Date>
+
+        init(_ start: Date) { moment = Locked(start) }
+
+        var now: Date { moment.withLock { $0 } }
+
+        func advance(_ seconds: Double) { moment.withLock { $0 += seconds } }
+    }
+#endif

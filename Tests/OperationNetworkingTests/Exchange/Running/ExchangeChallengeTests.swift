@@ -1,0 +1,157 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite(.timeLimit(.minutes(1)))
+    struct ExchangeChallengeTests {
+        private let server: LoopbackServer
+        private let transport = CurlSession()
+
+        init() throws {
+            server = try LoopbackServer()
+        }
+
+        private func session(_ policy: ChallengePolicy?) -> ExchangeSession {
+            var configuration = ExchangeConfiguration()
+            configuration.challenges = policy
+            return ExchangeSession(over: transport, configuration: configuration)
+        }
+
+        /// Lets in who has this field, and asks all others with that challenge.
+        private func protect(_ path: String, _ challenge: String, _ accepts: @escaping @Sendable (String) -> Bool) {
+            server.route(path) { request in
+                if let field = request["Authorization"], accepts(field) { return .text("in \(request.text)") }
+                return .text("who?", status: 401).with("WWW-Authenticate", challenge)
+            }
+        }
+
+        private static func annaOnce(_ question: CredentialQuestion) -> Credential? {
+            question.refused.isEmpty ? .password(user: "anna", password: "secret") : nil
+        }
+
+        @Test func `basic is answered, and the next request brings it along`() async throws {
+            protect("/a*", "Basic realm=\"r\"") { $0 == "Basic YW5uYTpzZWNyZXQ=" }
+            let questions = Locked<[String]>([])
+            let session = session(
+                ChallengePolicy { question in
+                    questions.withLock { $0.append("\(question.space.scheme) \(question.space.realm)") }
+                    return Self.annaOnce(question)
+                })
+            let first = try await session.fetch("POST", server.url("/a/1"), body: .data(Data("body".utf8)))
+            #expect(first.text == "in body" && first.isOrderly)
+            #expect(try await session.fetch(server.url("/a/2")).text == "in ")
+            #expect(questions.withLock { $0 } == ["basic r"])
+            #expect(server.requests.count == 3)
+            session.forgetCredentials()
+            #expect(try await session.fetch(server.url("/a/2")).text == "in ")
+            #expect(server.requests.count == 5)
+        }
+
+        @Test(arguments: ["MD5", "SHA-256"])
+        func `digest is answered so that a server that reckons it anew agrees, each count once`(algorithm: String)
+            async throws
+        {
+            let challenge = "Digest realm=r, nonce=n1, qop=auth, algorithm=\(algorithm)"
+            let answer = try #require(DigestAnswer(Challenge.parse([challenge])[0]))
+            let counts = Locked<Set<String>>([])
+            server.route("/d*") { request in
+                func part(_ name: String) -> String? {
+                    let field = Challenge.parse([request["Authorization"] ?? ""]).first
+                    return field?[name]
+                }
+                guard let count = part("nc").flatMap({ UInt32($0, radix: 16) }), let client = part("cnonce"),
+                    counts.withLock({ $0.insert("\(client) \(count)").inserted }),
+                    request["Authorization"]
+                        == answer.value(
+                            user: "anna", password: "secret", method: request.method, target: request.target,
+                            count: count,
+                            clientNonce: client)
+                else {
+                    return .status(
+                        401, ["WWW-Authenticate": challenge])
+                }
+                return .text("in")
+            }
+            let session = session(ChallengePolicy(Self.annaOnce))
+            for index in 0..<4 {
+                #expect(try await session.fetch(server.url("/d?x=\(index)")).text == "in")
+            }
+            #expect(server.requests.count == 5)
+        }
+
+        @Test func `a wrong credential, none, and no rule at all end with the 401 and its body`() async throws {
+            protect("/a", "Basic realm=\"r\"") { _ in false }
+            let policies: [ChallengePolicy?] = [
+                ChallengePolicy(Self.annaOnce), ChallengePolicy { _ in nil }, nil,
+                ChallengePolicy { _ in .password(user: "same", password: "again") },
+            ]
+            for (policy, count) in zip(policies, [2, 1, 1, 2]) {
+                let before = server.requests.count
+                let seen = try await session(policy).fetch(server.url("/a"))
+                #expect(seen.status == 401 && seen.text == "who?" && seen.isOrderly && seen.error == nil)
+                #expect(server.requests.count == before + count)
+            }
+        }
+
+        @Test func `a rule that always knows another is asked so often and no more`() async throws {
+            protect("/a", "Basic realm=\"r\"") { _ in false }
+            let count = Locked(0)
+            let seen = try await session(
+                ChallengePolicy { _ in
+                    .password(user: "u\(count.withLock { $0 += 1; return $0 })", password: "")
+                }
+            ).fetch(server.url("/a"))
+            #expect(seen.status == 401 && server.requests.count == 4)
+        }
+
+        @Test func `a field of the user's own and a body that is gone are not answered`() async throws {
+            protect("/a", "Basic realm=\"r\"") { _ in false }
+            let session = session(ChallengePolicy(Self.annaOnce))
+            #expect(try await session.fetch(server.url("/a"), headers: ["Authorization": "Mine x"]).status == 401)
+            #expect(server.requests.count == 1)
+            let once = RequestBody.stream(length: 1, canBeSentAgain: false) { OnceProducer(Data("x".utf8)) }
+            #expect(try await session.fetch("POST", server.url("/a"), body: once).status == 401)
+            #expect(server.requests.count == 2)
+        }
+
+        @Test func `bearer is by the rule, and a redirect to another port does not take it along`() async throws {
+            let other = try LoopbackServer()
+            other.route("/") { .text($0["Authorization"] ?? "nothing") }
+            let place = other.url("/").absoluteString
+            server.route("/a") { request in
+                request["Authorization"] == "Bearer t0ken"
+                    ? .redirect(to: place)
+                    : .status(401, ["WWW-Authenticate": "Bearer realm=\"api\", error=\"invalid_token\""])
+            }
+            let session = session(ChallengePolicy { $0.space.scheme == "bearer" ? .token("t0ken") : nil })
+            #expect(try await session.fetch(server.url("/a")).text == "nothing")
+        }
+
+        @Test func `cancelled while the rule takes its time, nothing more is sent and one end is told`() async throws {
+            protect("/a", "Basic realm=\"r\"") { _ in true }
+            let (asked, go) = (Gate(), Gate())
+            let probe = ExchangeProbe()
+            let task = session(
+                ChallengePolicy { question in
+                    asked.open()
+                    await go.passage()
+                    return Self.annaOnce(question)
+                }
+            ).makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
+            task.resume()
+            await asked.passage()
+            task.cancel()
+            let seen = await probe.ended()
+            #expect(seen.error?.code == .cancelled && seen.isOrderly && seen.heads.isEmpty)
+            go.open()
+            task.resume()
+            #expect(server.requests.count == 1)
+        }
+    }
+#endif

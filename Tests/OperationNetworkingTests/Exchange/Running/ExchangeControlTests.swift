@@ -1,0 +1,197 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite(.timeLimit(.minutes(2)))
+    struct ExchangeControlTests {
+        private let server: LoopbackServer
+        private let transport = CurlSession()
+
+        init() throws {
+            server = try LoopbackServer()
+        }
+
+        private func session(_ change: (inout ExchangeConfiguration) -> Void = { _ in }) -> ExchangeSession {
+            var configuration = ExchangeConfiguration()
+            change(&configuration)
+            return ExchangeSession(over: transport, configuration: configuration)
+        }
+
+        @Test func `cookies that a redirect sets go along with what it leads to`() async throws {
+            server.route("/login") { _ in
+                .redirect(to: "/home").with("Set-Cookie", "id=42; HttpOnly").with(
+                    "Set-Cookie", "other=x, y; Path=/elsewhere")
+            }
+            server.route("/home") { .text($0["Cookie"] ?? "none") }
+            let jar = CookieJar()
+            let session = session { $0.cookies = jar }
+            #expect(try await session.fetch(server.url("/login")).text == "id=42")
+            #expect(try await session.fetch(server.url("/home")).text == "id=42")
+            #expect(try await session.fetch(server.url("/home"), headers: ["Cookie": "own=1"]).text == "own=1")
+            #expect(jar.cookies.map(\.name) == ["id", "other"])
+            #expect(try await self.session().fetch(server.url("/home")).text == "none")
+        }
+
+        @Test func `a redirect to the same address that sets a cookie is followed`() async throws {
+            server.route("/a") { request in
+                request["Cookie"] == nil ? .redirect(to: "/a").with("Set-Cookie", "seen=1") : .text("in")
+            }
+            #expect(try await session { $0.cookies = CookieJar() }.fetch(server.url("/a")).text == "in")
+        }
+
+        @Test func `a body has at most so many bytes, whether its length was told or not`() async throws {
+            server.route("/told") { _ in LoopbackAnswer.repeating([65], count: 1001) }
+            server.route("/chunks") { _ in
+                .chunks([String(repeating: "a", count: 600), String(repeating: "b", count: 600)])
+            }
+            server.route("/fits") { _ in LoopbackAnswer.repeating([65], count: 1000) }
+            let session = session { $0.limits.bodyBytes = 1000 }
+            let told = try await session.fetch(server.url("/told"))
+            #expect(
+                told.error?.code == .bodyTooLarge && told.error?.status == 200 && told.heads.isEmpty && told.isOrderly)
+            let chunks = try await session.fetch(server.url("/chunks"))
+            #expect(chunks.error?.code == .bodyTooLarge && chunks.body.count <= 1000 && chunks.isOrderly)
+            #expect(try await session.fetch(server.url("/fits")).body.count == 1000)
+            #expect(try await session.fetch("HEAD", server.url("/told")).error == nil)
+        }
+
+        @Test func `a head has at most so many bytes`() async throws {
+            server.route("/") { _ in .text("x").with("X-Long", String(repeating: "y", count: 5000)) }
+            #expect(
+                try await session { $0.limits.headerBytes = 4000 }.fetch(server.url()).error?.code == .headerTooLarge)
+            #expect(try await session().fetch(server.url()).error == nil)
+        }
+
+        @Test func `a deadline counts for the whole, redirects included`() async throws {
+            server.route("/a") { _ in .redirect(to: "/b") }
+            server.route("/b") { _ in .silence }
+            let clock = ManualClock()
+            let session = session {
+                $0.deadline = .seconds(30)
+                $0.clock = clock
+            }
+            let probe = ExchangeProbe()
+            session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
+            _ = await server.requests(atLeast: 2)
+            clock.advance(by: .seconds(29))
+            #expect(probe.seen.ends.isEmpty)
+            clock.advance(by: .seconds(1))
+            let seen = await probe.ended()
+            #expect(seen.error?.code == .timedOut && seen.isOrderly)
+            #expect(clock.pendingCount == 0)
+            server.route("/c") { _ in .text("x") }
+            _ = try await session.fetch(server.url("/c"))
+            #expect(clock.pendingCount == 0)
+        }
+
+        @Test func `only an exchange of which nothing was sent says so`() async throws {
+            let gone = try LoopbackServer()
+            let nowhere = gone.url("/")
+            await gone.stopped()
+            server.route("/a") { _ in .redirect(to: nowhere.absoluteString, status: 303) }
+            let direct = try await session().fetch(nowhere)
+            #expect(direct.error?.code == .cannotConnect && direct.error?.isUnsent == true)
+            let after = try await session().fetch("POST", server.url("/a"), body: .data(Data("x".utf8)))
+            #expect(after.error?.code == .cannotConnect && after.error?.isUnsent == false)
+            server.route("/silent") { _ in .silence }
+            let probe = ExchangeProbe()
+            let task = session().makeTask(with: try NetworkRequest(url: server.url("/silent")), receiver: probe)
+            task.resume()
+            _ = await server.requests(atLeast: 2)
+            task.cancel()
+            #expect(await probe.ended().error?.isUnsent == false)
+        }
+
+        @Test func `suspended before it began, or between two requests, it goes on where it stopped`() async throws {
+            let (arrived, go) = (Gate(), Gate())
+            server.route("/a") { _ in
+                LoopbackAnswer.redirect(to: "/b").preceded(by: .call { arrived.open() }, .stall(until: go))
+            }
+            server.route("/b") { _ in .text("b") }
+            let probe = ExchangeProbe()
+            let task = session().makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
+            task.suspend()
+            task.resume()
+            await arrived.passage()
+            task.suspend()
+            go.open()
+            task.resume()
+            let seen = await probe.ended()
+            #expect(seen.text == "b" && seen.isOrderly)
+        }
+
+        @Test
+        func `a task that was never resumed tells its end when it is cancelled, and an address that cannot be is told`()
+            async throws
+        {
+            let probe = ExchangeProbe()
+            let task = session().makeTask(with: try NetworkRequest(url: server.url()), receiver: probe)
+            task.cancel()
+            task.cancel()
+            task.resume()
+            let seen = await probe.ended()
+            #expect(seen.error?.code == .cancelled && seen.isOrderly)
+            #expect(server.requests.isEmpty)
+        }
+
+        @Test func `cancelled at a random moment of redirects, challenges and the cache, each ends once and in order`()
+            async throws
+        {
+            let folder = CacheFolderFixture()
+            server.route("/r") { _ in .redirect(to: "/p") }
+            server.route("/p") { request in
+                request["Authorization"] == nil
+                    ? .status(401, ["WWW-Authenticate": "Basic realm=r"])
+                    : .text(String(repeating: "x", count: 3000)).with("Cache-Control", "max-age=1").with(
+                        "ETag", "\"a\"")
+            }
+            let session = session {
+                $0.redirects = .deciding { _ in
+                    await Task.yield()
+                    return .follow
+                }
+                $0.challenges = ChallengePolicy { question in
+                    await Task.yield()
+                    return question.refused.isEmpty ? .password(user: "a", password: "b") : nil
+                }
+                $0.cookies = CookieJar()
+                $0.cache = HTTPCache(folder: folder.url)
+            }
+            var generator = SeededGenerator(seed: 4)
+            var complete = 0
+            for round in 0..<400 {
+                let probe = ExchangeProbe()
+                let task = session.makeTask(with: try NetworkRequest(url: server.url("/r")), receiver: probe)
+                let pause = Int.random(in: 0..<4000, using: &generator)
+                let isSuspending = generator.chance(1, in: 3)
+                task.resume()
+                if isSuspending {
+                    task.suspend()
+                    task.resume()
+                }
+                let cancelling = Task.detached {
+                    try? await Task.sleep(for: .microseconds(pause))
+                    task.cancel()
+                }
+                let seen = await probe.ended()
+                await cancelling.value
+                #expect(seen.isOrderly, "round \(round): \(seen.faults) \(seen.ends)")
+                if seen.error == nil {
+                    complete += 1
+                    #expect(seen.body.count == 3000)
+                } else {
+                    #expect(seen.error?.code == .cancelled)
+                }
+                if generator.chance(1, in: 10) { session.forgetCredentials() }
+            }
+            #expect(complete > 0)
+            #expect(server.violations.isEmpty)
+        }
+    }
+#endif

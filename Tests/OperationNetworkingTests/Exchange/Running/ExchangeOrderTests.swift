@@ -1,0 +1,116 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct ExchangeOrderTests {
+    /// What the user wants at present, and what came though it was not wanted.
+    private struct Wishes: Sendable {
+        var isSuspended = true
+        var isHeld = false
+        var isCancelled = false
+        var isOver = false
+        var faults: [String] = []
+
+        mutating func note(_ what: String) {
+            if isSuspended || isHeld || isCancelled { faults.append("\(what) though it was not wanted") }
+        }
+    }
+
+    private static func events(_ request: NetworkRequest) -> [ScriptedSession.Event] {
+        let part = ScriptedSession.Event.bytes(Data("12345".utf8))
+        switch request.url.path {
+        case "/a": return [.head(302, ["Location": "/b"]), part, part]
+        case "/b": return [.head(303, ["Location": "https://other.com/c"])]
+        default: return [.head(200, [:]), part, part, part, part]
+        }
+    }
+
+    @Test func `in whatever order brakes, cancellations and events come, what is not wanted does not come`()
+        async throws
+    {
+        var complete = 0
+        for seed in UInt64(0)..<3_000 {
+            let transport = ScriptedSession(Self.events)
+            let session = ExchangeSession(over: transport)
+            let wishes = Locked(Wishes())
+            let probe = ExchangeProbe(
+                whenHead: { _ in wishes.withLock { $0.note("a head") } },
+                whenBytes: { _, _ in wishes.withLock { $0.note("bytes") } })
+            let url = try #require(URL(string: "https://h.com/a"))
+            let task = session.makeTask(with: try NetworkRequest(url: url), receiver: probe)
+            var explorer = Explorer(seed: seed)
+            var turns = 0
+            explorer.add("user") { generator in
+                turns += 1
+                guard turns < 40 else { return false }
+                switch Int.random(in: 0..<40, using: &generator) {
+                case 0:
+                    task.cancel()
+                    wishes.withLock { $0.isCancelled = true }
+                case 1..<10:
+                    task.suspend()
+                    wishes.withLock { $0.isSuspended = true }
+                case 10..<18:
+                    task.hold()
+                    wishes.withLock { $0.isHeld = true }
+                case 18..<28:
+                    wishes.withLock { $0.isHeld = false }
+                    task.proceed()
+                default:
+                    wishes.withLock { $0.isSuspended = false }
+                    task.resume()
+                }
+                return true
+            }
+            explorer.add("network") { _ in transport.step() ? true : nil }
+            explorer.run()
+            wishes.withLock { wishes in
+                wishes.isSuspended = false
+                wishes.isHeld = false
+            }
+            task.proceed()
+            task.resume()
+            while transport.step() {}
+            let seen = await probe.ended()
+            let end = wishes.withLock { $0 }
+            #expect(seen.isOrderly && end.faults.isEmpty, "seed \(seed): \(seen.faults) \(end.faults)")
+            if seen.error == nil {
+                complete += 1
+                #expect(seen.text == "12345123451234512345", "seed \(seed)")
+                #expect(
+                    transport.requests.map(\.url.absoluteString) == [
+                        "https://h.com/a", "https://h.com/b", "https://other.com/c",
+                    ])
+            } else {
+                #expect(end.isCancelled && seen.error?.code == .cancelled, "seed \(seed)")
+            }
+            while transport.step() {}
+        }
+        #expect(complete > 500)
+    }
+
+    @Test func `an exchange and its receiver are let go of when it ended, and a task that nobody holds goes on`()
+        async throws
+    {
+        let transport = ScriptedSession(Self.events)
+        let session = ExchangeSession(over: transport)
+        let url = try #require(URL(string: "https://h.com/a"))
+        let probe = ExchangeProbe()
+        weak var task: AnyObject?
+        do {
+            let made = session.makeTask(with: try NetworkRequest(url: url), receiver: probe)
+            task = made
+            made.resume()
+        }
+        #expect(task != nil)
+        while transport.step() {}
+        #expect(await probe.ended().text.count == 20)
+        #expect(task == nil)
+    }
+}

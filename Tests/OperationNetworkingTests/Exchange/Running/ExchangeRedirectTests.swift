@@ -1,0 +1,176 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite(.timeLimit(.minutes(1)))
+    struct ExchangeRedirectTests {
+        private let server: LoopbackServer
+        private let transport = CurlSession()
+
+        init() throws {
+            server = try LoopbackServer()
+            server.route("/echo*") { .text("\($0.method) \($0.target) \($0.text)") }
+        }
+
+        private func session(_ policy: RedirectPolicy = .follow) -> ExchangeSession {
+            var configuration = ExchangeConfiguration()
+            configuration.redirects = policy
+            return ExchangeSession(over: transport, configuration: configuration)
+        }
+
+        @Test func `redirects are followed to the answer, which alone is seen`() async throws {
+            server.route("/a") { _ in .redirect(to: "b/c") }
+            server.route("/b/c") { _ in .redirect(to: "?x=1", status: 301) }
+            server.route("GET", "/b/c") {
+                $0.query == nil ? .redirect(to: "?x=1") : .redirect(to: "../echo/./end#part")
+            }
+            let seen = try await session().fetch(server.url("/a"))
+            #expect(seen.text == "GET /echo/end ")
+            #expect(seen.heads.first?.url == server.url("/echo/end"))
+            #expect(seen.isOrderly && seen.error == nil && seen.metrics == 1)
+            #expect(server.requests.map(\.target) == ["/a", "/b/c", "/b/c?x=1", "/echo/end"])
+            #expect(server.violations.isEmpty)
+        }
+
+        @Test(arguments: [
+            (301, "GET", ""), (302, "GET", ""), (303, "GET", ""), (307, "POST", "hello"), (308, "POST", "hello"),
+        ])
+        func `a body goes where its method goes`(status: Int, method: String, body: String) async throws {
+            server.route("/start") { _ in .redirect(to: "/echo", status: status) }
+            let data = Data("hello".utf8)
+            for content in [RequestBody.data(data), .stream(length: 5, canBeSentAgain: true) { OnceProducer(data) }] {
+                let seen = try await session().fetch(
+                    "POST", server.url("/start"), headers: ["Content-Type": "text/plain"], body: content)
+                #expect(seen.text == "\(method) /echo \(body)")
+                #expect(seen.sent == seen.sent.sorted())
+            }
+            let last = server.requests.last
+            #expect(last?["Content-Type"] == (method == "POST" ? "text/plain" : nil))
+            #expect(server.violations.isEmpty)
+        }
+
+        @Test func `a body that can be sent once only ends the exchange with an error`() async throws {
+            server.route("/start") { _ in .redirect(to: "/echo", status: 307) }
+            let data = Data("hello".utf8)
+            let once = RequestBody.stream(length: 5, canBeSentAgain: false) { OnceProducer(data) }
+            let seen = try await session().fetch("POST", server.url("/start"), body: once)
+            #expect(seen.error?.code == .bodyNotRepeatable && seen.error?.status == 307)
+            #expect(seen.heads.isEmpty && seen.isOrderly)
+            #expect(server.requests.count == 1)
+        }
+
+        @Test func `secrets do not reach another port, and do not come back`() async throws {
+            let other = try LoopbackServer()
+            let home = server.url("/echo/home").absoluteString
+            let away = other.url("/away").absoluteString
+            other.route("/away") { _ in .redirect(to: home) }
+            server.route("/start") { _ in .redirect(to: away) }
+            var policy = RedirectPolicy.follow
+            policy.secretHeaders = ["X-Api-Key"]
+            let headers: HeaderFields = ["Authorization": "Basic x", "Cookie": "a=b", "X-Api-Key": "k", "X-Plain": "p"]
+            let seen = try await session(policy).fetch(server.url("/start"), headers: headers)
+            #expect(seen.status == 200)
+            for request in try [#require(other.requests.first), #require(server.requests.last)] {
+                #expect(request["Authorization"] == nil && request["Cookie"] == nil && request["X-Api-Key"] == nil)
+                #expect(request["X-Plain"] == "p")
+            }
+            #expect(server.requests.first?["Authorization"] == "Basic x")
+        }
+
+        @Test func `a loop, one redirect too many, and a place that cannot be are errors`() async throws {
+            server.route("/loop") { _ in .redirect(to: "/loop") }
+            server.route("/ping") { _ in .redirect(to: "/pong") }
+            server.route("/pong") { _ in .redirect(to: "/ping") }
+            server.route("/count/*") { request in
+                .redirect(to: "/count/\((Int(request.path.dropFirst(7)) ?? 0) + 1)")
+            }
+            #expect(try await session().fetch(server.url("/loop")).error?.code == .redirectLoop)
+            #expect(try await session().fetch(server.url("/ping")).error?.code == .redirectLoop)
+            let before = server.requests.count
+            #expect(try await session().fetch(server.url("/count/0")).error?.code == .tooManyRedirects)
+            #expect(server.requests.count == before + 11)
+            for place in [
+                "//a%20b/", "//[::1%25eth0]/", "//%00/", "ftp://x/", "file:///etc/passwd", "//", "http://h:0/",
+            ] {
+                server.route("/bad") { _ in .redirect(to: place) }
+                let seen = try await session().fetch(server.url("/bad"))
+                #expect(seen.error?.code == .invalidRedirect && seen.isOrderly, "\(place)")
+            }
+        }
+
+        @Test func `a redirect that is not followed is the answer, with its body`() async throws {
+            server.route("/start") { _ in .text("moved", status: 302).with("Location", "/echo") }
+            let seen = try await session(.stop).fetch(server.url("/start"))
+            #expect(seen.status == 302 && seen.text == "moved" && seen.isOrderly)
+        }
+
+        @Test func `a rule that takes its time decides, and nothing is handed over meanwhile`() async throws {
+            server.route("/start") { _ in .text("moved", status: 302).with("Location", "/echo") }
+            for decision in [RedirectDecision.follow, .stop, .refuse("It is a stranger.")] {
+                let (asked, go) = (Gate(), Gate())
+                let session = session(
+                    .deciding { proposal in
+                        asked.open()
+                        await go.passage()
+                        return proposal.count == 1 ? decision : .stop
+                    })
+                let probe = ExchangeProbe()
+                let task = session.makeTask(with: try NetworkRequest(url: server.url("/start")), receiver: probe)
+                task.resume()
+                await asked.passage()
+                #expect(probe.seen.heads.isEmpty)
+                go.open()
+                let seen = await probe.ended()
+                #expect(seen.isOrderly)
+                switch decision {
+                case .follow: #expect(seen.text == "GET /echo ")
+                case .stop: #expect(seen.text == "moved" && seen.status == 302)
+                case .refuse:
+                    #expect(seen.error?.code == .redirectRefused && seen.error?.message.contains("stranger") == true)
+                }
+            }
+        }
+
+        @Test func `the body of a redirect is not waited for, however long it is`() async throws {
+            server.route("/start") { _ in
+                LoopbackAnswer(
+                    .head(302, ["Content-Length": "\(1 << 26)", "Location": "/echo"]),
+                    .send(repeating: Array(repeating: 65, count: 1 << 16), count: 1 << 26))
+            }
+            server.route("/chunks") { _ in
+                LoopbackAnswer(
+                    steps: [.head(302, ["Transfer-Encoding": "chunked", "Location": "/echo"])]
+                        + Array(repeating: .chunk(Array(repeating: 65, count: 1 << 14)), count: 64) + [.stallForever])
+            }
+            server.route("/endless") { _ in
+                LoopbackAnswer(.send("HTTP/1.1 302 Found\r\nLocation: /echo\r\nContent-Length: 10\r\n\r\nabc"), .close)
+            }
+            #expect(try await session().fetch(server.url("/chunks")).text == "GET /echo ")
+            #expect(try await session().fetch(server.url("/start")).text == "GET /echo ")
+            #expect(try await session().fetch(server.url("/endless")).text == "GET /echo ")
+        }
+    }
+
+    /// Gives bytes, once.
+    final class OnceProducer: BodyProducer {
+        private let rest: Locked<Data>
+
+        init(_ data: Data) { rest = Locked(data) }
+
+        func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) -> BodyPortion {
+            rest.withLock { rest in
+                let count = min(rest.count, buffer.count)
+                guard count > 0 else { return .end }
+                buffer.copyBytes(from: rest.prefix(count))
+                rest = Data(rest.dropFirst(count))
+                return .bytes(count)
+            }
+        }
+    }
+#endif

@@ -1,0 +1,157 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite(.timeLimit(.minutes(1)))
+struct RequestCheckTests {
+    private let url: URL
+
+    init() throws {
+        url = try #require(URL(string: "http://example.com/path?key=value"))
+    }
+
+    /// The code with which a request is refused; nil if it is not.
+    private func refusal(
+        _ method: String = "GET", _ text: String? = nil, headers: HeaderFields = [:], body: RequestBody = .none,
+        options: TransferOptions = .standard
+    ) throws -> NetworkError.Code? {
+        let target = try text.map { try #require(URL(string: $0), "\($0)") } ?? url
+        do {
+            _ = try NetworkRequest(method, url: target, headers: headers, body: body, options: options)
+            return nil
+        } catch {
+            #expect(error.phase == .checking && error.isUnsent)
+            #expect(!error.description.contains("secret"))
+            return error.code
+        }
+    }
+
+    @Test(arguments: ["", "GE T", "GET\r\nX: y", "GET\0", "GÉT", "GET:", "CONNECT", "connect"])
+    func `a method that is no token is refused`(method: String) throws {
+        #expect(try refusal(method) == .invalidMethod)
+    }
+
+    @Test func `usual methods are put in capital letters and others kept`() throws {
+        #expect(try NetworkRequest("patch", url: url).method == "PATCH")
+        #expect(try NetworkRequest("Purge", url: url).method == "Purge")
+    }
+
+    @Test(arguments: ["", " ", "X Y", "X:", "X\r\nY", "X\n", "X\0", "Ü", "(X)"])
+    func `a header name that is no token is refused`(name: String) throws {
+        #expect(try refusal(headers: [name: "secret"]) == .invalidHeaderName)
+    }
+
+    @Test(arguments: [
+        "secret\r\nX: y", "secret\n", "\rsecret", "secret\0", "secret\r\n folded", "\u{7F}secret", "\u{1}",
+    ])
+    func `a header value with a control character is refused`(value: String) throws {
+        #expect(try refusal(headers: ["X": value]) == .invalidHeaderValue)
+    }
+
+    @Test func `a header value may have tabs and any text in it, and loses the blanks around it`() throws {
+        let request = try NetworkRequest(url: url, headers: ["X": " \ta\tü\u{1F600} \t", "Y": "  ", "Z": ""])
+        #expect(Array(request.headers) == [.init("X", "a\tü\u{1F600}"), .init("Y", ""), .init("Z", "")])
+    }
+
+    @Test(arguments: ["Host", "connection", "TRANSFER-ENCODING", "Expect", "Proxy-Authorization", "Upgrade", "te"])
+    func `a header field of the session is refused`(name: String) throws {
+        #expect(try refusal(headers: [name: "x"]) == .reservedHeader)
+    }
+
+    @Test(arguments: [
+        ("ftp://example.com/", NetworkError.Code.unsupportedScheme), ("file:///etc/passwd", .unsupportedScheme),
+        ("data:text/plain,x", .unsupportedScheme), ("/relative", .invalidURL), ("http:///path", .missingHost),
+        ("http:path", .missingHost), ("http://:80/", .missingHost), ("http://example.com:0/", .invalidURL),
+        ("http://example.com:65536/", .invalidURL),
+    ])
+    func `a URL that cannot be sent is refused`(text: String, code: NetworkError.Code) throws {
+        #expect(try refusal("GET", text) == code)
+    }
+
+    @Test(arguments: [
+        ("HTTP://Example.com/A", "http://Example.com/A"), ("http://[::1]:8080/x", "http://[::1]:8080/x"),
+        ("https://127.1/#fragment", "https://127.1/"), ("http://host", "http://host"),
+        ("http://a:b@[fe80::1]/", "http://[fe80::1]/"),
+    ])
+    func `a URL is brought into the form in which it is sent`(text: String, sent: String) throws {
+        let request = try NetworkRequest(url: #require(URL(string: text)))
+        #expect(request.url.absoluteString == sent)
+    }
+
+    @Test func `a relative URL with a base is made absolute`() throws {
+        let relative = try #require(URL(string: "../c?d", relativeTo: URL(string: "http://host/a/b/")))
+        #expect(try NetworkRequest(url: relative).url.absoluteString == "http://host/a/c?d")
+    }
+
+    @Test func `a user in the URL becomes a header field, unless there is one`() throws {
+        let target = try #require(URL(string: "http://us%20er:sec%0d%0aret@host/"))
+        let request = try NetworkRequest(url: target)
+        #expect(request.url.absoluteString == "http://host/")
+        #expect(request.headers["authorization"] == "Basic " + Data("us er:sec\r\nret".utf8).base64EncodedString())
+        let own = try NetworkRequest(url: target, headers: ["Authorization": "Bearer x"])
+        #expect(own.headers.values("Authorization") == ["Bearer x"])
+        let alone = try NetworkRequest(url: #require(URL(string: "http://user@host/")))
+        #expect(alone.headers["Authorization"] == "Basic dXNlcjo=")
+    }
+
+    @Test(arguments: ["GET", "HEAD", "trace"])
+    func `a body is refused where the method has none`(method: String) throws {
+        #expect(try refusal(method, body: .data(Data("x".utf8))) == .bodyNotAllowed)
+        #expect(try refusal(method, body: .data(Data())) == .bodyNotAllowed)
+    }
+
+    @Test func `a length that is not that of the body is refused`() throws {
+        let body = RequestBody.data(Data("1234".utf8))
+        for text in ["3", "5", "-4", "+4", "4.0", "", "99999999999999999999", "4,4"] {
+            #expect(
+                try refusal("POST", headers: ["Content-Length": text], body: body) == .bodyLengthMismatch, "\(text)")
+        }
+        let request = try NetworkRequest("POST", url: url, headers: ["content-length": "4"], body: body)
+        #expect(request.headers.isEmpty && request.body.length == 4)
+        #expect(try refusal("POST", headers: ["Content-Length": "1"]) == .bodyLengthMismatch)
+        #expect(try refusal("POST", headers: ["Content-Length": "0"]) == nil)
+        let stream = RequestBody.stream(canBeSentAgain: false) { throw CancellationError() }
+        let stated = try NetworkRequest("POST", url: url, headers: ["Content-Length": "9"], body: stream)
+        #expect(stated.body.length == 9)
+        #expect(
+            try refusal("POST", body: .stream(length: -1, canBeSentAgain: false) { throw CancellationError() })
+                == .bodyLengthMismatch)
+    }
+
+    @Test func `a limit of zero or less is refused`() throws {
+        for limit in [Duration.zero, .seconds(-1)] {
+            let options = TransferOptions(timeouts: TransferTimeouts(idle: limit))
+            #expect(try refusal(options: options) == .invalidLimit)
+        }
+        #expect(try refusal(options: TransferOptions(timeouts: .none)) == nil)
+    }
+
+    @Test(arguments: [Double.nan, .infinity, -.infinity, -1, 0, -1e300])
+    func `a timeout of Foundation's that is no number is refused`(interval: Double) throws {
+        var request = URLRequest(url: url)
+        request.timeoutInterval = interval
+        #expect(throws: NetworkError.self) { try NetworkRequest(request) }
+    }
+
+    @Test func `a request of Foundation's keeps its parts`() throws {
+        var request = URLRequest(url: url)
+        request.httpMethod = "post"
+        request.httpBody = Data("body".utf8)
+        request.timeoutInterval = 1.5
+        request.setValue("text/plain", forHTTPHeaderField: "Content-Type")
+        let checked = try NetworkRequest(request)
+        #expect(checked.method == "POST" && checked.url == url && checked.body.length == 4)
+        #expect(checked.headers["content-type"] == "text/plain")
+        #expect(checked.options.timeouts.idle == .milliseconds(1500))
+        #expect(checked.options.timeouts.firstByte == .milliseconds(1500))
+        request.timeoutInterval = 1e300
+        #expect(try NetworkRequest(request).options.timeouts.idle == nil)
+    }
+}

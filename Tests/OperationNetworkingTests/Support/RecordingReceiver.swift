@@ -1,0 +1,149 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+
+/// Writes down what a session tells of a task, and whether it keeps to the rules while it does.
+final class RecordingReceiver: NetworkReceiver {
+    enum Event: Sendable {
+        case informational(ResponseHead)
+        case head(ResponseHead)
+        case bytes(Int)
+        case trailers(HeaderFields)
+        case sent(Int64, Int64?)
+        case metrics(TransferMetrics)
+        case end(NetworkError?)
+    }
+
+    struct Record: Sendable {
+        var informational: [ResponseHead] = []
+        var head: ResponseHead?
+        var body: [UInt8] = []
+        var bodyCount = 0
+        /// Whether all bytes of the body were those of the test pattern.
+        var isPattern = true
+        var trailers: HeaderFields?
+        var metrics: TransferMetrics?
+        var sent: Int64 = 0
+        var error: NetworkError?
+        var ends = 0
+        /// What the session did against the rules of its protocol.
+        var faults: [String] = []
+
+        var status: Int? { head?.status }
+        var text: String { String(decoding: body, as: UTF8.self) }
+        var isSuccess: Bool { ends == 1 && error == nil }
+    }
+
+    private struct State {
+        var record = Record()
+        var isInside = false
+        var waiting: [(isReached: @Sendable (Record) -> Bool, pass: @Sendable () -> Void)] = []
+    }
+
+    private static let keptBytes = 1 << 20
+
+    private let state = Locked(State())
+    private let react: @Sendable (Event, any NetworkTask) -> Void
+
+    /// Makes a receiver that calls `react` after each event, on the session's thread.
+    init(_ react: @escaping @Sendable (Event, any NetworkTask) -> Void = { _, _ in }) {
+        self.react = react
+    }
+
+    var record: Record { state.withLock { $0.record } }
+
+    /// Waits until the record is as it should be, or the task has ended.
+    func record(where isReached: @escaping @Sendable (Record) -> Bool) async -> Record {
+        await withCheckedContinuation { continuation in
+            let record = state.withLock { state -> Record in
+                if state.record.ends == 0, !isReached(state.record) {
+                    state.waiting.append((isReached, { continuation.resume() }))
+                    return Record()
+                }
+                return state.record
+            }
+            if record.ends > 0 || isReached(record) { continuation.resume() }
+        }
+        return record
+    }
+
+    /// Waits for the end.
+    func end() async -> Record {
+        await record { _ in false }
+    }
+
+    func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead) {
+        note(.informational(head), task) { record in
+            if record.head != nil { record.faults.append("an informational head after the head") }
+            if !(100...199).contains(head.status) { record.faults.append("status \(head.status) as informational") }
+            record.informational.append(head)
+        }
+    }
+
+    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
+        note(.head(head), task) { record in
+            if record.head != nil { record.faults.append("two heads") }
+            if head.status < 200 { record.faults.append("status \(head.status) as head") }
+            record.head = head
+        }
+    }
+
+    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
+        note(.bytes(bytes.count), task) { record in
+            if record.head == nil { record.faults.append("bytes before the head") }
+            if record.trailers != nil { record.faults.append("bytes after the trailers") }
+            if bytes.isEmpty { record.faults.append("a delivery of no bytes") }
+            if record.isPattern { record.isPattern = TestPattern.matches(bytes, from: record.bodyCount) }
+            record.body += bytes.prefix(max(Self.keptBytes - record.body.count, 0))
+            record.bodyCount += bytes.count
+        }
+    }
+
+    func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields) {
+        note(.trailers(fields), task) { record in
+            if record.head == nil { record.faults.append("trailers before the head") }
+            record.trailers = fields
+        }
+    }
+
+    func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) {
+        note(.sent(count, total), task) { record in
+            if count < record.sent { record.faults.append("progress went from \(record.sent) back to \(count)") }
+            if let total, count > total { record.faults.append("progress of \(count) of \(total)") }
+            record.sent = count
+        }
+    }
+
+    func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
+        note(.metrics(metrics), task) { record in
+            if record.metrics != nil { record.faults.append("metrics twice") }
+            record.metrics = metrics
+        }
+    }
+
+    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+        note(.end(error), task) { record in
+            record.ends += 1
+            record.error = error
+            if error == nil, record.head == nil { record.faults.append("success without a head") }
+        }
+    }
+
+    private func note(_ event: Event, _ task: any NetworkTask, _ change: (inout Record) -> Void) {
+        let passing = state.withLock { state in
+            if state.isInside { state.record.faults.append("two calls at once") }
+            state.isInside = true
+            if state.record.ends > 0 { state.record.faults.append("\(event) after the end") }
+            change(&state.record)
+            let (record, all) = (state.record, state.waiting)
+            state.waiting = all.filter { record.ends == 0 && !$0.isReached(record) }
+            return all.filter { record.ends > 0 || $0.isReached(record) }
+        }
+        react(event, task)
+        state.withLock { $0.isInside = false }
+        for waiter in passing { waiter.pass() }
+    }
+}

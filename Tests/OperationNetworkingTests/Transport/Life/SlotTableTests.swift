@@ -1,0 +1,113 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct SlotTableTests {
+    private typealias Table = SlotTable<Int>
+
+    private func table(perHost: Int = 2, total: Int = 3, lookups: Int = 1) -> Table {
+        Table(Table.Limits(perHost: perHost, total: total, lookups: lookups))
+    }
+
+    private func grants(_ table: inout Table) -> [Int] {
+        var tickets: [Int] = []
+        while let grant = table.next() { tickets.append(grant.ticket) }
+        return tickets
+    }
+
+    @Test func `hosts take turns, and each line keeps its order`() {
+        var table = table()
+        for ticket in 0..<4 { _ = table.enter(ticket, host: "a", isNumeric: true) }
+        for ticket in 10..<14 { _ = table.enter(ticket, host: "b", isNumeric: true) }
+        #expect(grants(&table) == [0, 10, 1])
+        table.release(0)
+        #expect(grants(&table) == [11])
+        table.release(1)
+        table.release(1)
+        #expect(grants(&table).sorted() == [2, 12])
+    }
+
+    @Test func `who leaves is passed over`() {
+        var table = table(perHost: 1)
+        _ = table.enter(0, host: "a", isNumeric: true)
+        let place = table.enter(1, host: "a", isNumeric: true)
+        _ = table.enter(2, host: "a", isNumeric: true)
+        #expect(grants(&table) == [0])
+        #expect(table.leave(place) == 1)
+        #expect(table.leave(place) == nil)
+        table.release(0)
+        #expect(grants(&table) == [2])
+    }
+
+    @Test func `one look-up for a host at a time, and only so many in all`() {
+        var table = table(perHost: 2, total: 9, lookups: 1)
+        for ticket in 0..<2 { _ = table.enter(ticket, host: "a", isNumeric: false) }
+        for ticket in 10..<12 { _ = table.enter(ticket, host: "b", isNumeric: false) }
+        #expect(grants(&table) == [0])
+        table.resolved(0)
+        #expect(grants(&table).sorted() == [1, 10])
+        // The look-up failed.
+        table.release(1)
+        #expect(grants(&table) == [11])
+        table.resolved(1)
+        table.release(0)
+        table.release(0)
+        table.release(1)
+        table.forgetNames()
+        for ticket in 20..<22 { _ = table.enter(ticket, host: "a", isNumeric: false) }
+        #expect(grants(&table) == [20])
+    }
+
+    @Test func `a limit that is raised lets more through`() {
+        var table = table(perHost: 1, total: 9)
+        for ticket in 0..<3 { _ = table.enter(ticket, host: "a", isNumeric: true) }
+        #expect(grants(&table) == [0])
+        table.setLimit(3, host: 0)
+        #expect(grants(&table) == [1, 2])
+    }
+
+    @Test(arguments: 0..<50)
+    func `no limit is exceeded, and nobody is forgotten`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var table = table(perHost: 3, total: 5, lookups: 2)
+        var active: [(host: Int, name: Int, isNew: Bool)] = []
+        var waiting: Set<Int> = []
+        var seen = 0
+        var last = 0
+        for step in 0..<2000 {
+            switch Int.random(in: 0..<4, using: &generator) {
+            case 0,
+                1 where step < 1000:
+                let host = Int.random(in: 0..<400, using: &generator) % Int.random(in: 1...400, using: &generator)
+                last += 1
+                waiting.insert(last)
+                _ = table.enter(last * 1000 + host, host: "\(host)", isNumeric: host % 2 == 0)
+            case 2 where !active.isEmpty:
+                let index = Int.random(in: 0..<active.count, using: &generator)
+                table.resolved(active[index].host)
+            default:
+                guard !active.isEmpty else { break }
+                table.release(active.remove(at: Int.random(in: 0..<active.count, using: &generator)).host)
+            }
+            while let grant = table.next() {
+                active.append((grant.host, grant.ticket % 1000, true))
+                seen += 1
+                #expect(waiting.remove(grant.ticket / 1000) != nil)
+            }
+            #expect(active.count <= 5 && table.activeCount == active.count)
+            #expect(Dictionary(grouping: active, by: \.name).values.allSatisfy { $0.count <= 3 })
+        }
+        while !active.isEmpty {
+            table.release(active.removeLast().host)
+            while let grant = table.next() {
+                active.append((grant.host, grant.ticket % 1000, true))
+                waiting.remove(grant.ticket / 1000)
+            }
+        }
+        #expect(waiting.isEmpty)
+    }
+}

@@ -1,0 +1,106 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct TaskMachineTests {
+    private func wishes(_ calls: ((inout TaskWishes) -> Bool)...) -> TaskWishes {
+        var wishes = TaskWishes()
+        for call in calls { _ = call(&wishes) }
+        return wishes
+    }
+
+    private func resume(_ wishes: inout TaskWishes) -> Bool { wishes.resume() }
+    private func suspend(_ wishes: inout TaskWishes) -> Bool { wishes.suspend() }
+    private func hold(_ wishes: inout TaskWishes) -> Bool { wishes.hold() }
+    private func cancel(_ wishes: inout TaskWishes) -> Bool { wishes.cancel() }
+
+    @Test func `a task goes from line to slot to end`() {
+        var machine = TaskMachine()
+        #expect(machine.wish(wishes(suspend)) == .none)
+        #expect(machine.wish(wishes(resume)) == .enterLine)
+        #expect(machine.wish(wishes(resume)) == .none)
+        let granted = machine.granted()
+        #expect(granted && machine.stage == .connecting)
+        machine.connected()
+        #expect(machine.stage == .sending)
+        machine.responded()
+        machine.connected()
+        #expect(machine.stage == .receiving)
+        let told = machine.transferEnded(withFailure: false, isBraked: false)
+        #expect(told && machine.isEnded && machine.stage == nil)
+        #expect(machine.wish(wishes(cancel)) == .none)
+        let again = machine.transferEnded(withFailure: true, isBraked: false)
+        #expect(!again)
+    }
+
+    @Test func `suspended before anything is sent it gives back what it has`() {
+        var machine = TaskMachine()
+        _ = machine.wish(wishes(resume))
+        #expect(machine.wish(wishes(resume, suspend)) == .leaveLine)
+        let refused = machine.granted()
+        #expect(!refused)
+        #expect(machine.wish(wishes(resume)) == .enterLine)
+        _ = machine.granted()
+        #expect(machine.wish(wishes(resume, suspend)) == .abandon)
+        #expect(machine.wish(wishes(resume)) == .enterLine)
+    }
+
+    @Test func `brakes are set and released`() {
+        var machine = TaskMachine()
+        _ = machine.wish(wishes(resume))
+        _ = machine.granted()
+        machine.connected()
+        #expect(machine.wish(wishes(resume, hold)) == .brake(.receiving))
+        #expect(machine.wish(wishes(resume, hold)) == .none)
+        #expect(machine.wish(wishes(resume, hold, suspend)) == .brake([.receiving, .sending]))
+        #expect(machine.wish(wishes(resume, hold)) == .brake(.receiving))
+        #expect(machine.wish(wishes(resume)) == .brake([]))
+    }
+
+    @Test func `a success under a brake is told when it is released, a failure at once`() {
+        var machine = TaskMachine()
+        _ = machine.wish(wishes(resume))
+        _ = machine.granted()
+        machine.connected()
+        var failing = machine
+        let told = machine.transferEnded(withFailure: false, isBraked: true)
+        #expect(!told && !machine.isEnded)
+        #expect(machine.wish(wishes(resume, hold)) == .none)
+        var cancelled = machine
+        #expect(machine.wish(wishes(resume)) == .tellEnd)
+        #expect(machine.isEnded)
+        #expect(cancelled.wish(wishes(resume, hold, cancel)) == .cancel(.nothing))
+        let failed = failing.transferEnded(withFailure: true, isBraked: true)
+        #expect(failed)
+    }
+
+    @Test func `a cancel gives back what the task has`() {
+        var created = TaskMachine()
+        #expect(created.wish(wishes(cancel)) == .cancel(.nothing))
+        var waiting = TaskMachine()
+        _ = waiting.wish(wishes(resume))
+        #expect(waiting.wish(wishes(resume, cancel)) == .cancel(.place))
+        #expect(waiting.wish(wishes(resume, cancel)) == .none)
+        var running = TaskMachine()
+        _ = running.wish(wishes(resume))
+        _ = running.granted()
+        #expect(running.wish(wishes(resume, cancel)) == .cancel(.transfer))
+        let granted = running.granted()
+        #expect(running.isEnded && !granted)
+    }
+
+    @Test func `wishes are posted once until they are taken, and not at all when they change nothing`() {
+        var wishes = TaskWishes()
+        #expect(!wishes.suspend() && !wishes.hold() && !wishes.proceed())
+        #expect(wishes.resume() && !wishes.cancel())
+        let taken = wishes.take()
+        #expect(taken.isStarted && !taken.isSuspended && taken.isCancelled)
+        #expect(!wishes.cancel() && wishes.suspend())
+        _ = wishes.take()
+        #expect(!wishes.end(asCancelled: false) && wishes.end(asCancelled: true))
+        #expect(!wishes.end(asCancelled: true) && !wishes.resume())
+    }
+}

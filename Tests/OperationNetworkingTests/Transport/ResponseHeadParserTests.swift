@@ -1,0 +1,52 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ResponseHeadParserTests {
+    private func parse(_ text: String) -> (events: [ResponseHeadParser.Event], trailers: HeaderFields) {
+        var parser = ResponseHeadParser()
+        var events: [ResponseHeadParser.Event] = []
+        for line in text.utf8.split(separator: 0x0A, omittingEmptySubsequences: false).dropLast() {
+            (Array(line) + [0x0A]).withUnsafeBytes { bytes in
+                let event = parser.receive(bytes)
+                if event != .none { events.append(event) }
+            }
+        }
+        return (events, parser.trailers)
+    }
+
+    @Test func `heads, informational ones before, and trailers after`() {
+        let (events, trailers) = parse(
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/2 200 \r\nA: b\r\nA:  c \r\n d\r\nE:\r\n\r\nF: g\r\n")
+        #expect(
+            events == [
+                .head(.init(status: 100, version: .http1_1, reason: "Continue")),
+                .head(.init(status: 200, version: .http2, reason: "", fields: ["A": "b", "A": "c d", "E": ""])),
+            ])
+        #expect(trailers == ["F": "g"])
+    }
+
+    @Test func `random lines never trap`() {
+        var generator = SeededGenerator(seed: 7)
+        let parts: [[UInt8]] = ["HTTP/1.1 ", "200", " ", "\r\n", ":", "\r", "Content-Length", ",", "\t", "9"].map {
+            Array($0.utf8)
+        }
+        for _ in 0..<20_000 {
+            var parser = ResponseHeadParser()
+            for _ in 0..<Int.random(in: 1...6, using: &generator) {
+                var line: [UInt8] = []
+                for _ in 0..<Int.random(in: 0...8, using: &generator) {
+                    line +=
+                        Bool.random(using: &generator)
+                        ? parts[Int.random(in: 0..<parts.count, using: &generator)]
+                        : [UInt8.random(in: 0...255, using: &generator)]
+                }
+                _ = line.withUnsafeBytes { parser.receive($0) }
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite(.timeLimit(.minutes(1)))
+    struct SessionConnectionTests {
+        private func run(_ count: Int, on session: CurlSession, _ url: URL) async throws -> [TransferRecorder.Record] {
+            let recorders = (0..<count).map { _ in TransferRecorder() }
+            for recorder in recorders {
+                session.makeTask(with: try NetworkRequest(url: url), receiver: recorder).resume()
+            }
+            var records: [TransferRecorder.Record] = []
+            for recorder in recorders { records.append(await recorder.ended()) }
+            return records
+        }
+
+        @Test func `connections are limited for each host and in all, and used again`() async throws {
+            let server = try LoopbackServer()
+            let other = try LoopbackServer()
+            for place in [server, other] {
+                place.route("/") { _ in LoopbackAnswer.text("x").after(.milliseconds(5)) }
+            }
+            var configuration = CurlSession.Configuration()
+            configuration.maximumConnectionsPerHost = 3
+            configuration.maximumConnections = 4
+            let session = CurlSession(configuration: configuration)
+            #expect(try await run(30, on: session, server.url()).allSatisfy { $0.text == "x" })
+            #expect(server.counts.connections <= 3)
+            async let first = run(30, on: session, server.url())
+            async let second = run(30, on: session, other.url())
+            let records = try await first + second
+            #expect(records.allSatisfy { $0.text == "x" && $0.error == nil })
+            await server.counts { _ in server.counts.openConnections + other.counts.openConnections <= 4 }
+            #expect(server.counts.openConnections + other.counts.openConnections <= 4)
+        }
+
+        @Test func `many at once all end`() async throws {
+            let server = try LoopbackServer()
+            server.route("/") { _ in .text("x") }
+            var configuration = CurlSession.Configuration()
+            configuration.maximumConnectionsPerHost = 64
+            let records = try await run(3000, on: CurlSession(configuration: configuration), server.url())
+            #expect(records.allSatisfy { $0.text == "x" && $0.error == nil && $0.ends.count == 1 })
+            #expect(server.counts.requests == 3000 && server.counts.connections <= 64)
+        }
+
+        @Test func `a connection that the server ended while it was idle is not used again`() async throws {
+            let server = try LoopbackServer()
+            server.route("/") { request in .text("\(request.bodyCount)") }
+            let session = CurlSession()
+            for ending in [LoopbackEnding.close, .reset] {
+                for method in ["GET", "POST", "PUT"] {
+                    #expect(try await session.run(server.url()).error == nil)
+                    server.endIdleConnections(by: ending)
+                    await server.counts { $0.openConnections == 0 }
+                    let body = method == "GET" ? RequestBody.none : .data(Data(count: 100_000))
+                    let record = try await session.run(server.url(), method, body: body)
+                    // libcurl does not see that an idle connection was reset, and POST is not sent again.
+                    if ending == .reset, method == "POST", record.code == .connectionLost { continue }
+                    #expect(record.error == nil && record.text == (method == "GET" ? "0" : "100000"), "\(record)")
+                }
+            }
+            #expect(server.violations.isEmpty)
+        }
+
+        /// The server breaks off as soon as a second request comes over a connection.
+        private func breaking() throws -> LoopbackServer {
+            let server = try LoopbackServer()
+            server.routeEarly("/") { request in
+                request.numberOnConnection == 0
+                    ? LoopbackAnswer(.awaitBody).followed(by: .head(200, ["Content-Length": "2"]), .send("ok"))
+                    : .hangUp
+            }
+            return server
+        }
+
+        @Test func `a request without effect is sent again if its old connection breaks`() async throws {
+            let server = try breaking()
+            let session = CurlSession()
+            #expect(try await session.run(server.url()).text == "ok")
+            #expect(try await session.run(server.url()).text == "ok")
+            #expect(server.counts.heads == 3)
+            let body = RequestBody.data(Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0) }))
+            let record = try await session.run(server.url(), "PUT", body: body)
+            #expect(record.text == "ok" && record.disorder.isEmpty)
+            let last = try #require(await server.requests(atLeast: 3).last)
+            #expect(last.bodyCount == 200_000 && last.isComplete)
+            #expect(last.body.elsewhere == nil)
+        }
+
+        @Test(arguments: [0, 10, 200_000])
+        func `a request with an effect is never sent twice`(count: Int) async throws {
+            let server = try breaking()
+            let session = CurlSession()
+            #expect(try await session.run(server.url()).text == "ok")
+            let record = try await session.run(server.url(), "POST", body: .data(Data(count: count)))
+            #expect(record.code == .connectionLost && record.error?.isUnsent == false, "\(record)")
+            #expect(server.counts.heads == 2)
+            #expect(try await session.run(server.url()).text == "ok")
+        }
+
+        @Test func `a body that cannot be made again is not sent again`() async throws {
+            let server = try breaking()
+            let session = CurlSession()
+            #expect(try await session.run(server.url()).text == "ok")
+            let body = RequestBody.stream(length: 400_000, canBeSentAgain: false) { Zeros() }
+            let record = try await session.run(server.url(), "PUT", body: body)
+            #expect(record.code == .bodyNotRepeatable || record.code == .connectionLost, "\(record)")
+            #expect(server.requests.filter { $0.method == "PUT" }.count == 1)
+        }
+
+        private final class Zeros: BodyProducer {
+            func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
+                .bytes(buffer.count)
+            }
+        }
+
+        @Test func `IPv6, Unix-domain sockets and other addresses for hosts`() async throws {
+            let path = FileManager.default.temporaryDirectory.appendingPathComponent(
+                "s\(UInt32.random(in: 0...(.max)))"
+            ).path
+            var options = LoopbackServer.Options()
+            options.addresses = [.ipv4, .ipv6, .unixSocket(path: path)]
+            let server = try LoopbackServer(options)
+            server.route("/") { request in .text(request["Host"] ?? "") }
+            let six = try #require(server.addresses.first { "\($0)".hasPrefix("[") })
+            #expect(try await CurlSession().run(server.url("/", at: six)).text == "\(six)")
+
+            var configuration = CurlSession.Configuration()
+            configuration.unixSocketPath = path
+            let url = try #require(URL(string: "http://example.com/"))
+            #expect(try await CurlSession(configuration: configuration).run(url).text == "example.com")
+
+            configuration = CurlSession.Configuration()
+            configuration.addressOverrides = ["example.com:80": "127.0.0.1:\(server.port)"]
+            let record = try await CurlSession(configuration: configuration).run(url)
+            #expect(record.text == "example.com")
+            #expect(record.metrics[0].remoteAddress == "127.0.0.1:\(server.port)")
+        }
+
+        @Test func `an explicit proxy gets the whole URL, and none ignores it`() async throws {
+            let proxy = try LoopbackServer()
+            proxy.route("http://example.com/a") { request in .text(request["Proxy-Authorization"] ?? "") }
+            var configuration = CurlSession.Configuration()
+            configuration.proxy = .url("http://127.0.0.1:\(proxy.port)", user: "us", password: "er")
+            let url = try #require(URL(string: "http://example.com/a"))
+            let record = try await CurlSession(configuration: configuration).run(url)
+            #expect(record.text == "Basic dXM6ZXI=", "\(record)")
+        }
+
+        @Test func `a session that is closed ends all its tasks and leaves nothing`() async throws {
+            let server = try LoopbackServer()
+            server.route("/silent") { _ in .silence }
+            server.route("/big") { _ in .repeating([1], count: 1 << 30) }
+            let session = CurlSession()
+            let recorders = (0..<20).map { _ in TransferRecorder(keepsBody: false) }
+            for (index, recorder) in recorders.enumerated() {
+                let request = try NetworkRequest(url: server.url(index % 2 == 0 ? "/silent" : "/big"))
+                session.makeTask(with: request, receiver: recorder).resume()
+            }
+            _ = await server.heads(atLeast: 6)
+            try await TestThread.run { session.closeAndWait() }
+            for recorder in recorders {
+                let record = recorder.now
+                #expect(record.code == .sessionClosed && record.ends.count == 1 && record.disorder.isEmpty)
+            }
+            await server.counts { $0.openConnections == 0 }
+            let late = try await session.run(server.url("/silent"))
+            #expect(late.code == .sessionClosed)
+            session.close()
+        }
+
+        @Test func `a session may be closed from within a receiver, and let go of while it works`() async throws {
+            let server = try LoopbackServer()
+            server.route("/") { _ in .text("x") }
+            let session = CurlSession()
+            let recorder = TransferRecorder(onHead: { _, _ in session.close() })
+            session.makeTask(with: try NetworkRequest(url: server.url()), receiver: recorder).resume()
+            #expect(await recorder.ended().ends.count == 1)
+            let other = TransferRecorder()
+            CurlSession().makeTask(with: try NetworkRequest(url: server.url()), receiver: other).resume()
+            #expect(await other.ended().text == "x")
+            await server.counts { $0.openConnections == 0 }
+        }
+
+        @Test func `idle connections are closed after their time`() async throws {
+            let server = try LoopbackServer()
+            server.route("/") { _ in .text("x") }
+            var configuration = CurlSession.Configuration()
+            configuration.idleLifetime = .milliseconds(100)
+            let session = CurlSession(configuration: configuration)
+            for _ in 0..<3 {
+                #expect(try await session.run(server.url()).text == "x")
+                await server.counts { $0.openConnections == 0 }
+            }
+        }
+
+        @Test func `the library says what it is`() {
+            #expect(CurlSession.problem == nil)
+            #expect(CurlSession.libraryVersion?.isEmpty == false)
+        }
+    }
+
+    extension [UInt8] {
+        /// The first place at which it does not count up.
+        fileprivate var elsewhere: Int? {
+            indices.first { self[$0] != UInt8(truncatingIfNeeded: $0) }
+        }
+    }
+#endif

@@ -1,0 +1,147 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite(.timeLimit(.minutes(1)))
+    struct SessionFaultTests {
+        private let server: LoopbackServer
+        private let session = CurlSession()
+
+        init() throws {
+            server = try LoopbackServer()
+        }
+
+        /// After whatever a server did, the session goes on.
+        private func expectFailure(
+            _ codes: Set<NetworkError.Code>, _ note: Comment, _ answer: @escaping @Sendable () -> LoopbackAnswer
+        ) async throws {
+            server.route("/fault") { _ in answer() }
+            server.route("/next") { _ in .text("fine") }
+            let record = try await session.run(server.url("/fault"))
+            #expect(record.ends.count == 1 && record.disorder.isEmpty, note)
+            let error = try #require(record.error, note)
+            #expect(codes.contains(error.code), "\(note): \(error)")
+            #expect(error.request?.method == "GET" && !error.isUnsent, note)
+            let next = try await session.run(server.url("/next"))
+            #expect(next.text == "fine" && next.error == nil, note)
+        }
+
+        @Test func `a connection that ends without an answer is lost`() async throws {
+            try await expectFailure([.connectionLost], "closed") { .hangUp }
+            try await expectFailure([.connectionLost], "reset") { .reset }
+        }
+
+        @Test(arguments: [
+            "hello\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/1.1 99 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",
+            "\0\0\0\0\0\0\0\0",
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\nabc", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\nabc", "HTTP/1.1 200 OK\r\nContent-Length: 1 2\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nabc", "HTTP/1.1 200 OK\r\n: a\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\na",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabcde\r\n0\r\n\r\n",
+        ])
+        func `what is no valid HTTP is refused`(text: String) async throws {
+            try await expectFailure([.invalidResponse], "\(text.debugDescription)") { .raw(text) }
+        }
+
+        @Test func `a head that is cut at any byte is an error`() async throws {
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nHello"
+            for ending in [LoopbackEnding.close, .reset] {
+                for offset in 1..<head.utf8.count {
+                    try await expectFailure(
+                        [.connectionLost, .truncatedBody, .invalidResponse], "\(ending) at \(offset)"
+                    ) {
+                        LoopbackAnswer(.send(head)).cut(at: offset, by: ending)
+                    }
+                }
+            }
+        }
+
+        @Test func `a body that ends before its length is an error`() async throws {
+            try await expectFailure([.truncatedBody], "length") {
+                .raw("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\nabc")
+            }
+            try await expectFailure([.truncatedBody], "chunks") {
+                .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nHello\r\n")
+            }
+            try await expectFailure([.truncatedBody], "chunk") {
+                .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nHel")
+            }
+            try await expectFailure([.connectionLost], "reset") {
+                LoopbackAnswer(.head(200, ["Content-Length": "9"]), .send("abc"), .pause(.milliseconds(50)), .reset)
+            }
+        }
+
+        @Test func `a head without end is cut off`() async throws {
+            try await expectFailure([.headerTooLarge], "fields") {
+                LoopbackAnswer(
+                    .send("HTTP/1.1 200 OK\r\n"), .send(repeating: Array("X-Field: value\r\n".utf8), count: nil))
+            }
+            try await expectFailure([.headerTooLarge, .invalidResponse, .connectionLost, .resourcesExhausted], "line") {
+                LoopbackAnswer(.send("HTTP/1.1 200 OK\r\nX: "), .send(repeating: [0x61], count: nil))
+            }
+            try await expectFailure([.invalidResponse, .headerTooLarge], "informational") {
+                LoopbackAnswer(.send(repeating: Array("HTTP/1.1 103 Early\r\n\r\n".utf8), count: nil))
+            }
+            try await expectFailure([.headerTooLarge], "trailers") {
+                LoopbackAnswer(
+                    .head(200, ["Transfer-Encoding": "chunked"]), .send("0\r\n"),
+                    .send(repeating: Array("X-Trailer: value\r\n".utf8), count: nil))
+            }
+        }
+
+        @Test func `a body that swells beyond measure is cut off`() async throws {
+            try await expectFailure([.expansionTooLarge], "bomb") {
+                .bytes(Compressed.zeros, fields: [LoopbackField("Content-Encoding", "gzip")])
+            }
+            var options = TransferOptions()
+            options.maximumExpansion = 2000
+            let record = try await session.run(server.url("/fault"), options: options)
+            #expect(record.error == nil && record.bodyCount == 4 << 20)
+        }
+
+        @Test func `a body that cannot be decompressed is an error`() async throws {
+            try await expectFailure([.undecodableBody], "not gzip") {
+                .bytes(Array("Hello, world".utf8), fields: [LoopbackField("Content-Encoding", "gzip")])
+            }
+            try await expectFailure([.undecodableBody], "unknown") {
+                .bytes(Array("Hello, world".utf8), fields: [LoopbackField("Content-Encoding", "foo")])
+            }
+            try await expectFailure([.undecodableBody], "too often") {
+                .bytes(Compressed.hello, fields: [LoopbackField("Content-Encoding", "gzip, gzip, gzip")])
+            }
+        }
+
+        @Test func `refused connections, unknown hosts and wrong TLS have their own codes`() async throws {
+            let port = server.port
+            await server.stopped()
+            let refused = try await session.run(#require(URL(string: "http://127.0.0.1:\(port)/")))
+            #expect(refused.code == .cannotConnect && refused.error?.isUnsent == true)
+            #expect(refused.error?.phase == .connecting)
+            let unknown = try await session.run(#require(URL(string: "http://nothing.invalid/")))
+            #expect(unknown.code == .cannotFindHost && unknown.error?.isUnsent == true)
+            let other = try LoopbackServer()
+            other.greet { _ in .raw("HTTP/1.1 400 Bad Request\r\n\r\n") }
+            let plain = try await session.run(#require(URL(string: "https://127.0.0.1:\(other.port)/")))
+            #expect(plain.code == .secureConnectionFailed && plain.error?.isUnsent == true)
+        }
+
+        @Test func `bytes behind the end of a body are not taken for the next answer`() async throws {
+            server.route("/more") { _ in
+                LoopbackAnswer(.head(200, ["Content-Length": "2"]), .send("okHTTP/1.1 500 No\r\n\r\n"))
+            }
+            server.route("/next") { _ in .text("fine") }
+            #expect(try await session.run(server.url("/more")).text == "ok")
+            #expect(try await session.run(server.url("/next")).text == "fine")
+        }
+    }
+#endif

@@ -1,0 +1,134 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite(.timeLimit(.minutes(1)))
+    struct SessionTimeLimitTests {
+        private let server: LoopbackServer
+
+        init() throws {
+            server = try LoopbackServer()
+            server.route("/silent") { _ in .silence }
+        }
+
+        private func options(_ timeouts: TransferTimeouts) -> TransferOptions { TransferOptions(timeouts: timeouts) }
+
+        private func expectTimeout(
+            _ record: TransferRecorder.Record, _ phase: NetworkError.Phase, after limit: Duration
+        ) throws {
+            #expect(record.code == .timedOut && record.error?.phase == phase && record.ends.count == 1)
+            let ended = try #require(record.metrics.first?.ended)
+            // Never too early; how late depends on the machine.
+            #expect(ended >= limit && ended < limit + .seconds(2), "\(ended)")
+        }
+
+        @Test func `a server that does not answer is given up`() async throws {
+            let limit = TransferTimeouts(firstByte: .milliseconds(150))
+            let record = try await CurlSession().run(server.url("/silent"), options: options(limit))
+            try expectTimeout(record, .awaitingResponse, after: .milliseconds(150))
+        }
+
+        @Test func `a body that stops moving is given up`() async throws {
+            server.route("/stall") { _ in
+                LoopbackAnswer(.head(200, ["Content-Length": "9"]), .send("abc"), .stallForever)
+            }
+            let limit = TransferTimeouts(idle: .milliseconds(150))
+            let record = try await CurlSession().run(server.url("/stall"), options: options(limit))
+            try expectTimeout(record, .receiving, after: .milliseconds(150))
+            #expect(record.text == "abc" && record.error?.status == 200)
+        }
+
+        @Test func `a body that drips is given up when the total is reached, and not before`() async throws {
+            server.route("/drip") { _ in
+                LoopbackAnswer(
+                    .head(200, ["Content-Length": "1000"]),
+                    .drip([UInt8](repeating: 1, count: 1000), every: .milliseconds(20)))
+            }
+            let limit = TransferTimeouts(idle: .milliseconds(300), total: .milliseconds(600))
+            let record = try await CurlSession().run(server.url("/drip"), options: options(limit))
+            try expectTimeout(record, .receiving, after: .milliseconds(600))
+            #expect(record.bodyCount > 5)
+        }
+
+        @Test func `an upload that stops moving is given up`() async throws {
+            server.routeEarly("POST", "/up") { _ in LoopbackAnswer(.stopReading, .stallForever) }
+            let limit = TransferTimeouts(firstByte: .seconds(30), idle: .milliseconds(200))
+            let body = RequestBody.data(Data(count: 64 << 20))
+            let record = try await CurlSession().run(
+                server.url("/up"), "POST", body: body, options: options(limit))
+            try expectTimeout(record, .sending, after: .milliseconds(200))
+        }
+
+        @Test func `the wait for a slot does not count`() async throws {
+            var configuration = CurlSession.Configuration()
+            configuration.maximumConnectionsPerHost = 1
+            let session = CurlSession(configuration: configuration)
+            server.route("/slow") { _ in LoopbackAnswer.text("slow").after(.milliseconds(120)) }
+            let limit = TransferTimeouts(firstByte: .milliseconds(400), total: .milliseconds(500))
+            let recorders = (0..<8).map { _ in TransferRecorder() }
+            for recorder in recorders {
+                let request = try NetworkRequest(url: server.url("/slow"), options: options(limit))
+                session.makeTask(with: request, receiver: recorder).resume()
+            }
+            for recorder in recorders { #expect(await recorder.ended().text == "slow") }
+            let last = await recorders[7].ended()
+            #expect(try #require(last.metrics.first?.slotGranted) > .milliseconds(700))
+        }
+
+        @Test func `the time of a pause does not count`() async throws {
+            server.route("/two") { _ in
+                LoopbackAnswer(.head(200, ["Content-Length": "2"]), .send("a"), .pause(.milliseconds(20)), .send("b"))
+            }
+            let paused = Gate()
+            let recorder = TransferRecorder(onBytes: { task, _ in
+                guard !paused.isOpen else { return }
+                task.suspend()
+                paused.open()
+            })
+            let limit = TransferTimeouts(idle: .milliseconds(100), total: .milliseconds(150))
+            let request = try NetworkRequest(url: server.url("/two"), options: options(limit))
+            let session = CurlSession()
+            let task = session.makeTask(with: request, receiver: recorder)
+            task.resume()
+            await paused.passage()
+            // Another exchange on the same thread takes longer than the limits of the paused one.
+            server.route("/slow") { _ in LoopbackAnswer.text("slow").after(.milliseconds(400)) }
+            #expect(try await session.run(server.url("/slow")).text == "slow")
+            #expect(recorder.now.ends.isEmpty)
+            task.resume()
+            let record = await recorder.ended()
+            #expect(record.text == "ab" && record.error == nil)
+            #expect(try #require(record.metrics.first?.paused) >= .milliseconds(300))
+        }
+
+        @Test func `a connection that cannot be made in time is given up`() async throws {
+            var listening = LoopbackServer.Options()
+            listening.backlog = 0
+            listening.accepts = false
+            let deaf = try LoopbackServer(listening)
+            var configuration = CurlSession.Configuration()
+            configuration.maximumConnectionsPerHost = 50
+            let session = CurlSession(configuration: configuration)
+            let limit = TransferTimeouts(connect: .milliseconds(200), firstByte: .milliseconds(900))
+            let recorders = (0..<10).map { _ in TransferRecorder() }
+            for recorder in recorders {
+                let request = try NetworkRequest(url: deaf.url(), options: options(limit))
+                session.makeTask(with: request, receiver: recorder).resume()
+            }
+            var phases: [NetworkError.Phase: Int] = [:]
+            for recorder in recorders {
+                let record = await recorder.ended()
+                #expect(record.code == .timedOut)
+                if let error = record.error { phases[error.phase, default: 0] += 1 }
+            }
+            // The system takes one or two for the server; the rest have no connection.
+            #expect(phases[.connecting] ?? 0 >= 7, "\(phases)")
+        }
+    }
+#endif

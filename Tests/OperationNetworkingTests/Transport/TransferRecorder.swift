@@ -1,0 +1,119 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+
+/// Writes down what a task tells.
+final class TransferRecorder: NetworkReceiver {
+    struct Record: Sendable {
+        var informational: [ResponseHead] = []
+        var heads: [ResponseHead] = []
+        var body: [UInt8] = []
+        var bodyCount = 0
+        var trailers: [HeaderFields] = []
+        var sent: [Int64] = []
+        var metrics: [TransferMetrics] = []
+        var ends: [NetworkError?] = []
+        /// What was told in the wrong order.
+        var disorder: [String] = []
+
+        var status: Int? { heads.last?.status }
+        var text: String { String(decoding: body, as: UTF8.self) }
+        var error: NetworkError? { ends.first ?? nil }
+        var code: NetworkError.Code? { error?.code }
+    }
+
+    typealias Action = @Sendable (any NetworkTask, Record) -> Void
+
+    private let record = Locked(Record())
+    private let end = Gate()
+    private let onHead: Action?
+    private let onBytes: Action?
+    private let onEnd: Action?
+    private let keepsBody: Bool
+
+    init(keepsBody: Bool = true, onHead: Action? = nil, onBytes: Action? = nil, onEnd: Action? = nil) {
+        self.keepsBody = keepsBody
+        self.onHead = onHead
+        self.onBytes = onBytes
+        self.onEnd = onEnd
+    }
+
+    var now: Record { record.withLock { $0 } }
+
+    /// What was told, once the end was.
+    func ended() async -> Record {
+        await end.passage()
+        return now
+    }
+
+    private func note(_ name: String, mayFollow rank: Int, _ change: (inout Record) -> Void) {
+        record.withLock { record in
+            let reached =
+                !record.ends.isEmpty
+                ? 5
+                : !record.metrics.isEmpty
+                    ? 4
+                    : !record.trailers.isEmpty
+                        ? 3
+                        : !record.heads.isEmpty ? 2 : 1
+            if reached > rank { record.disorder.append("\(name) after \(reached)") }
+            change(&record)
+        }
+    }
+
+    func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead) {
+        note("informational", mayFollow: 1) { $0.informational.append(head) }
+    }
+
+    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
+        note("head", mayFollow: 1) { $0.heads.append(head) }
+        onHead?(task, now)
+    }
+
+    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
+        note("bytes", mayFollow: 2) { record in
+            record.bodyCount += bytes.count
+            if keepsBody { record.body.append(contentsOf: bytes) }
+            if record.heads.isEmpty { record.disorder.append("bytes before the head") }
+        }
+        onBytes?(task, now)
+    }
+
+    func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields) {
+        note("trailers", mayFollow: 2) { $0.trailers.append(fields) }
+    }
+
+    func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) {
+        note("progress", mayFollow: 3) { record in
+            if count <= record.sent.last ?? 0 { record.disorder.append("progress ran backwards") }
+            record.sent.append(count)
+        }
+    }
+
+    func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
+        note("metrics", mayFollow: 3) { $0.metrics.append(metrics) }
+    }
+
+    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+        note("end", mayFollow: 4) { $0.ends.append(error) }
+        onEnd?(task, now)
+        end.open()
+    }
+}
+
+extension NetworkSession {
+    /// Sends a request and waits for its end.
+    func run(
+        _ url: URL, _ method: String = "GET", headers: HeaderFields = [:], body: RequestBody = .none,
+        options: TransferOptions = .standard
+    ) async throws -> TransferRecorder.Record {
+        let recorder = TransferRecorder()
+        let request = try NetworkRequest(method, url: url, headers: headers, body: body, options: options)
+        makeTask(with: request, receiver: recorder).resume()
+        return await recorder.ended()
+    }
+}

@@ -1,0 +1,185 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct LoopbackAnswerTests {
+    private func exchange(_ server: LoopbackServer, _ request: String) async throws -> String {
+        try await withClient(server) { client in
+            try client.send(request)
+            return try client.readAnswer()
+        }
+    }
+
+    @Test func `the answer to HEAD has the head of GET and nothing else`() async throws {
+        let server = try LoopbackServer()
+        server.route("GET", "/") { _ in .text("Hello") }
+        try await withClient(server) { client in
+            try client.send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(try client.readHead().hasSuffix("Content-Length: 5\r\n\r\n"))
+            try client.send(get("/"))
+            #expect(try client.readAnswer().hasSuffix("Hello"))
+        }
+    }
+
+    @Test func `a resource is had whole and in parts`() async throws {
+        let server = try LoopbackServer()
+        let resource = LoopbackResource(
+            .pattern(count: 100_000), etag: "\"one\"", lastModified: "Sat, 01 Jan 2000 00:00:00 GMT")
+        server.route("/") { resource.answer(to: $0) }
+        let whole = TestPattern.bytes(count: 100_000)
+        let cases: [(String, Int, ClosedRange<Int>?)] = [
+            ("", 200, 0...99_999),
+            ("Range: bytes=0-0\r\n", 206, 0...0),
+            ("Range: bytes=65520-65530\r\n", 206, 65_520...65_530),
+            ("Range: bytes=99990-\r\n", 206, 99_990...99_999),
+            ("Range: bytes=99990-200000\r\n", 206, 99_990...99_999),
+            ("Range: bytes=-5\r\n", 206, 99_995...99_999),
+            ("Range: bytes=100000-\r\n", 416, nil),
+            ("Range: lines=1-2\r\n", 200, 0...99_999),
+            ("Range: bytes=5-6\r\nIf-Range: \"one\"\r\n", 206, 5...6),
+            ("Range: bytes=5-6\r\nIf-Range: \"two\"\r\n", 200, 0...99_999),
+            ("Range: bytes=5-6\r\nIf-Range: Sat, 01 Jan 2000 00:00:00 GMT\r\n", 206, 5...6),
+            ("If-None-Match: \"one\"\r\n", 304, nil),
+        ]
+        for (fields, status, range) in cases {
+            let bytes = try await withClient(server) { client in
+                try client.send(get("/", fields + "Connection: close\r\n"))
+                return try client.read(1 << 20)
+            }
+            let blank = try #require(bytes.indices.first { bytes[$0...].starts(with: [13, 10, 13, 10]) })
+            let head = String(decoding: bytes[..<blank], as: UTF8.self)
+            #expect(head.hasPrefix("HTTP/1.1 \(status)"), "\(fields)")
+            #expect(bytes[(blank + 4)...] == (range.map { whole[$0] } ?? []), "\(fields)")
+            if status == 206, let range {
+                #expect(head.contains("Content-Range: bytes \(range.lowerBound)-\(range.upperBound)/100000"))
+            }
+            if status == 416 { #expect(head.contains("Content-Range: bytes */100000")) }
+        }
+    }
+
+    @Test func `a file is sent, and a part of it`() async throws {
+        let path = "/tmp/loopback-\(UInt64.random(in: 0 ... .max)).bin"
+        try Data(TestPattern.bytes(count: 300_000)).write(to: URL(fileURLWithPath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let server = try LoopbackServer()
+        server.route("/") { LoopbackResource(.file(path, count: 300_000)).answer(to: $0) }
+        server.route("/more") { _ in
+            LoopbackAnswer(.head(200, ["Content-Length": "9"]), .sendFile(path, offset: 299_998, count: 9))
+        }
+        try await withClient(server) { client in
+            try client.send(get("/", "Range: bytes=7-\r\n"))
+            #expect(try client.readHead().contains("Content-Range: bytes 7-299999/300000"))
+            #expect(TestPattern.matches(try client.read(299_993), from: 7))
+            try client.send(get("/more"))
+            #expect(try client.readToEnd().ending == .reset)
+        }
+    }
+
+    @Test func `an echo goes on while the body arrives`() async throws {
+        let server = try LoopbackServer()
+        server.routeEarly("/") { _ in .echo }
+        try await withClient(server) { client in
+            try client.send("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabc")
+            _ = try client.readAnswer()
+            #expect(try client.readText(8) == "3\r\nabc\r\n")
+            try client.send("def")
+            #expect(try client.readText(13) == "3\r\ndef\r\n0\r\n\r\n")
+        }
+        server.route("/late") { _ in .echo }
+        try await withClient(server) { client in
+            try client.send("PUT /late HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabcdef")
+            _ = try client.readAnswer()
+            #expect(try client.readText(16) == "6\r\nabcdef\r\n0\r\n\r\n")
+        }
+    }
+
+    @Test func `gzip bodies are what gunzip understands`() async throws {
+        let server = try LoopbackServer()
+        let text = String(repeating: "All work and no play. ", count: 10_000)
+        server.route("/stored") { _ in .gzip(Array(text.utf8)) }
+        server.route("/bomb") { _ in .bomb(count: 5_000_000) }
+        for (target, count) in [("/stored", text.utf8.count), ("/bomb", 5_000_000)] {
+            let bytes = try await withClient(server) { client in
+                try client.send(get(target, "Connection: close\r\n"))
+                return try client.read(1 << 20)
+            }
+            let blank = try #require(bytes.indices.first { bytes[$0...].starts(with: [13, 10, 13, 10]) })
+            let unpacked = try await TestThread.run { try gunzip(Array(bytes[(blank + 4)...])) }
+            #expect(abs(unpacked.count - count) <= 1_032)
+            if target == "/stored" { #expect(unpacked == Data(text.utf8)) }
+        }
+    }
+
+    @Test func `basic and bearer challenges let in who has the right words`() async throws {
+        let server = try LoopbackServer()
+        let basic = LoopbackChallenge.basic(user: "Aladdin", password: "open sesame")
+        let bearer = LoopbackChallenge.bearer { $0 == "t1" }
+        server.route("/basic") { basic.answer(to: $0, granting: .text("in")) }
+        server.route("/bearer") { bearer.answer(to: $0, granting: .text("in")) }
+        #expect(try await exchange(server, get("/basic")).contains("WWW-Authenticate: Basic realm=\"test\""))
+        let right = "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"
+        #expect(try await exchange(server, get("/basic", right)).hasSuffix("in"))
+        #expect(try await exchange(server, get("/bearer", right)).contains("401"))
+        #expect(try await exchange(server, get("/bearer", "Authorization: Bearer t1\r\n")).hasSuffix("in"))
+        #expect(try await exchange(server, get("/bearer", "Authorization: Bearer t2\r\n")).contains("401"))
+    }
+
+    @Test(arguments: DigestAlgorithm.allCases)
+    func `a digest is checked with its nonce`(_ algorithm: DigestAlgorithm) async throws {
+        let server = try LoopbackServer()
+        let challenge = LoopbackChallenge.digest(user: "u", password: "p", algorithm: algorithm, usesPerNonce: 2)
+        server.route("/a") { challenge.answer(to: $0, granting: .text("in")) }
+        let refusal = try await exchange(server, get("/a"))
+        let nonce = try #require(refusal.components(separatedBy: "nonce=\"").last?.components(separatedBy: "\"").first)
+        func request(_ count: String, nonce: String, password: String = "p") -> String {
+            var first = DigestSample.hash("u:test:\(password)", algorithm)
+            if algorithm == .md5Session || algorithm == .sha256Session {
+                first = DigestSample.hash("\(first):\(nonce):c", algorithm)
+            }
+            let proof = DigestSample.hash(
+                "\(first):\(nonce):\(count):c:auth:\(DigestSample.hash("GET:/a", algorithm))", algorithm)
+            let name = ["MD5", "SHA-256", "MD5-sess", "SHA-256-sess"][
+                DigestAlgorithm.allCases.firstIndex(of: algorithm) ?? 0]
+            return get(
+                "/a",
+                "Authorization: Digest username=\"u\", realm=\"test\", uri=\"/a\", algorithm=\(name), nonce=\"\(nonce)\", "
+                    + "nc=\(count), cnonce=\"c\", qop=auth, opaque=\"b3BhcXVl\", response=\"\(proof)\"\r\n")
+        }
+        #expect(try await exchange(server, request("00000001", nonce: nonce)).hasSuffix("in"))
+        #expect(try await exchange(server, request("00000001", nonce: nonce)).contains("stale=true"))
+        #expect(try await exchange(server, request("00000002", nonce: nonce)).hasSuffix("in"))
+        #expect(try await exchange(server, request("00000003", nonce: nonce)).contains("stale=true"))
+        #expect(try await exchange(server, request("00000001", nonce: "made up")).contains("stale=true"))
+        #expect(!(try await exchange(server, request("00000001", nonce: nonce, password: "x")).contains("stale=true")))
+    }
+}
+
+private enum DigestSample {
+    static func hash(_ text: String, _ algorithm: DigestAlgorithm) -> String {
+        let isSHA = algorithm == .sha256 || algorithm == .sha256Session
+        let bytes =
+            isSHA
+            ? SHA256.checksum(of: text.utf8, startingWith: SHA256()) : MD5.checksum(of: text.utf8, startingWith: MD5())
+        return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}
+
+private func gunzip(_ bytes: [UInt8]) throws -> Data {
+    let path = "/tmp/loopback-\(UInt64.random(in: 0 ... .max)).gz"
+    try Data(bytes).write(to: URL(fileURLWithPath: path))
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let process = Process(), output = Pipe()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["gzip", "-dc", path]
+    process.standardOutput = output
+    try process.run()
+    let data = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+    return data
+}
