@@ -48,6 +48,8 @@ extension NetworkError.Code {
     public static let bodyChanged = Self("bodyChanged")
     /// The body would have to be sent again and cannot be.
     public static let bodyNotRepeatable = Self("bodyNotRepeatable")
+    /// A value cannot be written as the body that was wanted.
+    public static let bodyNotEncodable = Self("bodyNotEncodable")
 }
 
 // On the way.

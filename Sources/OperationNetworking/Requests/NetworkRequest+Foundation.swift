@@ -41,18 +41,8 @@ extension NetworkRequest {
     private static func body(of request: URLRequest) -> RequestBody {
         if let data = request.httpBody { return data.isEmpty ? .none : .data(data) }
         guard let stream = request.httpBodyStream else { return .none }
-        let once = Locked<StreamBox?>(StreamBox(stream: stream))
-        return .stream(canBeSentAgain: false) {
-            guard let box = once.withLock({ exchange(&$0, with: nil) }) else {
-                throw NetworkError(
-                    code: .bodyNotRepeatable, phase: .checking, message: "The stream was read already. Make a new one.")
-            }
-            return InputStreamProducer(box.stream)
-        }
+        // The request's copies share the stream, as they do in Foundation: whoever reads it first has it.
+        nonisolated(unsafe) let shared = stream
+        return .stream(shared)
     }
-}
-
-private struct StreamBox: @unchecked Sendable {
-    // Sendable: it is handed to one producer, which alone reads it.
-    let stream: InputStream
 }

@@ -25,7 +25,7 @@ public struct NetworkRequest: Sendable {
     /// Checks the parts and makes a request of them.
     ///
     /// `Content-Length` may be among the headers if it is right; of a stream whose length is not known it states it. It is
-    /// not kept in ``headers``.
+    /// not kept in ``headers``. A body that knows what it is adds a `Content-Type` field, unless there is one.
     public init(
         _ method: String = "GET", url: URL, headers: HeaderFields = [:], body: RequestBody = .none,
         options: TransferOptions = .standard
@@ -36,6 +36,10 @@ public struct NetworkRequest: Sendable {
         let target = try checks.checkedURL()
         let content = try checks.checkedHeaders(headers, body)
         var fields = content.headers
+        if let contentType = content.body.contentType, !fields.contains("Content-Type") {
+            let field = HeaderFields.Field("Content-Type", contentType)
+            fields.add(field.name, try checks.checkedValue(field))
+        }
         if let credentials = target.credentials, !fields.contains("Authorization") {
             fields.add("Authorization", credentials)
         }

@@ -20,11 +20,14 @@ public struct RequestBody: Sendable {
     public let length: Int64?
     /// Whether it can be sent more than once.
     public let canBeSentAgain: Bool
+    /// What the bytes are: a request without a `Content-Type` field gets one that says this.
+    public let contentType: String?
 
-    package init(source: Source, length: Int64?, canBeSentAgain: Bool) {
+    package init(source: Source, length: Int64?, canBeSentAgain: Bool, contentType: String? = nil) {
         self.source = source
         self.length = length
         self.canBeSentAgain = canBeSentAgain
+        self.contentType = contentType
     }
 
     /// No body.
@@ -53,12 +56,36 @@ public struct RequestBody: Sendable {
         RequestBody(source: .stream(makeProducer), length: length, canBeSentAgain: canBeSentAgain)
     }
 
+    /// Bytes that are read from a stream of Foundation's while they are sent, on a queue of their own.
+    ///
+    /// They can be sent once. The stream must not be opened, and is closed at its end.
+    public static func stream(_ stream: sending InputStream, length: Int64? = nil) -> RequestBody {
+        let once = Locked<StreamBox?>(StreamBox(stream: stream))
+        return .stream(length: length, canBeSentAgain: false) {
+            guard let box = once.withLock({ exchange(&$0, with: nil) }) else {
+                throw NetworkError(
+                    code: .bodyNotRepeatable, phase: .checking, message: "The stream was read already. Make a new one.")
+            }
+            return InputStreamProducer(box.stream)
+        }
+    }
+
     /// Whether there is none; a body of no bytes is one.
     public var isNone: Bool {
         if case .none = source { true } else { false }
     }
 
-    func withLength(_ length: Int64) -> RequestBody {
-        RequestBody(source: source, length: length, canBeSentAgain: canBeSentAgain)
+    /// The same body, with a word on what its bytes are.
+    public func withContentType(_ contentType: String) -> RequestBody {
+        RequestBody(source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType)
     }
+
+    func withLength(_ length: Int64) -> RequestBody {
+        RequestBody(source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType)
+    }
+}
+
+private struct StreamBox: @unchecked Sendable {
+    // Sendable: it is handed to one producer, which alone reads it.
+    let stream: InputStream
 }

@@ -97,7 +97,7 @@ struct RequestChecks {
         return (checked, content)
     }
 
-    private func checkedValue(_ field: HeaderFields.Field) throws(NetworkError) -> String {
+    func checkedValue(_ field: HeaderFields.Field) throws(NetworkError) -> String {
         guard field.name.isToken else {
             throw refusal(
                 .invalidHeaderName, "A header field has a name that is empty or has characters in it that no name has.")

@@ -1,0 +1,46 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+extension RequestBody {
+    /// A form of several parts, streamed.
+    public static func multipart(_ form: MultipartForm) throws(NetworkError) -> RequestBody {
+        try checkBoundary(form.boundary)
+        for part in form.parts { try check(part) }
+        let plan = MultipartPlan(form)
+        return RequestBody.stream(
+            length: try plan.length(), canBeSentAgain: form.parts.allSatisfy(\.body.canBeSentAgain)
+        ) {
+            MultipartProducer(plan)
+        }.withContentType("multipart/form-data; boundary=\(quoted(form.boundary))")
+    }
+
+    private static func check(_ part: MultipartForm.Part) throws(NetworkError) {
+        if let type = part.contentType {
+            guard !type.isEmpty, type.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+                throw refusal(
+                    "The content type of a part is empty or has a line break or another control character in it.")
+            }
+        }
+        guard part.body.length ?? 0 >= 0 else { throw refusal("The length of a part is negative.") }
+    }
+
+    /// RFC 2046, section 5.1.1.
+    private static func checkBoundary(_ boundary: String) throws(NetworkError) {
+        let allowed = Set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'()+_,-./:=? ".utf8)
+        guard (1...70).contains(boundary.utf8.count), boundary.utf8.last != 0x20,
+            boundary.utf8.allSatisfy(allowed.contains)
+        else {
+            throw refusal(
+                "The boundary is none: choose 1 to 70 letters, digits and signs of '()+_,-./:=? that do not end in a space."
+            )
+        }
+    }
+
+    private static func quoted(_ boundary: String) -> String { boundary.isToken ? boundary : "\"\(boundary)\"" }
+
+    private static func refusal(_ message: String) -> NetworkError {
+        NetworkError(code: .bodyNotEncodable, phase: .checking, message: message)
+    }
+}

@@ -1,0 +1,54 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+extension RequestBody {
+    /// The JSON of a value.
+    ///
+    /// ```swift
+    /// struct Greeting: Encodable { var text = "Hello" }
+    /// let body = try RequestBody.json(Greeting())
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - value: What is sent.
+    ///   - encoder: Writes it; set what you need (dates, keys) before.
+    public static func json(
+        _ value: some Encodable, encoder: JSONEncoder = JSONEncoder()
+    ) throws(NetworkError) -> RequestBody {
+        do {
+            return RequestBody.data(try encoder.encode(value)).withContentType("application/json")
+        } catch {
+            throw .unencodable("JSON", error)
+        }
+    }
+
+    /// The JSON of a dictionary whose values are of different kinds.
+    ///
+    /// The values are nil or `NSNull`, anything that is `Encodable`, and arrays and dictionaries of such. The keys come in
+    /// alphabetical order, so that the same dictionary always gives the same bytes, unless an encoder is given.
+    public static func json(
+        _ dictionary: [String: Any?], encoder: JSONEncoder? = nil
+    ) throws(NetworkError) -> RequestBody {
+        let sorting = JSONEncoder()
+        sorting.outputFormatting = .sortedKeys
+        return try json(MixedValue(dictionary), encoder: encoder ?? sorting)
+    }
+}
+
+extension NetworkError {
+    /// A value could not be written: says at which place in it, as far as that is known, and never what stands there.
+    static func unencodable(_ format: String, _ error: any Error) -> NetworkError {
+        var reason = "one of its values refused."
+        if case .invalidValue(_, let context)? = error as? EncodingError {
+            let place = context.codingPath.map(\.stringValue).joined(separator: ".")
+            reason = (place.isEmpty ? "" : "at \(place): ") + context.debugDescription
+        } else if let error = error as? FormEncodingError {
+            reason = error.message
+        }
+        return NetworkError(
+            code: .bodyNotEncodable, phase: .checking, message: "The body cannot be written as \(format): \(reason)",
+            underlying: .init(domain: "\(type(of: error))", number: 0, text: reason))
+    }
+}

@@ -1,0 +1,53 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct JSONBodyTests {
+    struct Greeting: Encodable {
+        var text = "Hello"
+        var number = 1
+    }
+
+    @Test func `a value becomes JSON and its request says so`() throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let body = try RequestBody.json(Greeting(), encoder: encoder)
+        #expect(try BodyBytes.text(of: body) == #"{"number":1,"text":"Hello"}"#)
+        #expect(body.length == 27)
+        #expect(body.canBeSentAgain)
+        let url = try #require(URL(string: "http://example.com/"))
+        #expect(try NetworkRequest("POST", url: url, body: body).headers == ["Content-Type": "application/json"])
+        let own: HeaderFields = ["content-type": "application/vnd.api+json"]
+        #expect(try NetworkRequest("POST", url: url, headers: own, body: body).headers == own)
+    }
+
+    @Test func `a dictionary of many kinds becomes the same JSON every time`() throws {
+        let body = try RequestBody.json([
+            "z": nil, "a": 1, "list": [1, "two", false, nil, ["x": NSNull()]] as [Any?], "someKey": ["n": 1.5],
+        ])
+        #expect(
+            try BodyBytes.text(of: body)
+                == #"{"a":1,"list":[1,"two",false,null,{"x":null}],"someKey":{"n":1.5},"z":null}"#)
+        #expect(try BodyBytes.text(of: .json(["a": 1])) == #"{"a":1}"#)
+        let snake = JSONEncoder()
+        snake.keyEncodingStrategy = .convertToSnakeCase
+        #expect(try BodyBytes.text(of: .json(["someKey": 1 as Any?], encoder: snake)) == #"{"someKey":1}"#)
+    }
+
+    @Test func `what is no JSON is a typed error that says where`() {
+        let error = #expect(throws: NetworkError.self) {
+            try RequestBody.json(["a": ["b": Thread.current as Any?] as Any?])
+        }
+        #expect(error?.code == .bodyNotEncodable)
+        #expect(error?.phase == .checking)
+        #expect(error?.message.contains("at a.b:") == true)
+        #expect(throws: NetworkError.self) { try RequestBody.json(["a": Double.nan]) }
+        var deep: Any = 1
+        for _ in 0..<2000 { deep = [deep] }
+        #expect(throws: NetworkError.self) { try RequestBody.json(["a": deep as Any?]) }
+    }
+}
