@@ -100,6 +100,19 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     package override func stopBody(because cause: CancellationCause) { didCancel(because: cause) }
 
     package override func setBodySuspended(_ isSuspended: Bool) {
+        suspensionDidChange(isSuspended)
         isSuspended ? didSuspend() : didResume()
     }
+
+    package override func releaseBody() { outcomeWasTold() }
+
+    // What a class of another module of the package overrides, whose own subclasses may override the hooks above and
+    // call no `super`.
+
+    /// The body is to be put on hold, or to go on; called as ``didSuspend()`` is, before it.
+    @_spi(Subclassing) open func suspensionDidChange(_ isSuspended: Bool) {}
+
+    /// The outcome is decided and told, whichever it is; called outside every lock, maybe twice, before
+    /// ``didCancel(because:)``.
+    @_spi(Subclassing) open func outcomeWasTold() {}
 }

@@ -26,5 +26,7 @@ extension NetworkError {
         public static let awaitingResponse = Phase("awaitingResponse")
         /// The body of the response was being received.
         public static let receiving = Phase("receiving")
+        /// The response was complete, and was validated, decoded or made into a result.
+        public static let evaluating = Phase("evaluating")
     }
 }

@@ -31,6 +31,7 @@ public struct NetworkError: Error, Sendable, Hashable {
     ///
     /// If so, anything may be sent again.
     public var isUnsent: Bool
+    var details: Details?
 
     /// Makes an error.
     ///

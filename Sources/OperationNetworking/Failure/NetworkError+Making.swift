@@ -1,0 +1,60 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+extension NetworkError {
+    /// Makes a network error of any error, such as one that Foundation gave.
+    ///
+    /// A `NetworkError` stays what it is, an `URLError` is taken over by its code, a `DecodingError` says where the body is
+    /// not as expected, and any other becomes the ``cause``.
+    public init(_ error: any Error, phase: Phase = .receiving) {
+        switch error {
+        case let error as NetworkError: self = error
+        case let error as URLError: self.init(error)
+        case let error as DecodingError:
+            self.init(code: .undecodableResult, phase: .evaluating, message: Self.message(error))
+            cause = error
+        case is CancellationError:
+            self.init(code: .cancelled, phase: phase, message: "The request was cancelled from within.")
+        default:
+            let isEarly = phase == .checking || phase == .waiting
+            self.init(
+                code: isEarly ? .preparationFailed : .evaluationFailed, phase: phase,
+                message: isEarly
+                    ? "The request could not be prepared: a hook of the operation failed."
+                    : "The response could not be made into a result: the evaluator failed.")
+            cause = error
+        }
+    }
+
+    /// The same error with what is known of its request and response.
+    func completed(request: NetworkRequest?, head: ResponseHead?) -> NetworkError {
+        var error = self
+        error.request = error.request ?? request?.summary
+        error.status = error.status ?? head?.status
+        if head != nil { error.isUnsent = false }
+        return error
+    }
+
+    private static func message(_ error: DecodingError) -> String {
+        func place(_ path: [any CodingKey]) -> String {
+            let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }
+            return steps.isEmpty ? "at its top" : "at \(steps.joined())"
+        }
+        return switch error {
+        case .keyNotFound(let key, let context):
+            "The body has no value for the key \(key.stringValue) \(place(context.codingPath))."
+        case .typeMismatch(let type, let context):
+            "The body has another type than \(type) \(place(context.codingPath))."
+        case .valueNotFound(let type, let context):
+            "The body has null in the place of \(type) \(place(context.codingPath))."
+        case .dataCorrupted(let context): "The body cannot be decoded \(place(context.codingPath))."
+        @unknown default: "The body cannot be decoded."
+        }
+    }
+}

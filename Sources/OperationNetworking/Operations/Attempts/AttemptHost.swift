@@ -1,0 +1,35 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// The side of a network operation that its attempts call: hooks and types.
+package protocol AttemptHost: AnyNetworkOperation {
+    /// Makes the request, by the synchronous hook.
+    func makeRequest() throws -> NetworkRequest
+    /// Whether there is an asynchronous hook to be called.
+    var adaptsRequests: Bool { get }
+    func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest
+    /// Makes a task that tells the receiver, or that the user's own code follows.
+    func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask
+    /// Makes what takes in the body of a response.
+    func makeCollector(for head: ResponseHead, of request: NetworkRequest) throws -> AnyResponseCollector
+    /// Makes the result, and returns what gives it to the operation.
+    func evaluate(_ answer: Answer) throws -> @Sendable () -> Void
+    /// Sees to it that the delegate, if there is one then, is told of the end.
+    func tellDelegateOfEnd()
+    /// Ends the operation with an error.
+    func fail(with error: NetworkError)
+}
+
+/// A response whose transfer is complete.
+package struct Answer: Sendable {
+    package let request: NetworkRequest
+    package let head: ResponseHead
+    package let response: HTTPURLResponse
+    package let collector: AnyResponseCollector
+}

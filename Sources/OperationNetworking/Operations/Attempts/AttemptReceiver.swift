@@ -1,0 +1,35 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// Hands what a task tells on to the attempts of its operation, with the number of the attempt.
+package final class AttemptReceiver: NetworkReceiver {
+    private let attempts: NetworkAttempts
+    private let number: Int
+
+    init(_ attempts: NetworkAttempts, _ number: Int) {
+        self.attempts = attempts
+        self.number = number
+    }
+
+    package func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
+        attempts.received(head, by: task, number)
+    }
+
+    package func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
+        attempts.received(bytes, by: task, number)
+    }
+
+    package func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+        attempts.transferEnded(error, number)
+    }
+
+    package func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) {
+        attempts.sent(count, of: total, number)
+    }
+
+    package func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
+        attempts.collected(metrics, number)
+    }
+}

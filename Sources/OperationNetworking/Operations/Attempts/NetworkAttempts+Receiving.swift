@@ -1,0 +1,75 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+// What the task of an attempt tells, on the session's thread.
+extension NetworkAttempts {
+    func received(_ head: ResponseHead, by task: any NetworkTask, _ number: Int) {
+        let (host, request): ((any AttemptHost)?, NetworkRequest?) = state.withLock { state in
+            guard state.machine.isTransferring(number) else { return (nil, nil) }
+            state.head = head
+            return (state.host, state.request)
+        }
+        guard let host, let request else { return }
+        do {
+            let collector = try host.makeCollector(for: head, of: request)
+            var old: AnyResponseCollector? = collector
+            state.withLock { state in
+                if state.machine.isTransferring(number) { swap(&old, &state.collector) }
+            }
+            withExtendedLifetime(old) {}
+            teller.note(.download, nil, of: head.expectedLength, for: host)
+            tell(.received(head), number, host)
+        } catch {
+            giveUp(task, error, number)
+        }
+    }
+
+    func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, _ number: Int) {
+        let (host, collector, count): ((any AttemptHost)?, AnyResponseCollector?, Int64) = state.withLock { state in
+            guard state.machine.isTransferring(number) else { return (nil, nil, 0) }
+            state.received += Int64(bytes.count)
+            return (state.host, state.collector, state.received)
+        }
+        guard let host, let collector else { return }
+        do {
+            try collector.receive(bytes, flow: task)
+            teller.note(.download, count, of: head?.expectedLength, for: host)
+        } catch is EnoughOfBody {
+            let action = state.withLock { $0.machine.transferred(number) }
+            task.cancel()
+            perform(action)
+        } catch {
+            giveUp(task, error, number)
+        }
+    }
+
+    /// What came is not wanted: the rest of it is not, either.
+    private func giveUp(_ task: any NetworkTask, _ error: any Error, _ number: Int) {
+        let action = failed(error, .receiving, number)
+        task.cancel()
+        perform(action)
+    }
+
+    func transferEnded(_ error: NetworkError?, _ number: Int) {
+        if let error {
+            perform(failed(error, error.phase, number))
+        } else {
+            if let (host, present) = running(), present == number { teller.complete(for: host) }
+            perform(state.withLock { $0.machine.transferred(number) })
+        }
+    }
+
+    func sent(_ count: Int64, of total: Int64?, _ number: Int) {
+        let host = state.withLock { $0.machine.isTransferring(number) ? $0.host : nil }
+        if let host { teller.note(.upload, count, of: total, for: host) }
+    }
+
+    func collected(_ metrics: TransferMetrics, _ number: Int) {
+        state.withLock { state in
+            if state.machine.isTransferring(number) { state.metrics = metrics }
+        }
+    }
+}

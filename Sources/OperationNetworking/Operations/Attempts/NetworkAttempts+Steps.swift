@@ -1,0 +1,197 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+// The steps of an attempt. Each returns what is to be done next on this thread.
+extension NetworkAttempts {
+    func prepare() -> AttemptMachine.Action {
+        guard let (host, number) = running() else { return .none }
+        forgetLastAttempt()
+        do {
+            let request = try host.makeRequest()
+            guard host.adaptsRequests else { return prepared(request, number) }
+            adapt(request, host, number)
+            return .none
+        } catch {
+            return failed(error, .checking, number)
+        }
+    }
+
+    private func forgetLastAttempt() {
+        // What they release may be the user's: outside of the lock.
+        var (task, collector): ((any NetworkTask)?, AnyResponseCollector?)
+        state.withLock { state in
+            swap(&task, &state.task)
+            swap(&collector, &state.collector)
+            state.head = nil
+            state.response = nil
+            state.error = nil
+            state.received = 0
+        }
+        withExtendedLifetime((task, collector)) {}
+    }
+
+    private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) {
+        let adaptation = Task {
+            do {
+                perform(prepared(try await host.adaptRequest(request), number))
+            } catch {
+                perform(failed(error, .checking, number))
+            }
+        }
+        let isOver = state.withLock { state in
+            guard state.machine.phase == .preparing, state.machine.attempt == number else {
+                return state.machine.phase == .ended
+            }
+            state.adaptation = adaptation
+            return false
+        }
+        if isOver { adaptation.cancel() }
+    }
+
+    private func prepared(_ request: NetworkRequest, _ number: Int) -> AttemptMachine.Action {
+        state.withLock { state in
+            guard state.machine.phase == .preparing, state.machine.attempt == number else { return .none }
+            state.request = request
+            state.adaptation = nil
+            return state.machine.prepared(number)
+        }
+    }
+
+    func createTask() -> AttemptMachine.Action {
+        guard let (host, number) = running(), let request else { return .none }
+        do {
+            let task = try host.makeTask(request, AttemptReceiver(self, number))
+            let action: AttemptMachine.Action? = state.withLock { state in
+                let action = state.machine.created(number)
+                guard action != .none else { return nil }
+                state.task = task
+                return action
+            }
+            guard let action else {
+                // Over meanwhile: the task is never resumed, and tells its end to nobody.
+                task.cancel()
+                return .none
+            }
+            if let length = request.body.length { teller.note(.upload, nil, of: length, for: host) }
+            tell(.begins(request), number, host)
+            return action
+        } catch {
+            return failed(error, .waiting, number)
+        }
+    }
+
+    /// Brings the task to what is wanted, until it is: another thread may do so at the same time, and be overtaken.
+    func settleTask() -> AttemptMachine.Action {
+        var done: Bool?
+        while true {
+            let (task, wanted): ((any NetworkTask)?, Bool) = state.withLock { state in
+                state.machine.phase == .transferring
+                    ? (state.task, state.machine.isSuspended) : (nil, false)
+            }
+            guard let task, done != wanted else { return .none }
+            // A task that was never resumed stands still anyway.
+            wanted ? task.suspend() : task.resume()
+            done = wanted
+        }
+    }
+
+    func evaluate() -> AttemptMachine.Action {
+        guard let (host, number) = running() else { return .none }
+        let (request, head, collector) = state.withLock { ($0.request, $0.head, $0.collector) }
+        guard let request, let head, let collector, let response = HTTPURLResponse(head) else {
+            return failed(
+                NetworkError(code: .invalidResponse, phase: .receiving, message: "The session gave no response."),
+                .receiving, number)
+        }
+        state.withLock { $0.response = response }
+        do {
+            let answer = Answer(request: request, head: head, response: response, collector: collector)
+            let conclusion = try host.evaluate(answer)
+            let action = state.withLock { state in
+                let action = state.machine.evaluated(number)
+                if state.machine.phase == .concluding { state.conclusion = conclusion }
+                return action
+            }
+            tell(.evaluated, number, host)
+            return action
+        } catch {
+            return failed(error, .evaluating, number)
+        }
+    }
+
+    func decide() -> AttemptMachine.Action {
+        guard let (host, number) = running() else { return .none }
+        let (error, request, head, policy) = state.withLock { ($0.error, $0.request, $0.head, $0.policy) }
+        guard let error else { return .none }
+        tell(.failed(error), number, host)
+        guard let policy else { return state.withLock { $0.machine.decided(.fail, number) } }
+        let report = AttemptReport(number: number, request: request, head: head, error: error)
+        policy.decide(report) { [weak self] decision in
+            guard let self, let (host, present) = running(), present == number else { return }
+            tell(.decided(decision), number, host)
+            perform(state.withLock { $0.machine.decided(decision, number) })
+        }
+        return .none
+    }
+
+    func wait(_ pause: Duration) -> AttemptMachine.Action {
+        guard let (host, number) = running() else { return .none }
+        let timer = host.clock.schedule(after: pause) { [weak self] in
+            guard let self else { return }
+            perform(state.withLock { $0.machine.waited(number) })
+        }
+        let isOver = state.withLock { state in
+            guard state.machine.phase == .waiting, state.machine.attempt == number else { return true }
+            state.timer = timer
+            return false
+        }
+        if isOver { timer.cancel() }
+        return .none
+    }
+
+    func conclude() -> AttemptMachine.Action {
+        var conclusion: (@Sendable () -> Void)?
+        let (host, error): ((any AttemptHost)?, NetworkError?) = state.withLock { state in
+            guard state.machine.phase == .concluding else { return (nil, nil) }
+            swap(&conclusion, &state.conclusion)
+            return (state.host, state.error)
+        }
+        guard let host, !host.isCancelled else { return .none }
+        if let conclusion {
+            conclusion()
+        } else if let error {
+            if error.code == .cancelled { host.cancel(because: .networkTaskCancelled) } else { host.fail(with: error) }
+        }
+        return .none
+    }
+
+    /// The operation has its outcome, whichever: what is under way for it is stopped and let go of.
+    func end() {
+        var left = State()
+        let isFirst = state.withLock { state in
+            let wasConcluding = state.machine.phase == .concluding
+            guard state.machine.end() else { return false }
+            swap(&left.host, &state.host)
+            swap(&left.adaptation, &state.adaptation)
+            swap(&left.conclusion, &state.conclusion)
+            swap(&left.timer, &state.timer)
+            left.policy = state.policy
+            left.task = wasConcluding ? nil : state.task
+            // What was not made into a result goes, and with it a file.
+            if !wasConcluding || state.error != nil { swap(&left.collector, &state.collector) }
+            return true
+        }
+        guard isFirst else { return }
+        left.adaptation?.cancel()
+        left.timer?.cancel()
+        left.task?.cancel()
+        left.policy?.forget()
+    }
+}

@@ -1,0 +1,114 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Carries out the attempts of a network operation: the shell of its state machine.
+///
+/// There is nothing in it for users; it is public because ``AnyNetworkOperation`` leads to it.
+public final class NetworkAttempts: Sendable {
+    struct State {
+        var machine = AttemptMachine()
+        /// From the start to the end: it keeps the operation alive in between.
+        var host: (any AttemptHost)?
+        var request: NetworkRequest?
+        var task: (any NetworkTask)?
+        var adaptation: Task<Void, Never>?
+        var head: ResponseHead?
+        var response: HTTPURLResponse?
+        var collector: AnyResponseCollector?
+        var received: Int64 = 0
+        var metrics: TransferMetrics?
+        var error: NetworkError?
+        /// Gives the result to the operation.
+        var conclusion: (@Sendable () -> Void)?
+        var timer: (any OperationTimer)?
+        var policy: (any AttemptPolicy)?
+        var watchers: [any AttemptWatcher] = []
+    }
+
+    let state = Locked(State())
+    let teller = ProgressTeller()
+
+    init() {}
+
+    var request: NetworkRequest? { state.withLock { $0.request } }
+    var response: HTTPURLResponse? { state.withLock { $0.response } }
+    var head: ResponseHead? { state.withLock { $0.head } }
+    var task: (any NetworkTask)? { state.withLock { $0.task } }
+    var metrics: TransferMetrics? { state.withLock { $0.metrics } }
+    var count: Int { state.withLock { $0.machine.attempt } }
+    /// Whether the time before the next attempt runs.
+    package var isWaitingForTime: Bool { state.withLock { $0.timer != nil && $0.machine.phase == .waiting } }
+    var receivedCount: Int64 { state.withLock { $0.received } }
+    var collector: AnyResponseCollector? { state.withLock { $0.collector } }
+
+    /// Who is asked when an attempt failed; nobody if nil. To be set before the start.
+    package var policy: (any AttemptPolicy)? {
+        get { state.withLock { $0.policy } }
+        set { state.withLock { $0.policy = newValue } }
+    }
+
+    /// Adds somebody who is told of each step. To be done before the start.
+    package func add(_ watcher: any AttemptWatcher) { state.withLock { $0.watchers.append(watcher) } }
+
+    func start(for host: any AttemptHost) {
+        perform(
+            state.withLock { state in
+                let action = state.machine.start()
+                if state.machine.phase != .ended { state.host = host }
+                return action
+            })
+    }
+
+    func setSuspended(_ isSuspended: Bool) {
+        perform(state.withLock { isSuspended ? $0.machine.suspend() : $0.machine.resume() })
+    }
+
+    /// Does what an event asked for, and what follows from that on this thread.
+    func perform(_ action: AttemptMachine.Action) {
+        var next = action
+        while next != .none {
+            switch next {
+            case .none: return
+            case .prepare: next = prepare()
+            case .createTask: next = createTask()
+            case .settleTask: next = settleTask()
+            case .evaluate:
+                EvaluationPool.shared.run { self.perform(self.evaluate()) }
+                return
+            case .decide: next = decide()
+            case .wait(let pause): next = wait(pause)
+            case .conclude: next = conclude()
+            }
+        }
+    }
+
+    /// The operation and the number of the attempt, unless it is over.
+    func running() -> (host: any AttemptHost, number: Int)? {
+        state.withLock { state in state.host.map { ($0, state.machine.attempt) } }
+    }
+
+    /// The present step failed.
+    func failed(_ error: any Error, _ phase: NetworkError.Phase, _ number: Int) -> AttemptMachine.Action {
+        let error = NetworkError(error, phase: phase)
+        return state.withLock { state in
+            let before = state.machine.phase
+            let action = state.machine.failed(number)
+            // A failure that comes after the first one of the attempt says less than that.
+            guard state.machine.phase == .deciding, before != .deciding else { return action }
+            state.error = error.completed(request: state.request, head: state.head)
+            return action
+        }
+    }
+
+    func tell(_ event: AttemptEvent, _ number: Int, _ host: any AttemptHost) {
+        let watchers = state.withLock { $0.watchers }
+        for watcher in watchers { watcher.attempt(number, of: host, did: event) }
+    }
+}

@@ -1,0 +1,33 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A request whose response is kept in memory and made into a result.
+///
+/// ```swift
+/// func scoreOperation(at url: URL) -> NetworkDataOperation<[String: Int]> {
+///     let operation = NetworkDataOperation(url: url) { data, response in
+///         try JSONDecoder().decode([String: Int].self, from: data)
+///     }
+///     operation.successHandler = { scores in print(scores) }
+///     operation.failureHandler = { error in print(error.message) }
+///     return operation
+/// }
+/// ```
+///
+/// A response with a status other than 200 to 299 is a failure; see ``ResponseRules``.
+open class NetworkDataOperation<ResultType: Sendable>: NetworkOperation<Data, ResultType>, @unchecked Sendable {
+    // Sendable: it adds no state.
+
+    package override var isPlain: Bool { type(of: self) == NetworkDataOperation<ResultType>.self }
+
+    /// Keeps the body in memory.
+    open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<Data> {
+        DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)
+    }
+}

@@ -1,0 +1,38 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+/// Is told what happens to a network operation: the way in for those who prefer objects to closures.
+///
+/// All calls come on the operation's callback queue, and those that the closures would not get do not come either: after
+/// a cancellation there is only that. Each is empty unless implemented. One object may serve many operations.
+public protocol NetworkOperationDelegate: AnyObject, Sendable {
+    /// So much of the request's body was sent.
+    func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)
+
+    /// So much of the response's body was received.
+    func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
+
+    /// It ended, with an error or with a result, which is read on the operation.
+    func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?)
+
+    /// It was cancelled.
+    func networkOperation(_ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause)
+}
+
+extension NetworkOperationDelegate {
+    /// Does nothing.
+    public func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress) {}
+
+    /// Does nothing.
+    public func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress) {}
+
+    /// Does nothing.
+    public func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?) {}
+
+    /// Does nothing.
+    public func networkOperation(
+        _ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause
+    ) {}
+}

@@ -1,0 +1,66 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What a request is made of, anew for each attempt.
+struct RequestDraft: Sendable {
+    enum Head: Sendable {
+        case url(URL)
+        case foundation(URLRequest)
+        case checked(NetworkRequest)
+    }
+
+    var head: Head
+    var method = "GET"
+    var body = RequestBody.none
+    var options = TransferOptions.standard
+
+    /// The request as it is, without a hook.
+    func plain() throws(NetworkError) -> NetworkRequest {
+        switch head {
+        case .url(let url): try NetworkRequest(method, url: url, body: body, options: options)
+        case .foundation(let request): try with(request)
+        case .checked(let request): request
+        }
+    }
+
+    /// The request in the form in which the hook gets it; the body is kept apart unless it is plain data.
+    var foundation: URLRequest {
+        switch head {
+        case .url(let url):
+            var request = URLRequest(url: url)
+            request.httpMethod = method
+            return request
+        case .foundation(let request): return request
+        case .checked(let checked):
+            var request = URLRequest(url: checked.url)
+            request.httpMethod = checked.method
+            for field in checked.headers { request.addValue(field.value, forHTTPHeaderField: field.name) }
+            return request
+        }
+    }
+
+    /// What the hook made of it: its own body, if it has one, takes the place of the operation's.
+    func with(_ request: URLRequest) throws(NetworkError) -> NetworkRequest {
+        var (body, options) = (body, options)
+        if case .checked(let checked) = head { (body, options) = (checked.body, checked.options) }
+        let made = try NetworkRequest(request, options: options)
+        guard made.body.isNone, !body.isNone else { return made }
+        return try NetworkRequest(
+            made.method, url: made.url, headers: made.headers, body: body, options: made.options)
+    }
+}
+
+extension RequestDraft {
+    /// The request for a task of Foundation's, which takes its body along if that is in memory.
+    var foundationWithBody: URLRequest {
+        var request = foundation
+        if case .checked(let checked) = head, case .data(let data) = checked.body.source { request.httpBody = data }
+        return request
+    }
+}

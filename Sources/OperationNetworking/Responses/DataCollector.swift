@@ -1,0 +1,57 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// Keeps a body in memory, up to a bound.
+final class DataCollector: ResponseCollector<Data>, @unchecked Sendable {
+    // Sendable: as its superclass.
+
+    private let limit: Int
+    private var data = Data()
+
+    init(limit: Int, expected: Int64?) {
+        self.limit = limit
+        super.init()
+        // Nobody gets memory by announcing that he will send much.
+        if let expected, expected > 0 { data.reserveCapacity(Int(min(expected, Int64(limit), 1 << 20))) }
+    }
+
+    override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
+        guard bytes.count <= limit - data.count else {
+            throw NetworkError(
+                code: .bodyTooLarge, phase: .receiving,
+                message: "The body has more than the \(limit) bytes that may be kept in memory. "
+                    + "Download it to a file, or raise maximumBytesInMemory.")
+        }
+        data.append(contentsOf: bytes)
+    }
+
+    override func finish() -> Data { data }
+}
+
+/// Keeps the beginning of the body of an answer that is an error, and has it cut off if it goes on for long.
+final class ErrorBodyCollector: AnyResponseCollector, @unchecked Sendable {
+    // Sendable: as its superclass.
+
+    /// How many bytes are read before the transfer is cut off.
+    private static let patience = 1 << 20
+
+    private let limit: Int
+    private var count = 0
+    private(set) var prefix = Data()
+
+    init(limit: Int) {
+        self.limit = limit
+        super.init()
+    }
+
+    override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
+        if prefix.count < limit { prefix.append(contentsOf: bytes.prefix(limit - prefix.count)) }
+        count += bytes.count
+        if count > Self.patience { throw EnoughOfBody() }
+    }
+}
+
+/// No more bytes are needed: the transfer is to be cut off and to count as complete.
+struct EnoughOfBody: Error {}

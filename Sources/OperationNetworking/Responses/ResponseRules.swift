@@ -1,0 +1,78 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What an operation accepts as a response before it makes a result of it.
+///
+/// ```swift
+/// var rules = ResponseRules()
+/// rules.statuses = .success(or: 404)
+/// rules.contentTypes = .json
+/// rules.decodeError = ResponseRules.jsonError(ShopProblem.self)
+///
+/// struct ShopProblem: Error, Decodable { let reason: String }
+/// ```
+public struct ResponseRules: Sendable {
+    /// Which statuses are a success: 200 to 299.
+    public var statuses = StatusRule.success
+    /// Which types a body may have: those that the request accepts.
+    public var contentTypes = ContentTypeRule.requested
+    /// The most bytes of a body that are kept in memory: 32 MiB. Bodies that go to files know no bound.
+    public var maximumBytesInMemory = 32 << 20
+    /// How many bytes of the body an error carries: 16 KiB.
+    public var errorBodyBytes = 16 << 10
+    /// Makes an error of what a server says beside a status that is not accepted; nil, or what it throws, for none.
+    public var decodeError: (@Sendable (Data, HTTPURLResponse) throws -> (any Error)?)?
+
+    /// Makes the rules that are stated.
+    public init() {}
+
+    /// A ``decodeError`` for servers that describe their errors in JSON.
+    public static func jsonError<Problem: Error & Decodable>(
+        _ type: Problem.Type
+    ) -> @Sendable (Data, HTTPURLResponse) throws -> (any Error)? {
+        { data, _ in try JSONDecoder().decode(type, from: data) }
+    }
+
+    /// Whether the head is that of a success.
+    func accepts(_ head: ResponseHead) -> Bool { statuses.accepts(head.status) }
+
+    /// Looks at a response whose body is there.
+    func check(_ answer: Answer) throws(NetworkError) {
+        guard accepts(answer.head) else { throw statusError(answer) }
+        guard answer.mayHaveBody else { return }
+        let type = answer.head.headers["Content-Type"]
+        guard contentTypes.accepts(type, requested: answer.request.headers.values("Accept")) else {
+            throw NetworkError(
+                code: .unacceptableContentType, phase: .evaluating,
+                message: "The response is of the type \(type?.prefix(100) ?? ""), which is none of those accepted. "
+                    + "Is the address right, or does another server answer? Otherwise change rules.contentTypes.")
+        }
+    }
+
+    private func statusError(_ answer: Answer) -> NetworkError {
+        var error = NetworkError(
+            code: .unacceptableStatus, phase: .evaluating,
+            message: "The server answered \(answer.head.status) (\(Self.words(answer.head))).")
+        if let prefix = (answer.collector as? ErrorBodyCollector)?.prefix {
+            error.bodyPrefix = prefix
+            if let decodeError { error.apiError = try? decodeError(prefix, answer.response) }
+        }
+        return error
+    }
+
+    private static func words(_ head: ResponseHead) -> String {
+        HTTPURLResponse.localizedString(forStatusCode: head.status)
+    }
+}
+
+extension Answer {
+    var mayHaveBody: Bool {
+        request.method != "HEAD" && head.status != 204 && head.status != 205 && head.status != 304
+    }
+}

@@ -1,0 +1,102 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationCore
+
+/// Writes a body to a temporary file, which goes with the collector unless it is kept.
+///
+/// It is written on a queue of its own; the transfer is held while more than 1 MiB waits for that.
+final class TemporaryFileCollector: ResponseCollector<URL>, @unchecked Sendable {
+    // Sendable: as its superclass; what the queue shares with the session's thread is behind a lock.
+
+    private struct State {
+        var pending = 0
+        var isHolding = false
+        var failure: (any Error)?
+        var isKept = false
+    }
+
+    private static let bound = 1 << 20
+
+    let url: URL
+    private let file: FileHandle
+    private let queue = DispatchQueue(label: "OperationKit.TemporaryFileCollector")
+    private let state = Locked(State())
+    private var isFinished = false
+
+    override init() {
+        fatalError("A temporary file may fail to be made: use init(in:).")
+    }
+
+    init(in folder: URL) throws(NetworkError) {
+        url = folder.appendingPathComponent("OperationKit-\(UUID().uuidString).download", isDirectory: false)
+        let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw NetworkError(
+                code: .init("fileUnwritable"), phase: .receiving,
+                message: "No temporary file could be made in \(folder.path). Check that it exists and is writable.",
+                underlying: .init(domain: "errno", number: Int(errno), text: String(cString: strerror(errno))))
+        }
+        file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        super.init()
+    }
+
+    deinit {
+        if !state.withLock({ $0.isKept }) { unlink(url.path) }
+    }
+
+    override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
+        let data = Data(bytes)
+        let isTooMuch = try state.withLock { state in
+            if let failure = state.failure { throw failure }
+            return state.pending + data.count > Self.bound
+        }
+        // First the brake, then the note of it, then what will release it: whoever sees the note finds the brake set.
+        if isTooMuch { flow.hold() }
+        state.withLock { state in
+            state.pending += data.count
+            if isTooMuch { state.isHolding = true }
+        }
+        queue.async { [self] in write(data, flow) }
+    }
+
+    private func write(_ data: Data, _ flow: any NetworkTask) {
+        var failure: (any Error)?
+        do { try file.write(contentsOf: data) } catch { failure = error }
+        let proceeds = state.withLock { state in
+            state.failure = state.failure ?? failure
+            state.pending -= data.count
+            guard state.isHolding, state.pending <= Self.bound / 2 else { return false }
+            state.isHolding = false
+            return true
+        }
+        if proceeds { flow.proceed() }
+    }
+
+    override func finish() throws -> URL {
+        if isFinished { return url }
+        isFinished = true
+        try queue.sync {
+            if let failure = state.withLock({ $0.failure }) {
+                let reason = failure as NSError
+                throw NetworkError(
+                    code: .init("fileUnwritable"), phase: .receiving,
+                    message: "The body could not be written to a temporary file. Is there room on the disk?",
+                    underlying: .init(domain: reason.domain, number: reason.code, text: "\(failure)"))
+            }
+            try file.close()
+        }
+        return url
+    }
+
+    /// Leaves the file to somebody else.
+    func keep() { state.withLock { $0.isKept = true } }
+
+    /// Removes the file.
+    func remove() {
+        keep()
+        unlink(url.path)
+    }
+}

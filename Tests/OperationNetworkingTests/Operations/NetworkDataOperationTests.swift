@@ -1,0 +1,276 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("NetworkDataOperation", .timeLimit(.minutes(1)))
+struct NetworkDataOperationTests {
+    struct Model: Codable, Sendable, Equatable { let name: String }
+
+    @Test("The expression of the mission compiles as written, and gives a decoded model")
+    func asWritten() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/model") { _ in .json(#"{"name":"Anna"}"#) }
+        let url = bench.server.url("/model")
+        let operation = NetworkDataOperation(url: url, urlSession: .shared) { data, response in
+            try JSONDecoder().decode(Model.self, from: data)
+        }
+        #expect(try await operation.run() == Model(name: "Anna"))
+        let other = NetworkDataOperation(url: url) { data, _ in data.count }
+        #expect(try await other.run() == 15)
+    }
+
+    @Test("Request, response, raw data, task and metrics stay readable on the operation")
+    func readable() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello").with("X-One", "1").with("X-One", "2") }
+        let operation = bench.text()
+        #expect(operation.request == nil)
+        #expect(operation.taskResult == nil)
+        #expect(try await operation.run() == "Hello")
+        #expect(operation.request?.url == bench.server.url("/"))
+        #expect(operation.response?.statusCode == 200)
+        #expect(operation.response?.value(forHTTPHeaderField: "x-one") == "1, 2")
+        #expect(operation.responseHead?.headers.values("X-One") == ["1", "2"])
+        #expect(operation.taskResult == Data("Hello".utf8))
+        #expect(operation.networkTask != nil)
+        #expect(operation.metrics?.bodyBytesReceived == 5)
+        #expect(operation.attemptCount == 1)
+    }
+
+    @Test("It runs in an OperationQueue, in a QueueManager and by startAndWait")
+    func queues() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let inFoundation = bench.text()
+        OperationQueue().addOperation(inFoundation)
+        #expect(try await inFoundation.value == "Hello")
+        let manager = QueueManager("NetworkDataOperationTests")
+        let inManager = bench.text()
+        try manager.add(inManager)
+        #expect(try await inManager.value == "Hello")
+        #expect(try await TestThread.run { try bench.text().startAndWait() } == "Hello")
+    }
+
+    @Test("The evaluator runs on a thread that is neither the caller's nor the session's, and may wait for another request")
+    func evaluatorsThread() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let operations = (0..<20).map { _ in
+            NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
+                let inner = bench.text()
+                _ = try inner.startAndWait()
+                return data.count
+            }
+        }
+        for operation in operations { operation.start() }
+        for operation in operations { #expect(try await operation.value == 5) }
+    }
+
+    @Test("A status that is no success fails with the status, the beginning of the body and the server's own error")
+    func statuses() async throws {
+        struct Problem: Error, Codable, Equatable { let reason: String }
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .json(#"{"reason":"sold out"}"#, status: 409) }
+        let operation = bench.text("/?token=secret")
+        operation.responseRules.decodeError = ResponseRules.jsonError(Problem.self)
+        operation.responseRules.errorBodyBytes = 100
+        let error = await failure(of: operation)
+        #expect(error?.code == .unacceptableStatus)
+        #expect(error?.status == 409)
+        #expect(error?.phase == .evaluating)
+        #expect(error?.bodyPrefix == Data(#"{"reason":"sold out"}"#.utf8))
+        #expect(error?.apiError(as: Problem.self) == Problem(reason: "sold out"))
+        #expect(error?.request?.method == "GET")
+        #expect(error?.isUnsent == false)
+        #expect(error.map { "\($0)".contains("secret") } == false)
+
+        let accepting = bench.text()
+        accepting.responseRules.statuses = .success(or: 409)
+        #expect(try await accepting.run().contains("sold out"))
+    }
+
+    @Test("The body of an error is kept only up to its bound, and one without end is cut off")
+    func endlessError() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(.head(500, ["Content-Length": "1000000000000"]), .send(repeating: Array("abcd".utf8), count: nil))
+        }
+        let operation = bench.text()
+        operation.responseRules.errorBodyBytes = 6
+        let error = await failure(of: operation)
+        #expect(error?.code == .unacceptableStatus)
+        #expect(error?.bodyPrefix == Data("abcdab".utf8))
+    }
+
+    @Test("A body with more bytes than may be kept in memory fails, and the transfer ends")
+    func bound() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .repeating(Array("abcd".utf8), count: 10 << 20) }
+        let operation = bench.text()
+        operation.responseRules.maximumBytesInMemory = 100_000
+        #expect(await failure(of: operation)?.code == .bodyTooLarge)
+        await bench.server.counts { $0.openConnections == 0 }
+    }
+
+    @Test("A type that the request does not accept is refused, and one that it accepts is not")
+    func contentTypes() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("<html>") }
+        var request = URLRequest(url: bench.server.url("/"))
+        request.setValue("application/json", forHTTPHeaderField: "Accept")
+        let refused = NetworkDataOperation(request: request, urlSession: bench.session) { data, _ in data.count }
+        let error = await failure(of: refused)
+        #expect(error?.code == .unacceptableContentType)
+        request.setValue("application/json, text/*", forHTTPHeaderField: "Accept")
+        let accepted = NetworkDataOperation(request: request, urlSession: bench.session) { data, _ in data.count }
+        #expect(try await accepted.run() == 6)
+        let strict = bench.text()
+        strict.responseRules.contentTypes = .json
+        #expect(await failure(of: strict)?.code == .unacceptableContentType)
+    }
+
+    @Test("A rule of the user's sees the body, and what it throws is the cause of the failure")
+    func rules() async throws {
+        struct TooShort: Error {}
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hi") }
+        let operation = bench.text().validate { data, _ in if data.count < 3 { throw TooShort() } }
+        let error = await failure(of: operation)
+        #expect(error?.code == .responseRefused)
+        #expect(error?.cause is TooShort)
+        #expect(error?.status == 200)
+    }
+
+    @Test("What the evaluator throws: a decoding error says where, any other is the cause, a network error is itself")
+    func evaluatorThrows() async throws {
+        struct Mine: Error {}
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .json(#"[{"name":"Anna"},{"name":7}]"#) }
+        let decoding = NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
+            try JSONDecoder().decode([Model].self, from: data)
+        }
+        let error = await failure(of: decoding)
+        #expect(error?.code == .undecodableResult)
+        #expect(error?.message.contains("name") == true)
+        #expect(error?.cause is DecodingError)
+        let throwing = NetworkDataOperation<Int>(url: bench.server.url("/"), urlSession: bench.session) { _, _ in
+            throw Mine()
+        }
+        let other = await failure(of: throwing)
+        #expect(other?.code == .evaluationFailed)
+        #expect(other?.cause is Mine)
+        let own = NetworkDataOperation<Int>(url: bench.server.url("/"), urlSession: bench.session) { _, _ in
+            throw NetworkError(code: .init("mine"), phase: .evaluating, message: "No.")
+        }
+        #expect(await failure(of: own)?.code == .init("mine"))
+    }
+
+    @Test("An answer without a body gives what was said for it, or is evaluated")
+    func empty() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .status(204) }
+        let operation = bench.text()
+        operation.emptyResult = { "nothing" }
+        #expect(try await operation.run() == "nothing")
+        #expect(try await bench.text().run() == "")
+    }
+
+    @Test("A request that cannot be sent fails before anything is sent")
+    func refusedRequest() async throws {
+        let bench = try OperationBench()
+        var request = URLRequest(url: bench.server.url("/"))
+        request.httpMethod = "GE T"
+        let operation = NetworkDataOperation(request: request, urlSession: bench.session) { data, _ in data }
+        let error = await failure(of: operation)
+        #expect(error?.code == .invalidMethod)
+        #expect(error?.isUnsent == true)
+        #expect(bench.server.counts.heads == 0)
+    }
+
+    @Test("What the session reports is the error of the operation, with the request")
+    func sessionFails() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .reset }
+        let error = await failure(of: bench.text())
+        #expect(error?.code == .connectionLost)
+        #expect(error?.request?.url == bench.server.url("/").absoluteString)
+    }
+
+    @Test("Its error may be mapped to one of the user's own type")
+    func mapped() async throws {
+        enum Mine: Error, Equatable { case gone }
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .status(410) }
+        let operation = bench.text().mapError { _ in Mine.gone }
+        await #expect(throws: OperationFailure<Mine>.failed(.gone)) { try await operation.run() }
+    }
+
+    @Test("Handlers, the delegate and the completion form are told alike, on the callback queue")
+    func handlers() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/yes") { _ in .text("Hello") }
+        bench.server.route("GET", "/no") { _ in .status(404) }
+        for (target, lines) in [
+            ("/yes", ["success", "delegate received 5", "delegate success 200", "completed nil 200"]),
+            ("/no", ["failure unacceptableStatus", "delegate unacceptableStatus 404", "completed unacceptableStatus 404"]),
+        ] {
+            let operation = bench.text(target)
+            let log = HandlerLog()
+            log.watch(operation)
+            operation.delegate = log
+            operation.onCompletion { operation, error in
+                dispatchPrecondition(condition: .onQueue(bench.callbacks))
+                log.lines.record("completed \(error.map { "\($0.code)" } ?? "nil") \(operation.response?.statusCode ?? 0)")
+            }
+            operation.start()
+            #expect(Set(await log.lines.events(atLeast: lines.count)) == Set(lines))
+        }
+    }
+
+    @Test("The default session can be exchanged")
+    func defaultSession() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let counting = CountingSession(bench.session)
+        DefaultNetworkSession.standard.session = counting
+        defer { DefaultNetworkSession.standard.session = nil }
+        let operation = NetworkDataOperation(url: bench.server.url("/")) { data, _ in data.count }
+        #expect(try await operation.run() == 5)
+        #expect(counting.count >= 1)
+    }
+
+    @Test("A thousand operations at once all end, and nothing is left of them")
+    func many() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        do {
+            let manager = QueueManager("many")
+            let operations = (0..<1000).map { _ in bench.text() }
+            for operation in operations { try manager.add(operation) }
+            for operation in operations { #expect(try await operation.value == "Hello") }
+        }
+        try await bench.checkNothingIsLeft()
+    }
+}
+
+final class CountingSession: NetworkSession {
+    private let session: any NetworkSession
+    private let made = Locked(0)
+
+    init(_ session: any NetworkSession) { self.session = session }
+
+    var count: Int { made.withLock { $0 } }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        made.withLock { $0 += 1 }
+        return session.makeTask(with: request, receiver: receiver)
+    }
+}

@@ -1,0 +1,114 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("NetworkDownloadOperation and NetworkUploadOperation", .timeLimit(.minutes(1)))
+struct NetworkDownloadOperationTests {
+    @Test("The expression of the mission compiles as written, and hands a complete file over")
+    func asWritten() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/file") { LoopbackResource(.pattern(count: 3 << 20)).answer(to: $0) }
+        let url = bench.server.url("/file")
+        let place = FileManager.default.temporaryDirectory.appendingPathComponent("download-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: place) }
+        let operation = NetworkDownloadOperation<URL>(url: url, urlSession: .shared) { temporaryURL, response in
+            try FileManager.default.moveItem(at: temporaryURL, to: place)
+            return place
+        }
+        #expect(try await operation.run() == place)
+        let data = try Data(contentsOf: place)
+        #expect(data.count == 3 << 20)
+        #expect(data.withUnsafeBytes { TestPattern.matches($0, from: 0) })
+        #expect(operation.downloadProgress == TransferProgress(completedBytes: 3 << 20, totalBytes: 3 << 20))
+    }
+
+    @Test("The temporary file goes when it was not moved, and stays when its URL is the result")
+    func temporaryFile() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let read = NetworkDownloadOperation<(URL, Int)>(url: bench.server.url("/"), urlSession: bench.session) { file, _ in
+            (file, try Data(contentsOf: file).count)
+        }
+        let (file, count) = try await read.run()
+        #expect(count == 5)
+        #expect(!FileManager.default.fileExists(atPath: file.path))
+        let kept = NetworkDownloadOperation<URL>(url: bench.server.url("/"), urlSession: bench.session) { file, _ in file }
+        let result = try await kept.run()
+        #expect(try Data(contentsOf: result) == Data("Hello".utf8))
+        try FileManager.default.removeItem(at: result)
+    }
+
+    @Test("A download that fails leaves no file: by status, by a cut, by the evaluator, by a folder that is not there")
+    func failures() async throws {
+        struct Mine: Error {}
+        let bench = try OperationBench()
+        bench.server.route("GET", "/status") { _ in .text("gone", status: 410) }
+        bench.server.route("GET", "/cut") { _ in .repeating([1, 2, 3], count: 1_000_000).cut(at: 500_000, by: .reset) }
+        bench.server.route("GET", "/well") { _ in .text("Hello") }
+        let folder = try TemporaryFolder()
+        let status = DownloadTo(folder.url, bench, "/status") { file, _ in file }
+        let error = await failure(of: status)
+        #expect(error?.bodyPrefix == Data("gone".utf8))
+        #expect(await failure(of: DownloadTo(folder.url, bench, "/cut") { file, _ in file })?.code == .connectionLost)
+        #expect(await failure(of: DownloadTo(folder.url, bench, "/well") { _, _ in throw Mine() })?.cause is Mine)
+        let content = try FileManager.default.contentsOfDirectory(atPath: folder.url.path)
+        #expect(content == [])
+        let nowhere = DownloadTo(folder.url.appendingPathComponent("no"), bench, "/well") { file, _ in file }
+        #expect(await failure(of: nowhere)?.code == .init("fileUnwritable"))
+        #expect(await failure(of: nowhere)?.underlying?.number == 2)
+    }
+
+    @Test("A body from data and one from a file are sent whole, and told")
+    func uploads() async throws {
+        let bench = try OperationBench()
+        bench.server.route("POST", "/") { .text("\($0.bodyCount)") }
+        bench.server.route("PUT", "/") { .text("\($0.bodyCount)") }
+        let bytes = Data(repeating: 7, count: 2 << 20)
+        let fromData = NetworkUploadOperation(url: bench.server.url("/"), body: .data(bytes), urlSession: bench.session) {
+            data, _ in String(decoding: data, as: UTF8.self)
+        }
+        #expect(try await fromData.run() == "\(bytes.count)")
+        #expect(fromData.uploadProgress == TransferProgress(completedBytes: 2 << 20, totalBytes: 2 << 20))
+        let file = try TemporaryFile(bytes)
+        let fromFile = NetworkUploadOperation(
+            url: bench.server.url("/"), method: "PUT", body: .file(try FileRegion(file.url)), urlSession: bench.session
+        ) { data, _ in String(decoding: data, as: UTF8.self) }
+        #expect(try await fromFile.run() == "\(bytes.count)")
+        #expect(bench.server.requests.map(\.method) == ["POST", "PUT"])
+    }
+}
+
+/// A download whose temporary file is in a folder of the test's.
+final class DownloadTo<Value: Sendable>: NetworkDownloadOperation<Value>, @unchecked Sendable {
+    private let folder: URL
+
+    init(
+        _ folder: URL, _ bench: OperationBench, _ target: String,
+        _ evaluator: @escaping Evaluator
+    ) {
+        self.folder = folder
+        super.init(url: bench.server.url(target), urlSession: bench.session, evaluator: evaluator)
+        callbackQueue = bench.callbacks
+        bench.census.track(self)
+    }
+
+    override var temporaryFolder: URL { folder }
+}
+
+/// A folder that is removed with the value that stands for it.
+final class TemporaryFolder: Sendable {
+    let url: URL
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory.appendingPathComponent("folder-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    var content: [String] { (try? FileManager.default.contentsOfDirectory(atPath: url.path)) ?? [] }
+}

@@ -1,0 +1,297 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Calls back at each step of its life, so that it can be cancelled there.
+private final class Stepper: NetworkDownloadOperation<Int>, @unchecked Sendable {
+    enum Step: CaseIterable, Sendable { case prepare, adapt, create, created, begins, head, evaluate, moved }
+
+    private let folder: URL
+    private let step: @Sendable (Step, Stepper) -> Void
+
+    init(_ bench: OperationBench, in folder: URL, step: @escaping @Sendable (Step, Stepper) -> Void) {
+        self.folder = folder
+        self.step = step
+        super.init(url: bench.server.url("/"), urlSession: bench.session)
+        callbackQueue = bench.callbacks
+        bench.census.track(self)
+    }
+
+    override var temporaryFolder: URL { folder }
+
+    override func prepareRequest(_ request: URLRequest) -> URLRequest {
+        step(.prepare, self)
+        return request
+    }
+
+    override func adapt(_ request: NetworkRequest) async -> NetworkRequest {
+        step(.adapt, self)
+        return request
+    }
+
+    override func createTask(
+        with request: NetworkRequest, using session: any NetworkSession
+    ) throws -> any NetworkTask {
+        step(.create, self)
+        let task = try super.createTask(with: request, using: session)
+        step(.created, self)
+        return task
+    }
+
+    override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<URL> {
+        step(.head, self)
+        return try super.makeCollector(for: head)
+    }
+
+    override func evaluate(result: URL, response: HTTPURLResponse) throws -> Int {
+        step(.evaluate, self)
+        let place = result.appendingPathExtension("moved")
+        try FileManager.default.moveItem(at: result, to: place)
+        step(.moved, self)
+        try FileManager.default.removeItem(at: place)
+        return 1
+    }
+}
+
+@Suite("Cancelling network operations", .timeLimit(.minutes(1)))
+struct OperationCancellationTests {
+    /// Sees what must hold after every cancellation.
+    private func check(
+        _ bench: OperationBench, _ log: HandlerLog, requests: ClosedRange<Int>, _ comment: Comment
+    ) async throws {
+        _ = await log.lines.events(atLeast: 2)
+        try await bench.checkNothingIsLeft()
+        await bench.settled()
+        #expect(log.lines.events == ["cancelled requested", "delegate cancelled"], comment)
+        #expect(requests.contains(bench.server.counts.heads), comment)
+        await bench.server.counts { $0.openConnections == $0.idleConnections }
+        #expect(bench.server.violations == [], comment)
+    }
+
+    @Test("In a queue, before it was started: nothing is sent")
+    func queued() async throws {
+        let bench = try OperationBench()
+        let log = HandlerLog()
+        do {
+            let queue = OperationQueue()
+            queue.isSuspended = true
+            let operation = bench.text()
+            log.watch(operation)
+            operation.delegate = log
+            queue.addOperation(operation)
+            operation.cancel()
+            queue.isSuspended = false
+            await operation.ended()
+        }
+        try await check(bench, log, requests: 0...0, "queued")
+    }
+
+    @Test("Within each step: one outcome, no handler, no file, no operation left, and nothing sent by the first ones")
+    func within() async throws {
+        for step in Stepper.Step.allCases where step != .begins {
+            let bench = try OperationBench()
+            bench.server.route("GET", "/") { _ in .repeating([1, 2, 3], count: 300_000) }
+            let log = HandlerLog()
+            let folder = try TemporaryFolder()
+            do {
+                let operation = Stepper(bench, in: folder.url) { if $0 == step { $1.cancel() } }
+                log.watch(operation)
+                operation.delegate = log
+                operation.start()
+                await operation.ended()
+                #expect(operation.outcome?.cancellationCause == .requested)
+            }
+            let isEarly = [.prepare, .adapt, .create, .created].contains(step)
+            try await check(bench, log, requests: isEarly ? 0...0 : 1...1, "\(step)")
+            // The evaluation that was under way ends, and takes its file along.
+            let content = try await TestThread.run {
+                let start = ContinuousClock.now
+                while folder.content != [], start.duration(to: .now) < .seconds(5) { sched_yield() }
+                return folder.content
+            }
+            #expect(content == [], "\(step)")
+        }
+    }
+
+    @Test("From another thread while the asynchronous hook waits: its task is cancelled, and nothing is sent")
+    func adapting() async throws {
+        let bench = try OperationBench()
+        let log = HandlerLog()
+        let (isWaiting, wasCancelled) = (Gate(), Gate())
+        do {
+            let operation = Waiting(bench) {
+                await withTaskCancellationHandler {
+                    isWaiting.open()
+                    await wasCancelled.passage()
+                } onCancel: {
+                    wasCancelled.open()
+                }
+            }
+            log.watch(operation)
+            operation.delegate = log
+            operation.start()
+            await isWaiting.passage()
+            operation.cancel()
+            await operation.ended()
+        }
+        try await check(bench, log, requests: 0...0, "adapting")
+    }
+
+    @Test("While the answer is awaited, and in the middle of the body")
+    func onTheWire() async throws {
+        for target in ["/silence", "/half"] {
+            let bench = try OperationBench()
+            bench.server.route("GET", "/silence") { _ in .silence }
+            bench.server.route("GET", "/half") { _ in
+                LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
+            }
+            let log = HandlerLog()
+            let half = Gate()
+            do {
+                let operation = bench.text(target)
+                log.watch(operation)
+                operation.downloadProgressHandler = { if $0.completedBytes == 5 { half.open() } }
+                operation.start()
+                _ = await bench.server.heads(atLeast: 1)
+                if target == "/half" { await half.passage() }
+                operation.delegate = log
+                operation.cancel()
+                #expect(operation.isFinished)
+            }
+            try await check(bench, log, requests: 1...1, "\(target)")
+            await bench.server.counts { $0.openConnections == 0 }
+        }
+    }
+
+    @Test("Between two attempts: no further one begins")
+    func waiting() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .status(503) }
+        let log = HandlerLog()
+        let clock = ManualClock()
+        do {
+            let operation = bench.text()
+            operation.clock = clock
+            log.watch(operation)
+            operation.delegate = log
+            let policy = Telling(Again(most: 5, pause: .seconds(60)))
+            operation.networkAttempts.policy = policy
+            operation.start()
+            await policy.wasAsked.passage()
+            operation.cancel()
+            await operation.ended()
+        }
+        clock.advance(by: .seconds(100))
+        try await check(bench, log, requests: 1...1, "waiting")
+    }
+
+    @Test("A task that is cancelled behind its back ends the operation as cancelled; a closed session fails it")
+    func behindItsBack() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .silence }
+        let first = bench.text()
+        first.start()
+        _ = await bench.server.heads(atLeast: 1)
+        first.networkTask?.cancel()
+        #expect(await first.finalOutcome.cancellationCause?.code == .networkTaskCancelled)
+        let second = bench.text()
+        second.start()
+        _ = await bench.server.heads(atLeast: 2)
+        bench.closeSession()
+        #expect(await second.finalOutcome.error?.code == .sessionClosed)
+    }
+
+    @Test("A timeout and a deadline cancel the transfer")
+    func timeouts() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .silence }
+        let clock = ManualClock()
+        let operation = bench.text()
+        operation.clock = clock
+        operation.timeout = .seconds(5)
+        operation.start()
+        _ = await bench.server.heads(atLeast: 1)
+        clock.advance(by: .seconds(5))
+        #expect(await operation.finalOutcome.cancellationCause?.code == .timedOut)
+        await bench.server.counts { $0.openConnections == 0 }
+    }
+
+    @Test("Finished by hand in the middle, its transfer is cancelled and what comes is not heard")
+    func finishedByHand() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .silence }
+        do {
+            let operation = bench.text()
+            operation.start()
+            _ = await bench.server.heads(atLeast: 1)
+            operation.finish(withResult: "by hand")
+            #expect(try await operation.value == "by hand")
+        }
+        await bench.server.counts { $0.openConnections == 0 }
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("At random moments: one outcome each, and nothing is left", .timeLimit(Rounds.timeLimit))
+    func random() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .repeating([1, 2, 3], count: 100_000) }
+        let rounds = Rounds.count(ci: 500, soak: 20_000)
+        let told = EventRecorder<String>()
+        try await TestThread.run {
+            var generator = SeededGenerator(seed: Rounds.firstSeed)
+            for _ in 0..<rounds {
+                let operation = bench.text()
+                operation.successHandler = { _ in told.record("success") }
+                operation.failureHandler = { told.record("\($0)") }
+                operation.cancellationHandler = { _ in told.record("cancelled") }
+                operation.start()
+                for _ in 0..<Int.random(in: 0..<200, using: &generator) { sched_yield() }
+                operation.cancel()
+            }
+        }
+        let lines = await told.events(atLeast: rounds)
+        #expect(Set(lines).isSubset(of: ["success", "cancelled"]))
+        try await bench.checkNothingIsLeft()
+        await bench.settled()
+        #expect(told.count == rounds)
+    }
+}
+
+private final class Waiting: NetworkDataOperation<Int>, @unchecked Sendable {
+    private let wait: @Sendable () async -> Void
+
+    init(_ bench: OperationBench, _ wait: @escaping @Sendable () async -> Void) {
+        self.wait = wait
+        super.init(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
+        callbackQueue = bench.callbacks
+        bench.census.track(self)
+    }
+
+    override func adapt(_ request: NetworkRequest) async -> NetworkRequest {
+        await wait()
+        return request
+    }
+}
+
+/// Says when it was asked.
+private struct Telling: AttemptPolicy {
+    let policy: Again
+    let wasAsked = Gate()
+
+    init(_ policy: Again) { self.policy = policy }
+
+    func decide(_ report: AttemptReport, _ answer: @escaping @Sendable (AttemptMachine.Decision) -> Void) {
+        policy.decide(report, answer)
+        wasAsked.open()
+    }
+
+    func forget() {}
+}

@@ -1,0 +1,247 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("Suspension and progress of network operations", .timeLimit(.minutes(1)))
+struct OperationControlTests {
+    @Test("Suspended in the middle of a body it goes on where it stopped, with each byte once")
+    func suspendMidBody() async throws {
+        let bench = try OperationBench()
+        let gate = Gate()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "4000000"]),
+                .send(TestPattern.bytes(count: 1_000_000)), .stall(until: gate),
+                .send(TestPattern.bytes(from: 1_000_000, count: 3_000_000)))
+        }
+        let operation = bench.watched(
+            NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data })
+        let first = Gate()
+        operation.downloadProgressHandler = { if $0.completedBytes >= 1_000_000 { first.open() } }
+        operation.start()
+        await first.passage()
+        #expect(operation.suspend())
+        #expect(operation.state == .suspended)
+        gate.open()
+        #expect(operation.resume())
+        let data = try await operation.value
+        #expect(data.count == 4_000_000)
+        #expect(data.withUnsafeBytes { TestPattern.matches($0, from: 0) })
+        #expect(bench.server.counts.heads == 1)
+    }
+
+    @Test("Suspended while it is prepared, nothing is sent before it is resumed")
+    func suspendWhilePreparing() async throws {
+        final class Suspending: NetworkDataOperation<Int>, @unchecked Sendable {
+            let prepared = Gate()
+
+            override func prepareRequest(_ request: URLRequest) -> URLRequest {
+                suspend()
+                return request
+            }
+
+            override func adapt(_ request: NetworkRequest) async -> NetworkRequest {
+                prepared.open()
+                return request
+            }
+        }
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let operation = Suspending(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
+        operation.start()
+        #expect(operation.state == .suspended)
+        #expect(operation.networkTask == nil)
+        #expect(bench.server.counts.heads == 0)
+        operation.start()
+        #expect(try await operation.value == 5)
+    }
+
+    @Test("Suspended while it is evaluated, its outcome waits for the resumption")
+    func suspendWhileEvaluating() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let (began, goOn, did) = (Gate(), Gate(), Gate())
+        let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
+            began.open()
+            goOn.wait()
+            return data.count
+        }
+        operation.networkAttempts.add(Watcher { if case .evaluated = $0 { did.open() } })
+        operation.start()
+        await began.passage()
+        #expect(operation.suspend())
+        goOn.open()
+        await did.passage()
+        #expect(operation.outcome == nil)
+        #expect(operation.resume())
+        #expect(try await operation.value == 5)
+    }
+
+    @Test("Suspended between two attempts, the next one waits for the resumption")
+    func suspendWhileWaiting() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { $0.number == 0 ? .status(503) : .text("Hello") }
+        let clock = ManualClock()
+        let operation = bench.text()
+        operation.clock = clock
+        operation.networkAttempts.policy = Again(most: 2, pause: .seconds(10))
+        let decided = Gate()
+        operation.networkAttempts.add(Watcher { if case .failed = $0 { decided.open() } })
+        operation.start()
+        await decided.passage()
+        #expect(operation.suspend())
+        try await TestThread.run { while operation.networkAttempts.isWaitingForTime == false { sched_yield() } }
+        clock.advance(by: .seconds(20))
+        #expect(bench.server.counts.heads == 1)
+        #expect(operation.resume())
+        #expect(try await operation.value == "Hello")
+    }
+
+    @Test("A suspended operation can be cancelled")
+    func cancelSuspended() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .silence }
+        do {
+            let operation = bench.text()
+            operation.start()
+            _ = await bench.server.heads(atLeast: 1)
+            operation.suspend()
+            operation.cancel()
+            #expect(operation.isFinished)
+        }
+        await bench.server.counts { $0.openConnections == 0 }
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("The toggle starts, suspends and resumes, and returns the state")
+    func toggle() async throws {
+        let bench = try OperationBench()
+        let gate = Gate()
+        bench.server.route("GET", "/") { _ in .text("Hello").after(gate) }
+        let operation = bench.text()
+        #expect(operation.toggle() == .executing)
+        _ = await bench.server.heads(atLeast: 1)
+        #expect(operation.toggle() == .suspended)
+        #expect(operation.toggle() == .executing)
+        gate.open()
+        #expect(try await operation.value == "Hello")
+        #expect(operation.toggle() == .finished)
+    }
+
+    @Test("Suspended and resumed at random, each byte comes once")
+    func storm() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { LoopbackResource(.pattern(count: 8 << 20)).answer(to: $0) }
+        for seed in 0..<UInt64(Rounds.count(ci: 5, soak: 100)) {
+            let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data }
+            operation.start()
+            try await TestThread.run {
+                var generator = SeededGenerator(seed: Rounds.firstSeed + seed)
+                for _ in 0..<100 {
+                    operation.suspend()
+                    for _ in 0..<Int.random(in: 0..<20, using: &generator) { sched_yield() }
+                    operation.resume()
+                    for _ in 0..<Int.random(in: 0..<20, using: &generator) { sched_yield() }
+                }
+            }
+            let data = try await operation.value
+            #expect(data.count == 8 << 20 && data.withUnsafeBytes { TestPattern.matches($0, from: 0) }, "seed \(seed)")
+        }
+    }
+
+    @Test("Progress grows, ends with the whole, comes on the callback queue and before the success")
+    func progress() async throws {
+        let bench = try OperationBench()
+        bench.server.route("POST", "/") { request in
+            LoopbackResource(.pattern(count: 5 << 20)).answer(to: request)
+        }
+        let told = EventRecorder<(String, TransferProgress)>()
+        let operation = bench.watched(
+            NetworkUploadOperation(
+                url: bench.server.url("/"), body: .data(Data(repeating: 1, count: 3 << 20)), urlSession: bench.session
+            ) { data, _ in data.count })
+        operation.uploadProgressHandler = {
+            dispatchPrecondition(condition: .onQueue(bench.callbacks))
+            told.record(("up", $0))
+        }
+        operation.downloadProgressHandler = { told.record(("down", $0)) }
+        operation.successHandler = { _ in told.record(("end", TransferProgress(completedBytes: 0, totalBytes: nil))) }
+        let progress = operation.progress
+        _ = try await operation.run()
+        await bench.settled()
+        let events = told.events
+        #expect(events.last?.0 == "end")
+        for (name, size) in [("up", Int64(3 << 20)), ("down", Int64(5 << 20))] {
+            let counts = events.filter { $0.0 == name }.map(\.1.completedBytes)
+            #expect(counts == counts.sorted())
+            #expect(counts.count >= 2 && counts.count <= 210)
+            #expect(events.last { $0.0 == name }?.1 == TransferProgress(completedBytes: size, totalBytes: size))
+        }
+        #expect(progress.totalUnitCount == 8 << 20)
+        #expect(progress.completedUnitCount == 8 << 20)
+        #expect(progress.fractionCompleted == 1)
+    }
+
+    @Test("A body of unknown length is told as such, and as a whole at its end")
+    func unknownLength() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .chunks(["Hello ", "World"]) }
+        let told = EventRecorder<TransferProgress>()
+        let operation = bench.text()
+        operation.progressPacing = ProgressPacing(smallestStep: 1)
+        operation.downloadProgressHandler = { told.record($0) }
+        let parent = Progress(totalUnitCount: 10)
+        parent.addChild(operation.progress, withPendingUnitCount: 10)
+        _ = try await operation.run()
+        await bench.settled()
+        #expect(told.events.last == TransferProgress(completedBytes: 11, totalBytes: 11))
+        #expect(told.events.dropLast().allSatisfy { $0.totalBytes == nil && $0.fraction == nil })
+        #expect(parent.fractionCompleted == 1)
+    }
+
+    @Test("Cancelling the progress cancels the operation, and nothing is told afterwards")
+    func progressCancels() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .silence }
+        let operation = bench.text()
+        let progress = operation.progress
+        operation.start()
+        _ = await bench.server.heads(atLeast: 1)
+        progress.cancel()
+        #expect(await operation.finalOutcome.cancellationCause == .requested)
+    }
+
+    @Test("Progress does not run backwards when an attempt is repeated")
+    func monotonic() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { request in
+            request.number == 0
+                ? .repeating([1], count: 1_000_000).cut(at: 700_000, by: .reset) : .repeating([1], count: 800_000)
+        }
+        let told = EventRecorder<Int64>()
+        let operation = bench.text()
+        operation.networkAttempts.policy = Again(most: 2)
+        operation.downloadProgressHandler = { told.record($0.completedBytes) }
+        #expect(try await operation.run().count == 800_000)
+        await bench.settled()
+        #expect(told.events == told.events.sorted())
+        #expect(told.events.last == 800_000)
+    }
+}
+
+/// Tells of each step.
+struct Watcher: AttemptWatcher {
+    let see: @Sendable (AttemptEvent) -> Void
+
+    init(_ see: @escaping @Sendable (AttemptEvent) -> Void) { self.see = see }
+
+    func attempt(_ number: Int, of operation: any AnyNetworkOperation, did event: AttemptEvent) { see(event) }
+}

@@ -1,0 +1,220 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// As a user of the older system wrote it: generic, with Foundation's session and task, ended in the completion handler.
+private class OldFashioned<TaskResult, ResultType: Sendable>: NetworkOperation<TaskResult, ResultType>,
+    @unchecked Sendable
+{
+    override func prepareRequest(_ request: URLRequest) -> URLRequest {
+        var request = request
+        request.setValue("yes", forHTTPHeaderField: "X-Prepared")
+        return request
+    }
+
+    override func createTask(with request: URLRequest, using session: URLSession) -> URLSessionTask {
+        session.dataTask(with: request) { [self] data, response, error in
+            if let error { return finish(withError: NetworkError(error)) }
+            guard let result = data as? TaskResult, let response = response as? HTTPURLResponse else { return cancel() }
+            do {
+                finish(withResult: try evaluate(result: result, response: response))
+            } catch {
+                finish(withError: NetworkError(error, phase: .evaluating))
+            }
+        }
+    }
+}
+
+/// The same in the present form.
+private class NewFashioned<TaskResult, ResultType: Sendable>: NetworkOperation<TaskResult, ResultType>,
+    @unchecked Sendable
+{
+    let wasAsked = Locked(0)
+
+    override func prepareRequest(_ request: URLRequest) -> URLRequest {
+        var request = request
+        request.setValue("yes", forHTTPHeaderField: "X-Prepared")
+        return request
+    }
+
+    override func createTask(
+        with request: NetworkRequest, using session: any NetworkSession
+    ) throws -> any NetworkTask {
+        wasAsked.withLock { $0 += 1 }
+        return session.makeTask(with: request)
+    }
+}
+
+private final class Signed: NetworkDataOperation<String>, @unchecked Sendable {
+    let token: @Sendable () async throws -> String
+
+    init(_ bench: OperationBench, token: @escaping @Sendable () async throws -> String) {
+        self.token = token
+        super.init(url: bench.server.url("/"), urlSession: bench.session)
+        callbackQueue = bench.callbacks
+        bench.census.track(self)
+    }
+
+    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
+        var headers = request.headers
+        headers["Authorization"] = "Bearer \(try await token())"
+        return try NetworkRequest(request.method, url: request.url, headers: headers, body: request.body)
+    }
+
+    override func evaluate(result: Data, response: HTTPURLResponse) -> String {
+        String(decoding: result, as: UTF8.self)
+    }
+}
+
+/// Counts the bytes of a body that it does not keep.
+private final class ByteCounter: ResponseCollector<Int>, @unchecked Sendable {
+    private var count = 0
+
+    override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) { count += bytes.count }
+    override func finish() -> Int { count }
+}
+
+private final class Counting: NetworkOperation<Int, String>, @unchecked Sendable {
+    override func makeCollector(for head: ResponseHead) -> ResponseCollector<Int> { ByteCounter() }
+}
+
+@Suite("Hooks of network operations", .timeLimit(.minutes(1)))
+struct OperationHookTests {
+    @Test("A generic subclass in the older form of the hook works, and reaches the evaluator")
+    func oldForm() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { .text("prepared: \($0["X-Prepared"] ?? "no")") }
+        do {
+            let operation = OldFashioned<Data, String>(url: bench.server.url("/"), urlSession: .shared) { data, _ in
+                String(decoding: data, as: UTF8.self)
+            }
+            bench.census.track(operation)
+            #expect(try await operation.run() == "prepared: yes")
+        }
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("Cancelled in flight, an operation in the older form ends at once and its task is cancelled")
+    func oldFormCancelled() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .silence }
+        do {
+            let operation = OldFashioned<Data, Int>(url: bench.server.url("/")) { data, _ in data.count }
+            bench.census.track(operation)
+            operation.start()
+            _ = await bench.server.heads(atLeast: 1)
+            operation.cancel()
+            #expect(operation.isFinished)
+            await bench.server.counts { $0.openConnections == 0 }
+        }
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("A generic subclass in the present form works with data and with files")
+    func newForm() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { .text("prepared: \($0["X-Prepared"] ?? "no")") }
+        let data = NewFashioned<Data, String>(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
+            String(decoding: data, as: UTF8.self)
+        }
+        #expect(try await data.run() == "prepared: yes")
+        #expect(data.wasAsked.withLock { $0 } == 1)
+        let file = NewFashioned<URL, Int>(url: bench.server.url("/"), urlSession: bench.session) { file, _ in
+            try Data(contentsOf: file).count
+        }
+        #expect(try await file.run() == 13)
+    }
+
+    @Test("A subclass may collect the body in its own way")
+    func ownCollector() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .repeating([1], count: 100_000) }
+        let operation = Counting(url: bench.server.url("/"), urlSession: bench.session) { count, _ in "\(count)" }
+        #expect(try await operation.run() == "100000")
+    }
+
+    @Test("A task result that nobody can collect is a failure that says what to override")
+    func noCollector() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let operation = NetworkOperation<Int, Int>(url: bench.server.url("/"), urlSession: bench.session) { int, _ in int }
+        #expect(await failure(of: operation)?.message.contains("makeCollector") == true)
+    }
+
+    @Test("The asynchronous hook is awaited before anything is sent, and what it throws fails the operation")
+    func adaptation() async throws {
+        struct NoToken: Error {}
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { .text($0["Authorization"] ?? "none") }
+        let gate = Gate()
+        let operation = Signed(bench) {
+            await gate.passage()
+            return "abc"
+        }
+        operation.start()
+        #expect(bench.server.counts.heads == 0)
+        gate.open()
+        #expect(try await operation.value == "Bearer abc")
+        let error = await failure(of: Signed(bench) { throw NoToken() })
+        #expect(error?.code == .preparationFailed)
+        #expect(error?.cause is NoToken)
+        #expect(bench.server.counts.heads == 1)
+    }
+
+    @Test("A body that the hook does not see is sent all the same")
+    func bodyPastTheHook() async throws {
+        final class Upload: NetworkUploadOperation<String>, @unchecked Sendable {
+            override func prepareRequest(_ request: URLRequest) -> URLRequest {
+                var request = request
+                request.setValue("text/plain", forHTTPHeaderField: "Content-Type")
+                return request
+            }
+        }
+        let bench = try OperationBench()
+        bench.server.route("POST", "/") { .text("\($0["Content-Type"] ?? "") \($0.text)") }
+        let operation = Upload(url: bench.server.url("/"), body: .data(Data("Hi".utf8)), urlSession: bench.session) {
+            data, _ in String(decoding: data, as: UTF8.self)
+        }
+        #expect(try await operation.run() == "text/plain Hi")
+    }
+
+    @Test("A policy may repeat an attempt, which goes through the whole preparation again")
+    func repeated() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { $0.number < 2 ? .status(503) : .text($0["Authorization"] ?? "none") }
+        let tokens = Locked(0)
+        let operation = Signed(bench) {
+            tokens.withLock { tokens in
+                tokens += 1
+                return "\(tokens)"
+            }
+        }
+        operation.networkAttempts.policy = Again(most: 3)
+        #expect(try await operation.run() == "Bearer 3")
+        #expect(operation.attemptCount == 3)
+        let hopeless = bench.text("/nowhere")
+        hopeless.networkAttempts.policy = Again(most: 3)
+        #expect(await failure(of: hopeless)?.status == 404)
+        #expect(hopeless.attemptCount == 3)
+    }
+}
+
+/// Repeats at once, up to a number of attempts.
+struct Again: AttemptPolicy {
+    let most: Int
+    var pause = Duration.zero
+
+    func decide(_ report: AttemptReport, _ answer: @escaping @Sendable (AttemptMachine.Decision) -> Void) {
+        answer(report.number < most ? .again(after: pause) : .fail)
+    }
+
+    func forget() {}
+}
