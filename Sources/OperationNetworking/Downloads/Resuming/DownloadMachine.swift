@@ -88,6 +88,16 @@ package struct DownloadMachine: Sendable {
         return offset > 0 ? (part, .rest(from: offset, validator)) : (nil, .whole)
     }
 
+    /// The head of a response came that is no file: what comes is for whoever looks at responses.
+    package mutating func leaveResponse() {
+        state = .left
+    }
+
+    /// Whether the present request asks for a part.
+    package var asksForRest: Bool {
+        if case .asking(_, .rest) = state { true } else { false }
+    }
+
     /// The head of the response came.
     package mutating func receive(_ head: ResponseHead) -> HeadAction {
         guard case .asking(let part, let ask) = state else { return .leave }

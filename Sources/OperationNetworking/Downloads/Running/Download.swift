@@ -10,26 +10,42 @@ import OperationCore
 /// however it comes, `close`. All work with files is done on a queue of its own; a transfer that is faster than the disk
 /// is held.
 package final class Download: Sendable {
+    /// How long a place that is taken is waited for.
+    private static let patience = Duration.seconds(1)
+
     private let queue = DispatchQueue(label: "OperationKit.Download")
+    private let clock: any OperationClock
     // Sendable: only used on `queue`.
     private nonisolated(unsafe) let work: DownloadWork
 
     package init(
         to destination: DownloadDestination, options: DownloadOptions = DownloadOptions(),
-        files: FileSystem = FileSystem(), clock: any OperationClock = .system
+        files: FileSystem = FileSystem(), clock: any OperationClock = .system,
+        accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
-        work = DownloadWork(to: destination, options: options, files: files, clock: clock)
+        self.clock = clock
+        work = DownloadWork(to: destination, options: options, files: files, clock: clock, accepts: accepts)
     }
 
     /// Makes the files ready, and gives the request as it is to be sent: with `Range` and `If-Range`, if a part is there.
+    ///
+    /// A download to the same place that was just cancelled may still be letting go of its part: that is waited for.
     package func prepare(
         _ request: NetworkRequest, whenReady: @escaping @Sendable (Result<NetworkRequest, NetworkError>) -> Void
+    ) {
+        prepare(request, until: clock.now.advanced(by: Self.patience), whenReady)
+    }
+
+    private func prepare(
+        _ request: NetworkRequest, until limit: OperationInstant,
+        _ whenReady: @escaping @Sendable (Result<NetworkRequest, NetworkError>) -> Void
     ) {
         queue.async { [self] in
             do throws(NetworkError) {
                 whenReady(.success(try work.prepare(request)))
             } catch {
-                whenReady(.failure(error))
+                guard error.code == .destinationBusy, clock.now < limit else { return whenReady(.failure(error)) }
+                _ = clock.schedule(after: .milliseconds(10)) { [self] in prepare(request, until: limit, whenReady) }
             }
         }
     }

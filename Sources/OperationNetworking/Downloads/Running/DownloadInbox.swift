@@ -14,7 +14,7 @@ struct DownloadInbox {
     }
 
     /// How many bytes may wait before the transfer is held.
-    static let capacity = 256 << 10
+    static let capacity = 128 << 10
 
     private var head: ResponseHead?
     private var bytes: [UInt8] = []

@@ -15,6 +15,8 @@ package final class DownloadWork {
     private let options: DownloadOptions
     private let files: FileSystem
     private let clock: any OperationClock
+    /// Whether a response with that head is the file; if not, nothing of it comes to the destination.
+    private let accepts: @Sendable (ResponseHead) -> Bool
     private var source = ""
     private var machine: DownloadMachine?
     private var store: DownloadStore?
@@ -26,8 +28,10 @@ package final class DownloadWork {
 
     package init(
         to destination: DownloadDestination, options: DownloadOptions = DownloadOptions(),
-        files: FileSystem = FileSystem(), clock: any OperationClock = .system
+        files: FileSystem = FileSystem(), clock: any OperationClock = .system,
+        accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
+        self.accepts = accepts
         self.destination = destination
         self.options = options
         self.files = files
@@ -71,6 +75,10 @@ package final class DownloadWork {
     /// Takes the head of a response; false if the request is to be ended.
     package func receive(_ head: ResponseHead) -> Bool {
         self.head = head
+        if !isAcceptable(head) {
+            machine?.leaveResponse()
+            return true
+        }
         guard let action = machine?.receive(head) else { return false }
         do throws(FileOperationError) {
             switch action {
@@ -93,6 +101,17 @@ package final class DownloadWork {
         } catch {
             machine?.fail(writing: NetworkError(error))
             return false
+        }
+    }
+
+    private func isAcceptable(_ head: ResponseHead) -> Bool {
+        guard machine?.asksForRest == true else { return accepts(head) }
+        switch head.status {
+        // What is said of ranges is for the machine to judge.
+        case 412, 416: return true
+        // With what is there already it is the whole.
+        case 206: return accepts(head.asWhole(length: nil))
+        default: return accepts(head)
         }
     }
 
