@@ -22,10 +22,14 @@ let package = Package(
         .target(name: "OperationTestKit", dependencies: ["OperationCore", "OperationNetworking"]),
         .executableTarget(
             name: "MainThreadProbe", dependencies: ["OperationCore"], path: "Tests/Fixtures/MainThreadProbe"),
+        .executableTarget(
+            name: "DownloadProbe", dependencies: ["OperationNetworking"], path: "Tests/Fixtures/DownloadProbe"),
         .testTarget(
             name: "OperationCoreTests", dependencies: ["OperationCore", "OperationTestKit", "MainThreadProbe"]),
         .testTarget(name: "OperationTestKitTests", dependencies: ["OperationTestKit"]),
-        .testTarget(name: "OperationNetworkingTests", dependencies: ["OperationNetworking", "OperationTestKit"]),
+        .testTarget(
+            name: "OperationNetworkingTests",
+            dependencies: ["OperationNetworking", "OperationTestKit", "DownloadProbe"]),
     ]
 )
 

@@ -60,7 +60,7 @@ struct NetworkDownloadOperationTests {
         #expect(await failure(of: DownloadTo(folder.url, bench, "/well") { _, _ in throw Mine() })?.cause is Mine)
         #expect(try await folder.contentAtRest() == [])
         let nowhere = DownloadTo(folder.url.appendingPathComponent("no"), bench, "/well") { file, _ in file }
-        #expect(await failure(of: nowhere)?.code == .init("fileUnwritable"))
+        #expect(await failure(of: nowhere)?.code == .fileUnwritable)
         #expect(await failure(of: nowhere)?.underlying?.number == 2)
     }
 

@@ -51,7 +51,7 @@ extension FileSystem {
     }
 
     /// Renames unless the new name is taken: of many who try at once, one succeeds and the others fail with EEXIST.
-    func renameExclusively(
+    package func renameExclusively(
         _ entry: FolderEntry, to new: FolderEntry, isDirectory: Bool
     ) -> Result<Void, SystemError> {
         let inOneStep = call(.renameExclusively, entry.name) { _ in

@@ -69,6 +69,16 @@ extension FileSystem {
         open(entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, permissions: permissions)
     }
 
+    /// Opens a file to read it and to add to its end, or makes it if it was not there.
+    ///
+    /// A symbolic link is refused, and a pipe is not waited for.
+    package func openToAppend(_ entry: FolderEntry, makingItWith permissions: UInt16?) -> Result<OpenFile, SystemError>
+    {
+        let flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK
+        guard let permissions else { return open(entry, flags) }
+        return open(entry, flags | O_CREAT | O_EXCL, permissions: permissions)
+    }
+
     private func open(_ entry: FolderEntry, _ flags: Int32, permissions: UInt16) -> Result<OpenFile, SystemError> {
         call(.open, entry.name) { _ in
             entry.with { PosixCalls.open($0, $1, flags, permissions) }
@@ -91,6 +101,23 @@ extension FileSystem {
             let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(limit))
             return file.withNumber { PosixCalls.write($0, part) }
         }
+    }
+
+    /// Cuts a file off, or fills it up with zeros.
+    package func truncate(_ file: OpenFile, to size: Int64) -> Result<Void, SystemError> {
+        call(.truncate) { _ in file.withNumber { PosixCalls.truncate($0, size) } }.map { _ in }
+    }
+
+    /// Claims an open file for whoever has it open so, until it is closed: of many who ask, one succeeds.
+    ///
+    /// Where the file system knows no such claims it succeeds.
+    package func claim(_ file: OpenFile) -> Result<Void, SystemError> {
+        call(.claim) { _ in file.withNumber { PosixCalls.claim($0) } }.ignoring(\.meansUnsupported)
+    }
+
+    /// How many bytes may still be written to the volume of a file or directory.
+    package func freeBytes(of file: OpenFile) -> Result<Int64, SystemError> {
+        call(.freeBytes, asking: { file.withNumber { PosixCalls.freeBytes(of: $0) } })
     }
 
     /// Waits until a device gives or takes something again, for a fiftieth of a second at most.

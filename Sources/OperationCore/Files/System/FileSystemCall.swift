@@ -6,6 +6,7 @@ package struct FileSystemCall: Sendable {
     /// What is asked of the system.
     package enum Kind: String, Sendable, CaseIterable {
         case open, status, list, read, write, synchronize, close, setPermissions, setTimes
+        case truncate, claim, freeBytes
         case makeDirectory, makeLink, makeSymbolicLink, readSymbolicLink, rename, renameExclusively, remove
     }
 

@@ -56,6 +56,19 @@ enum PosixCalls {
         return fstatat(folder, name, &value, AT_SYMLINK_NOFOLLOW) == 0 ? FileStatus(value) : nil
     }
 
+    static func truncate(_ file: Int32, _ size: Int64) -> Int { Int(ftruncate(file, off_t(size))) }
+
+    /// Claims the open file for this one among all who ask for it so; fails with EWOULDBLOCK where another has it.
+    static func claim(_ file: Int32) -> Int { Int(flock(file, LOCK_EX | LOCK_NB)) }
+
+    /// How many bytes a program without privileges may still write to the volume of an open file or directory.
+    static func freeBytes(of file: Int32) -> Int64? {
+        var value = statvfs()
+        guard fstatvfs(file, &value) == 0 else { return nil }
+        let (bytes, overflows) = UInt64(value.f_bavail).multipliedReportingOverflow(by: UInt64(value.f_frsize))
+        return overflows ? .max : Int64(clamping: bytes)
+    }
+
     static func setPermissions(_ file: Int32, _ permissions: UInt16) -> Int { Int(fchmod(file, mode_t(permissions))) }
 
     static func setTimes(_ file: Int32, from status: FileStatus) -> Int {

@@ -32,4 +32,9 @@ package final class AttemptReceiver: NetworkReceiver {
     package func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
         attempts.collected(metrics, number)
     }
+
+    /// So much of a file is on the disk.
+    func saved(_ progress: DownloadProgress) {
+        attempts.saved(progress, number)
+    }
 }

@@ -46,6 +46,16 @@ extension NetworkAttempts {
         }
     }
 
+    /// So much of a file is on the disk: what was there before this attempt counts, too.
+    func saved(_ progress: DownloadProgress, _ number: Int) {
+        let host: (any AttemptHost)? = state.withLock { state in
+            guard state.machine.isTransferring(number) else { return nil }
+            state.received = progress.received
+            return state.host
+        }
+        if let host { teller.note(.download, progress.received, of: progress.total, for: host) }
+    }
+
     /// What came is not wanted: the rest of it is not, either.
     private func giveUp(_ task: any NetworkTask, _ error: any Error, _ number: Int) {
         let action = failed(error, .receiving, number)

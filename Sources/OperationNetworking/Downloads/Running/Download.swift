@@ -1,0 +1,76 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import OperationCore
+
+/// The file side of a download for whoever makes the requests: as many as it takes, one after another.
+///
+/// For each: `prepare` it, make a task with the receiver of `makeReceiver`, and do what its conclusion says. At the end,
+/// however it comes, `close`. All work with files is done on a queue of its own; a transfer that is faster than the disk
+/// is held.
+package final class Download: Sendable {
+    /// How long a place that is taken is waited for.
+    private static let patience = Duration.seconds(1)
+
+    private let queue = DispatchQueue(label: "OperationKit.Download")
+    private let clock: any OperationClock
+    // Sendable: only used on `queue`.
+    private nonisolated(unsafe) let work: DownloadWork
+
+    package init(
+        to destination: DownloadDestination, options: DownloadOptions = DownloadOptions(),
+        files: FileSystem = FileSystem(), clock: any OperationClock = .system,
+        accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
+    ) {
+        self.clock = clock
+        work = DownloadWork(to: destination, options: options, files: files, clock: clock, accepts: accepts)
+    }
+
+    /// Makes the files ready, and gives the request as it is to be sent: with `Range` and `If-Range`, if a part is there.
+    ///
+    /// A download to the same place that was just cancelled may still be letting go of its part: that is waited for.
+    package func prepare(
+        _ request: NetworkRequest, whenReady: @escaping @Sendable (Result<NetworkRequest, NetworkError>) -> Void
+    ) {
+        prepare(request, until: clock.now.advanced(by: Self.patience), whenReady)
+    }
+
+    private func prepare(
+        _ request: NetworkRequest, until limit: OperationInstant,
+        _ whenReady: @escaping @Sendable (Result<NetworkRequest, NetworkError>) -> Void
+    ) {
+        queue.async { [self] in
+            do throws(NetworkError) {
+                whenReady(.success(try work.prepare(request)))
+            } catch {
+                guard error.code == .destinationBusy, clock.now < limit else { return whenReady(.failure(error)) }
+                _ = clock.schedule(after: .milliseconds(10)) { [self] in prepare(request, until: limit, whenReady) }
+            }
+        }
+    }
+
+    /// Makes the receiver of the request that was prepared.
+    ///
+    /// - Parameters:
+    ///   - tellProgress: Called on the download's queue after each portion that was written.
+    ///   - whenDone: Called there once.
+    package func makeReceiver(
+        tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
+        whenDone: @escaping @Sendable (DownloadConclusion) -> Void
+    ) -> any NetworkReceiver {
+        DownloadReceiver(self, tellProgress: tellProgress, whenDone: whenDone)
+    }
+
+    /// Lets go of everything: what can be gone on with stays, if it is to, and the rest is removed.
+    package func close(whenClosed: @escaping @Sendable () -> Void = {}) {
+        queue.async { [self] in
+            work.close()
+            whenClosed()
+        }
+    }
+
+    func perform(_ body: @escaping @Sendable (DownloadWork) -> Void) {
+        queue.async { [self] in body(work) }
+    }
+}

@@ -1,0 +1,67 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+/// Takes in the response of one request of a download.
+final class DownloadReceiver: NetworkReceiver {
+    private let download: Download
+    private let tellProgress: @Sendable (DownloadProgress) -> Void
+    private let whenDone: @Sendable (DownloadConclusion) -> Void
+    private let inbox = Locked(DownloadInbox())
+
+    init(
+        _ download: Download, tellProgress: @escaping @Sendable (DownloadProgress) -> Void,
+        whenDone: @escaping @Sendable (DownloadConclusion) -> Void
+    ) {
+        self.download = download
+        self.tellProgress = tellProgress
+        self.whenDone = whenDone
+    }
+
+    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
+        if inbox.withLock({ $0.put(head) }) { work(for: task) }
+    }
+
+    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
+        // Only this thread adds bytes: what is full now will be when they are there. The brake comes first, or the queue
+        // might loose it before it was set.
+        let holds = inbox.withLock { $0.isFilled(by: bytes.count) }
+        if holds { task.hold() }
+        if inbox.withLock({ $0.put(bytes, isHeld: holds) }) { work(for: task) }
+    }
+
+    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+        if inbox.withLock({ $0.put(end: error) }) { work(for: task) }
+    }
+
+    private func work(for task: any NetworkTask) {
+        download.perform { [self] work in
+            var memory: [UInt8] = []
+            while let batch = inbox.withLock({ $0.take(exchange(&memory, with: [])) }) {
+                if batch.proceeds { task.proceed() }
+                if !take(batch, work) {
+                    inbox.withLock { $0.dropBytes() }
+                    task.cancel()
+                }
+                if let end = batch.end { return conclude(end, work) }
+                memory = batch.bytes
+            }
+        }
+    }
+
+    private func take(_ batch: DownloadInbox.Batch, _ work: DownloadWork) -> Bool {
+        if let head = batch.head, !work.receive(head) { return false }
+        guard !batch.bytes.isEmpty else { return true }
+        let goesOn = batch.bytes.withUnsafeBytes { work.receive($0) }
+        if goesOn { tellProgress(work.progress) }
+        return goesOn
+    }
+
+    private func conclude(_ end: Result<Void, NetworkError>, _ work: DownloadWork) {
+        switch end {
+        case .success: whenDone(work.end(nil))
+        case .failure(let error): whenDone(work.end(error))
+        }
+    }
+}

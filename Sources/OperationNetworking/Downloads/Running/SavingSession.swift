@@ -1,0 +1,27 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+/// A session whose responses lie at a destination on the disk before their end is told.
+///
+/// Whoever made a task is told the head and the end, and the bytes only of a response that is no file. For one task it may
+/// make several requests.
+final class SavingSession: NetworkSession {
+    private let session: any NetworkSession
+    private let makeDownload: @Sendable (NetworkRequest) -> Download
+    private let didSave: @Sendable (DownloadedFile) -> Void
+
+    init(
+        over session: any NetworkSession, _ makeDownload: @escaping @Sendable (NetworkRequest) -> Download,
+        didSave: @escaping @Sendable (DownloadedFile) -> Void
+    ) {
+        self.session = session
+        self.makeDownload = makeDownload
+        self.didSave = didSave
+    }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        SavingTask(request, session, makeDownload(request), receiver, didSave)
+    }
+}

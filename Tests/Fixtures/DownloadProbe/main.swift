@@ -1,0 +1,35 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+
+// A program that downloads one file, to be killed while it does: URL, destination, and a file of eight bytes in which it
+// counts what it received. Prints OK, or the error, at the end.
+
+#if os(Linux)
+    let arguments = CommandLine.arguments
+    guard arguments.count == 4, let url = URL(string: arguments[1]), let counter = ByteCounter(path: arguments[3])
+    else {
+        print("usage: DownloadProbe <url> <destination> <counter>")
+        exit(2)
+    }
+    var configuration = CurlSession.Configuration()
+    configuration.proxy = .none
+    let session = CountingSession(CurlSession(configuration: configuration), counter)
+    var options = DownloadOptions()
+    options.checkpointInterval = .milliseconds(20)
+    let download = Download(to: .file(URL(fileURLWithPath: arguments[2])), options: options)
+    DownloadRun(try NetworkRequest(url: url), over: session, with: download) { conclusion in
+        if case .saved(let file, _) = conclusion {
+            print("OK \(file.length)")
+            exit(0)
+        }
+        print(conclusion)
+        exit(1)
+    }.resume()
+    while true { sleep(60) }
+#else
+    print("There is no session for this platform yet.")
+    exit(2)
+#endif

@@ -1,0 +1,254 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadMachineTests {
+    private func head(_ status: Int, _ fields: HeaderFields, isDecoded: Bool = false) throws -> ResponseHead {
+        ResponseHead(
+            url: try #require(URL(string: "http://example.com/")), status: status, headers: fields, isDecoded: isDecoded
+        )
+    }
+
+    private var part: DownloadPart {
+        var card = DownloadCard(source: "s")
+        card.validator = .entityTag("\"a\"")
+        card.total = 100
+        return DownloadPart(card: card, length: 40)
+    }
+
+    private func asking(_ part: DownloadPart?, limits: DownloadLimits = .init()) -> (
+        DownloadMachine, DownloadMachine.Ask
+    ) {
+        var machine = DownloadMachine(source: "s", limits: limits)
+        let ask = machine.ask(havingPart: part)
+        return (machine, ask)
+    }
+
+    @Test func `it asks for the rest only of what can be gone on with`() {
+        #expect(asking(nil).1 == .whole)
+        #expect(asking(part).1 == .rest(from: 40, .entityTag("\"a\"")))
+        var other = part
+        other.card.source = "t"
+        #expect(asking(other).1 == .whole)
+        other = part
+        other.card.validator = nil
+        #expect(asking(other).1 == .whole)
+        other = part
+        other.length = 0
+        #expect(asking(other).1 == .whole)
+        other.length = 101
+        #expect(asking(other).1 == .whole)
+        // All there: the last byte once more.
+        other.length = 100
+        #expect(asking(other).1 == .rest(from: 99, .entityTag("\"a\"")))
+        other.card.total = nil
+        #expect(asking(other).1 == .rest(from: 100, .entityTag("\"a\"")))
+        var never = DownloadMachine(source: "s", resumes: false)
+        #expect(never.ask(havingPart: part) == .whole)
+    }
+
+    @Test func `a part that fits is gone on with to the end`() throws {
+        var (machine, _) = asking(part)
+        let action = machine.receive(
+            try head(206, ["Content-Range": "bytes 40-99/100", "Content-Length": "60", "ETag": "\"a\""]))
+        guard case .goOn(from: 40, let card) = action else { return #expect(Bool(false), "\(action)") }
+        #expect(card.total == 100)
+        #expect(machine.receive(count: 59) == .success(59))
+        #expect(machine.receive(count: 1) == .success(1))
+        #expect(machine.end(nil) == .finish(length: 100, isLengthKnown: true))
+    }
+
+    @Test(
+        arguments: [
+            ["Content-Range": "bytes 0-99/100"], ["Content-Range": "bytes 41-99/100"],
+            ["Content-Range": "bytes 40-99/*"],
+            ["Content-Range": "bytes 40-99/101"], ["Content-Range": "bytes 40-100/100"], ["Content-Range": "junk"], [:],
+            ["Content-Range": "bytes */100"], ["Content-Range": "bytes 40-99/100", "ETag": "\"b\""],
+            ["Content-Range": "bytes 40-99/100", "ETag": "W/\"a\""],
+            ["Content-Range": "bytes 40-99/100", "content-range": "bytes 40-99/100"],
+            ["Content-Range": "bytes 40-99/100", "Content-Encoding": "gzip"],
+            ["Content-Range": "bytes 40-99/100", "Content-Length": "61"],
+            ["Content-Type": "multipart/byteranges; boundary=x"],
+        ] as [HeaderFields])
+    func `a part that does not fit is never written`(fields: HeaderFields) throws {
+        var (machine, _) = asking(part)
+        #expect(machine.receive(try head(206, fields)) == .askAnew)
+        #expect(machine.receive(count: 60) == .success(0))
+        #expect(machine.end(nil) == .askAnew)
+        #expect(machine.ask(havingPart: nil) == .whole)
+    }
+
+    @Test func `a part by date must have the same date`() throws {
+        var dated = part
+        dated.card.validator = .date("x")
+        var (machine, ask) = asking(dated)
+        #expect(ask == .rest(from: 40, .date("x")))
+        let changed: HeaderFields = ["Content-Range": "bytes 40-99/100", "Last-Modified": "y"]
+        #expect(machine.receive(try head(206, changed)) == .askAnew)
+    }
+
+    @Test func `a refused range is the end only if all is there`() throws {
+        var whole = part
+        whole.length = 100
+        whole.card.total = nil
+        var (machine, _) = asking(whole)
+        #expect(machine.receive(try head(416, ["Content-Range": "bytes */100"])) == .alreadyComplete)
+        #expect(machine.receive(count: 10) == .success(0))
+        #expect(machine.end(nil) == .finish(length: 100, isLengthKnown: true))
+        for fields in [["Content-Range": "bytes */99"], [:], ["Content-Range": "bytes */100", "ETag": "\"b\""]]
+            as [HeaderFields]
+        {
+            (machine, _) = asking(whole)
+            #expect(machine.receive(try head(416, fields)) == .askAnew)
+            #expect(machine.end(nil) == .askAnew)
+        }
+        (machine, _) = asking(part)
+        #expect(machine.receive(try head(416, ["Content-Range": "bytes */40"])) == .askAnew)
+        (machine, _) = asking(nil)
+        #expect(machine.receive(try head(416, [:])) == .leave)
+        #expect(machine.end(nil) == .left)
+    }
+
+    @Test func `all of it instead of the rest begins anew`() throws {
+        var (machine, _) = asking(part)
+        let action = machine.receive(try head(200, ["Content-Length": "7", "ETag": "\"b\""]))
+        guard case .begin(let card) = action else { return #expect(Bool(false), "\(action)") }
+        #expect(card.validator == .entityTag("\"b\""))
+        #expect(card.total == 7)
+        #expect(machine.receive(count: 7) == .success(7))
+        #expect(machine.end(nil) == .finish(length: 7, isLengthKnown: true))
+    }
+
+    @Test(arguments: [204, 205, 301, 304, 401, 404, 500, 503])
+    func `other answers leave the part alone`(status: Int) throws {
+        var (machine, _) = asking(part)
+        #expect(machine.receive(try head(status, ["Content-Length": "7"])) == .leave)
+        #expect(machine.receive(count: 7) == .success(0))
+        #expect(machine.end(nil) == .left)
+        #expect(machine.ask(havingPart: part) == .rest(from: 40, .entityTag("\"a\"")))
+    }
+
+    @Test func `a part that nobody asked for is an error`() throws {
+        var (machine, _) = asking(nil)
+        guard case .fail(let error) = machine.receive(try head(206, ["Content-Range": "bytes 0-9/10"])) else {
+            return #expect(Bool(false))
+        }
+        #expect(error.code == .invalidResponse)
+        #expect(machine.end(nil) == .discard(error))
+    }
+
+    @Test func `a rest in several pieces is asked for piece by piece`() throws {
+        var (machine, _) = asking(part)
+        _ = machine.receive(try head(206, ["Content-Range": "bytes 40-59/100"]))
+        #expect(machine.receive(count: 20) == .success(20))
+        #expect(machine.end(nil) == .askOn)
+        var more = part
+        more.length = 60
+        #expect(machine.ask(havingPart: more) == .rest(from: 60, .entityTag("\"a\"")))
+    }
+
+    @Test func `bytes beyond the end are an error`() throws {
+        var (machine, _) = asking(part)
+        _ = machine.receive(try head(206, ["Content-Range": "bytes 40-59/100"]))
+        guard case .failure(let error) = machine.receive(count: 21) else { return #expect(Bool(false)) }
+        #expect(error.code == .bodyTooLarge)
+        #expect(machine.end(nil) == .discard(error))
+    }
+
+    @Test func `lengths that were not expected end it as early as can be`() throws {
+        var (machine, _) = asking(nil, limits: .init(expected: 10))
+        guard case .fail(let early) = machine.receive(try head(200, ["Content-Length": "11"])) else {
+            return #expect(Bool(false))
+        }
+        #expect(early.code == .unexpectedLength)
+        (machine, _) = asking(nil, limits: .init(expected: 10))
+        _ = machine.receive(try head(200, [:]))
+        #expect(machine.receive(count: 9) == .success(9))
+        guard case .discard(let short) = machine.end(nil) else { return #expect(Bool(false)) }
+        #expect(short.code == .unexpectedLength)
+        (machine, _) = asking(nil, limits: .init(maximum: 10))
+        _ = machine.receive(try head(200, [:]))
+        guard case .failure(let long) = machine.receive(count: 11) else { return #expect(Bool(false)) }
+        #expect(long.code == .bodyTooLarge)
+    }
+
+    @Test func `a failure keeps what can be gone on with`() throws {
+        let lost = NetworkError(code: .connectionLost, phase: .receiving, message: "")
+        var (machine, _) = asking(nil)
+        _ = machine.receive(try head(200, ["Content-Length": "9", "ETag": "\"a\""]))
+        #expect(machine.end(lost) == .keep(lost))
+        (machine, _) = asking(nil)
+        _ = machine.receive(try head(200, ["Content-Length": "9", "ETag": "W/\"a\""]))
+        #expect(machine.end(lost) == .discard(lost))
+        (machine, _) = asking(nil)
+        _ = machine.receive(try head(200, ["Content-Length": "9", "ETag": "\"a\"", "Content-Encoding": "gzip"]))
+        #expect(machine.end(lost) == .discard(lost))
+        (machine, _) = asking(nil)
+        _ = machine.receive(try head(200, ["ETag": "\"a\""], isDecoded: true))
+        #expect(machine.end(lost) == .discard(lost))
+        (machine, _) = asking(part)
+        #expect(machine.end(lost) == .keep(lost))
+    }
+
+    /// A server of two versions that answers at random, right or wrong: no order of its answers mixes them.
+    @Test func `whatever servers answer, no file is ever mixed`() throws {
+        for seed in 0..<Rounds.count(ci: 3000, soak: 200_000) {
+            var generator = SeededGenerator(seed: UInt64(seed))
+            var machine = DownloadMachine(source: "s")
+            // Which version each byte of the part came from.
+            var file: [Int] = []
+            var card: DownloadCard?
+            let totals = [Int64.random(in: 1...6, using: &generator), Int64.random(in: 1...6, using: &generator)]
+            for _ in 0..<12 {
+                let version = Int.random(in: 0...1, using: &generator)
+                let total = totals[version]
+                let known = card.map { DownloadPart(card: $0, length: Int64(file.count)) }
+                var status = 200
+                var fields: HeaderFields = ["ETag": "\"\(version)\"", "Content-Length": "\(total)"]
+                var first: Int64 = 0
+                if case .rest(let offset, let validator) = machine.ask(havingPart: known) {
+                    let matches = validator == .entityTag("\"\(version)\"")
+                    if generator.chance(1, in: 4) {
+                        // A server that knows no conditions sends the rest of its own version.
+                        (status, first) = offset < total ? (206, offset) : (416, 0)
+                    } else if matches {
+                        (status, first) = offset < total ? (206, offset) : (416, 0)
+                    }
+                    if status == 206 {
+                        fields["Content-Length"] = nil
+                        let start = generator.chance(1, in: 5) ? Int64.random(in: 0..<total, using: &generator) : first
+                        first = start
+                        fields["Content-Range"] = "bytes \(start)-\(total - 1)/\(total)"
+                    }
+                    if status == 416 { fields = ["Content-Range": "bytes */\(total)", "ETag": "\"\(version)\""] }
+                }
+                switch machine.receive(try head(status, fields)) {
+                case .begin(let new): (file, card) = ([], new)
+                case .goOn(let offset, let new): (file, card) = (Array(file[..<Int(offset)]), new)
+                default: break
+                }
+                let sends = status == 416 ? 0 : Int64.random(in: 0...(total - first), using: &generator)
+                for _ in 0..<sends {
+                    guard case .success(1) = machine.receive(count: 1) else { break }
+                    file.append(version)
+                }
+                let isCut = status != 416 && sends < total - first
+                let lost = NetworkError(code: .connectionLost, phase: .receiving, message: "")
+                switch machine.end(isCut ? lost : nil) {
+                case .finish(let length, _):
+                    #expect(Set(file).count == 1, "seed \(seed)")
+                    #expect(length == Int64(file.count) && length == totals[file[0]], "seed \(seed)")
+                    (file, card) = ([], nil)
+                case .askAnew, .discard: (file, card) = ([], nil)
+                case .askOn, .left, .keep: break
+                }
+                #expect(Set(file).count <= 1, "seed \(seed)")
+            }
+        }
+    }
+}

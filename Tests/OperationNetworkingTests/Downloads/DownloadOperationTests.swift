@@ -1,0 +1,105 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadOperationTests {
+    private static let size = 900_000
+
+    private let bench: DownloadBench
+    private let resource = LoopbackResource(.bytes(TestPattern.bytes(count: size)), etag: "\"one\"")
+
+    init() throws {
+        bench = try DownloadBench(try #require(SessionKind.allCases.first))
+    }
+
+    private func operation(_ destination: DownloadDestination) -> NetworkDownloadOperation<URL> {
+        let operation = NetworkDownloadOperation<URL>(
+            url: bench.server.url("/file"), urlSession: bench.bench.session, evaluator: { file, _ in file })
+        operation.destination = destination
+        return operation
+    }
+
+    @Test func `an operation downloads to its destination`() async throws {
+        bench.serve(resource)
+        let operation = operation(.folder(bench.url("new")))
+        operation.callbackQueue = DispatchQueue(label: "callbacks")
+        let progress = Locked<[Int64]>([])
+        operation.downloadProgressHandler = { report in progress.withLock { $0.append(report.completedBytes) } }
+        #expect(try await operation.run() == bench.url("new/file"))
+        #expect(operation.downloadedFile?.length == Int64(Self.size))
+        #expect(bench.names("new") == ["file"])
+        #expect(bench.bytes("new/file").map { TestPattern.matches($0) && $0.count == Self.size } == true)
+        #expect(progress.withLock { $0 == $0.sorted() })
+    }
+
+    @Test func `the next operation goes on where one failed, and sees the response of the whole`() async throws {
+        let resource = resource
+        bench.server.route("GET", "/file") { resource.answer(to: $0).cut(at: 400_000) }
+        await #expect(throws: (any Error).self) { try await operation(.file(bench.url("file"))).run() }
+        bench.serve(resource)
+        let seen = Locked<(Int, Int64)?>(nil)
+        let second = NetworkDownloadOperation<URL>(
+            url: bench.server.url("/file"), urlSession: bench.bench.session,
+            evaluator: { file, response in
+                seen.withLock { $0 = (response.statusCode, response.expectedContentLength) }
+                return file
+            })
+        second.destination = .file(bench.url("file"))
+        second.responseRules.statuses = .only(200)
+        _ = try await second.run()
+        #expect((second.downloadedFile?.resumedBytes ?? 0) > 300_000)
+        #expect(seen.withLock { $0.map { $0 == (200, Int64(Self.size)) } } == true)
+        #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == Self.size } == true)
+        #expect(bench.names() == ["file"])
+    }
+
+    @Test func `a response that is refused never comes to the destination`() async throws {
+        bench.server.route("GET", "/file") { _ in .text("no such file", status: 404) }
+        do {
+            _ = try await operation(.file(bench.url("new/file"))).run()
+            #expect(Bool(false))
+        } catch {
+            guard case .failed(let error) = error else { return #expect(Bool(false), "\(error)") }
+            #expect(error.code == .unacceptableStatus)
+            #expect(error.bodyPrefix == Data("no such file".utf8))
+        }
+        bench.server.route("GET", "/file") { _ in .text("please log in") }
+        let typed = operation(.file(bench.url("new/file")))
+        typed.responseRules.contentTypes = .json
+        await #expect(throws: (any Error).self) { try await typed.run() }
+        #expect(bench.names() == [])
+    }
+
+    @Test func `cancelled, it leaves its part, and nothing else`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        bench.server.route("GET", "/file") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "900000", "ETag": "\"one\""]), .send(TestPattern.bytes(count: 300_000)),
+                .stall(until: gate))
+        }
+        let operation = operation(.file(bench.url("file")))
+        operation.callbackQueue = DispatchQueue(label: "callbacks")
+        let half = Gate()
+        operation.downloadProgressHandler = { if $0.completedBytes >= 300_000 { half.open() } }
+        let started = Task { try await operation.run() }
+        await half.passage()
+        operation.cancel()
+        await #expect(throws: (any Error).self) { try await started.value }
+        bench.serve(resource)
+        let next = self.operation(.file(bench.url("file")))
+        _ = try await next.run()
+        #expect(next.downloadedFile?.resumedBytes == 300_000)
+        #expect(bench.names() == ["file"])
+    }
+}
