@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "CurlDeclarations.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -40,6 +41,14 @@ int OKPollWait(int poll, OKPollEvent *events, int capacity, int milliseconds) {
         events[index].mask = found[index].events;
     }
     return count < 0 ? 0 : count;
+}
+
+uint16_t OKLocalPort(int socket) {
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    if (getsockname(socket, (struct sockaddr *)&address, &length) != 0) return 0;
+    if (address.ss_family == AF_INET) return ntohs(((struct sockaddr_in *)&address)->sin_port);
+    return address.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&address)->sin6_port) : 0;
 }
 
 void OKThreadSetName(const char *name) { pthread_setname_np(pthread_self(), name); }

@@ -76,7 +76,6 @@ enum {
 // Options of a transfer: numbers below 10000 take a long, below 20000 a pointer, below 30000 a function,
 // below 40000 a 64-bit number, and the rest bytes.
 enum {
-    OKCurlOptionAcceptEncoding = 10102,
     OKCurlOptionUploadSize = 30115,
     OKCurlOptionPostSize = 30120,
     OKCurlOptionBufferSize = 98,
@@ -187,6 +186,25 @@ enum {
 /// `problem` says which. Not from several threads at once.
 bool OKCurlLoad(const char **problem);
 
+// Decompression, by the zlib that libcurl has loaded.
+
+typedef struct OKInflater OKInflater;
+
+/// Finds zlib; false if there is none. Not from several threads at once.
+bool OKInflateLoad(void);
+
+/// A stream: 31 for gzip, 15 for zlib, -15 for bare deflate; NULL if there is no memory left.
+OKInflater *OKInflateMake(int windowBits);
+
+void OKInflateFree(OKInflater *stream);
+
+/// Begins anew, with the next member.
+bool OKInflateReset(OKInflater *stream);
+
+/// Decompresses: 1 at the end of the stream, 0 before, -1 if the bytes are damaged.
+int OKInflate(OKInflater *stream, const void *input, size_t count, size_t *used, void *output, size_t capacity,
+              size_t *made);
+
 // What Swift's module of the C library leaves out: waiting for many sockets, and being woken from it.
 
 enum { OKPollIn = 1, OKPollOut = 4, OKPollError = 8, OKPollHangUp = 16 };
@@ -207,6 +225,9 @@ int OKPollWait(int poll, OKPollEvent *events, int capacity, int milliseconds);
 
 /// A counter that can be waited for.
 int OKBellMake(void);
+
+/// The port at our end of an IPv4 or IPv6 socket; 0 if there is none.
+uint16_t OKLocalPort(int socket);
 
 /// Names the calling thread.
 void OKThreadSetName(const char *name);

@@ -6,10 +6,12 @@ import Foundation
 /// Why a request failed: what went wrong and in which phase, with which request, and what to do about it.
 ///
 /// ```swift
-/// do {
-///     let request = try NetworkRequest("GET", url: url, headers: ["X-Token": token])
-/// } catch where error.code == .invalidHeaderValue {
-///     print(error.message)
+/// if let url = URL(string: "https://example.com") {
+///     do {
+///         _ = try NetworkRequest(url: url, headers: ["X-Token": "one\ntwo"])
+///     } catch where error.code == .invalidHeaderValue {
+///         print(error.message)
+///     }
 /// }
 /// ```
 ///

@@ -41,6 +41,9 @@
             case 16, 92: (.connectionLost, "The HTTP/2 connection or stream broke. Try again if that does no harm.")
             case 18: (.truncatedBody, "The connection ended before the body was complete. Try again.")
             case 23, 61: (.undecodableBody, "The body could not be decompressed.")
+            // libcurl has no room for a line that is longer than it ever reads.
+            case 27 where !transfer.isResponseComplete && transfer.phase != .connecting:
+                (.headerTooLarge, "A line of the response's head is too long.")
             case 27: (.resourcesExhausted, "There was no memory left.")
             case 28: (.timedOut, "No connection was ready within the time limit (timeouts.connect).")
             case 52: (.connectionLost, "The server closed the connection without an answer.")

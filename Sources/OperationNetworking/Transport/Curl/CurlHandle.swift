@@ -25,7 +25,8 @@
         private var method = "GET"
         private var upload = Upload.none
         private var longs: [Int: Int] = [:]
-        private var decodes = false
+        /// The list of header fields is the one that most requests have: the coding alone.
+        private var hasPlainHeaders = false
         var overrides = CurlList([])
 
         init?(_ configuration: CurlSession.Configuration, _ library: CurlLibrary) {
@@ -102,11 +103,6 @@
             let upload = Self.upload(request, wholeLimit)
             if upload != self.upload || request.method != method || upload != .none { set(upload, request) }
             setHeaders(request)
-            let decodes = request.options.decodesContent && !request.headers.contains("Accept-Encoding")
-            if decodes != self.decodes {
-                self.decodes = decodes
-                set(OKCurlOptionAcceptEncoding, decodes ? "" : nil)
-            }
             // Whether a connection can carry several requests is known when TLS stands, and without TLS none can.
             let mayMultiplex = request.origin.isSecure && request.options.newestVersion >= .http2
             setAgain(OKCurlOptionWaitForMultiplexing, mayMultiplex ? 1 : 0)
@@ -152,9 +148,13 @@
         }
 
         private func setHeaders(_ request: NetworkRequest) {
+            let isPlain = request.headers.isEmpty && upload == .none && request.isDecoded
+            if isPlain, hasPlainHeaders { return }
+            hasPlainHeaders = isPlain
             var lines: [CurlList.Line] = []
-            lines.reserveCapacity(request.headers.count + 2)
+            lines.reserveCapacity(request.headers.count + 3)
             for field in request.headers { lines.append(.field(field.name, field.value)) }
+            if request.isDecoded { lines.append(.field("Accept-Encoding", ContentDecoder.codings)) }
             if upload != .none {
                 if !request.headers.contains("Content-Type") { lines.append(.without("Content-Type")) }
                 lines.append(request.options.expectsContinue ? .field("Expect", "100-continue") : .without("Expect"))
@@ -173,6 +173,13 @@
         /// Whether the body is asked for.
         var asksForBody: Bool {
             if case .portions = upload { true } else { false }
+        }
+    }
+
+    extension NetworkRequest {
+        /// Whether the body of the response is to be decompressed, if it is compressed.
+        var isDecoded: Bool {
+            options.decodesContent && ContentDecoder.isAvailable && !headers.contains("Accept-Encoding")
         }
     }
 

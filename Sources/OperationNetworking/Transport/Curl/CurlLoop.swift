@@ -149,7 +149,13 @@
             perform(action, task, phase)
             guard !task.confined.machine.isEnded else { return }
             if !wishes.isBraked { task.deliverPending() }
-            task.confined.transfer?.releaseStalls(bodyIsReady: wishes.isBodyReady)
+            guard let transfer = task.confined.transfer else { return }
+            transfer.releaseStalls(bodyIsReady: wishes.isBodyReady)
+            if transfer.problem != nil {
+                endFailed(transfer, task)
+            } else if transfer.hasWaitedForDecoder {
+                end(transfer, code: 0)
+            }
         }
 
         private func perform(_ action: TaskMachine.Action, _ task: CurlTask, _ phase: NetworkError.Phase) {
@@ -273,6 +279,7 @@
         private func end(_ transfer: CurlTransfer, code: Int32) {
             guard let task = transfer.task else { return }
             if transfer.isGivenUp, !task.isCancelled { return beginAgain(task, transfer) }
+            guard transfer.mayEnd(code: code) else { return }
             let error = transfer.problem ?? CurlFailure(transfer, code).error
             let metrics = CurlMetrics.collect(transfer, task, now: now)
             let trailers = transfer.trailers
@@ -287,7 +294,7 @@
             }
         }
 
-        /// It was suspended before anything was sent, and resumed before we came by.
+        /// Nothing was sent: over a connection that was broken, or because it was suspended until just now.
         private func beginAgain(_ task: CurlTask, _ transfer: CurlTransfer) {
             _ = OKCurl.multiRemove(multi, transfer.handle.easy)
             transfer.begin(task, host: transfer.host)
@@ -320,6 +327,11 @@
             guard let transfer = transfers[number], let task = transfer.task else { return }
             guard let limit = transfer.deadlines.exceeded(at: now) else { return rearm(transfer) }
             transfer.fail(limit)
+            endFailed(transfer, task)
+        }
+
+        /// Ends a transfer of which libcurl does not know that it failed.
+        private func endFailed(_ transfer: CurlTransfer, _ task: CurlTask) {
             let error = transfer.problem
             let metrics = CurlMetrics.collect(transfer, task, now: now)
             release(task)

@@ -16,6 +16,8 @@
             var isChanged = false
             /// We opened it, and are told when it is closed.
             var isOurs = false
+            /// The port at our end, once it was asked for.
+            var port: UInt16 = 0
         }
 
         static let capacity = 256
@@ -23,6 +25,7 @@
         private let poll: Int32
         private var entries: [Entry] = []
         private var changed: [Int32] = []
+        private var socketsOfPorts: [UInt16: Int32] = [:]
         private let events = UnsafeMutablePointer<OKPollEvent>.allocate(capacity: capacity)
 
         init(bell: Int32) {
@@ -44,7 +47,27 @@
         mutating func closes(_ socket: Int32) {
             guard socket >= 0, Int(socket) < entries.count else { return }
             if entries[Int(socket)].registered != 0 { OKPollWatch(poll, socket, 0, true) }
+            if entries[Int(socket)].port != 0 { socketsOfPorts[entries[Int(socket)].port] = nil }
             entries[Int(socket)] = Entry(isChanged: entries[Int(socket)].isChanged)
+        }
+
+        /// Whether a connection without TLS, over which nothing is to come before a request is sent, was ended by the
+        /// server, or has something to say.
+        ///
+        /// libcurl notices an end, but not a reset.
+        mutating func isBroken(localPort: UInt16) -> Bool {
+            guard localPort != 0, let socket = socketsOfPorts[localPort] ?? find(localPort) else { return false }
+            var byte: UInt8 = 0
+            let count = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
+            return count >= 0 || errno != EAGAIN
+        }
+
+        private mutating func find(_ port: UInt16) -> Int32? {
+            for index in entries.indices where entries[index].isOurs && entries[index].port == 0 {
+                entries[index].port = OKLocalPort(Int32(index))
+                if entries[index].port != 0 { socketsOfPorts[entries[index].port] = Int32(index) }
+            }
+            return socketsOfPorts[port]
         }
 
         private mutating func grow(_ socket: Int32) {

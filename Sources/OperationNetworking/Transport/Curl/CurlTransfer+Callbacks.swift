@@ -55,8 +55,9 @@
             setClosing()
             guard announcesRequests else { return }
             handle.set(OKCurlOptionPreRequestData, context)
-            _ = OKCurlSetPreRequest(handle.easy) { context, _, _, _, _ in
-                Int32(CurlTransfer.of(context)?.announceRequest() ?? OKCurlPreRequestAbort)
+            _ = OKCurlSetPreRequest(handle.easy) { context, _, _, _, localPort in
+                let port = UInt16(truncatingIfNeeded: localPort)
+                return Int32(CurlTransfer.of(context)?.announceRequest(fromPort: port) ?? OKCurlPreRequestAbort)
             }
         }
 

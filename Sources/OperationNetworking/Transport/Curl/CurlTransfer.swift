@@ -24,13 +24,20 @@
         private var isReceivingStalled = false
         private var isSendingStalled = false
         private var status: Int?
-        private var isDecoded = false
+        private var decoder: ContentDecoder?
+        /// What came in, and was not decompressed because of a brake.
+        private var undecoded: [UInt8] = []
+        /// The decoder has more than there was room for.
+        private var isDecoderFull = false
+        private var receivedCount: Int64 = 0
+        /// libcurl is done, and something is still to be decompressed.
+        private var isWaitingForDecoder = false
         private var decodedCount: Int64 = 0
         private(set) var headerCount = 0
         private(set) var beganAt: Int64 = 0
         private var sentCount: Int64 = 0
         private var requestCount = 0
-        /// It was suspended before anything was sent, and libcurl gave it up for us.
+        /// Nothing was sent, and libcurl gave it up for us: it was suspended, or the connection was broken.
         private(set) var isGivenUp = false
 
         init?(_ number: Int, _ loop: CurlLoop) {
@@ -52,7 +59,11 @@
             parser = ResponseHeadParser()
             body = nil
             brakes = []
-            (isReceivingStalled, isSendingStalled, isDecoded, isGivenUp) = (false, false, false, false)
+            (isReceivingStalled, isSendingStalled, isWaitingForDecoder, isGivenUp) = (false, false, false, false)
+            decoder = nil
+            isDecoderFull = false
+            undecoded = []
+            receivedCount = 0
             (status, decodedCount, headerCount, sentCount, requestCount) = (nil, 0, 0, 0, 0)
             // What is larger than that could not be counted by libcurl.
             let connect = options.timeouts.connect.map { $0.saturatedNanoseconds / 1_000_000 + 1 } ?? .max
@@ -122,19 +133,22 @@
             self.brakes = brakes
             if brakes.isEmpty { deadlines.resume(at: loop.now) } else { deadlines.pause(at: loop.now) }
             loop.rearm(self)
+            decodeRest()
             updatePauses()
         }
 
         /// The brakes are as they were; but they may have been set and released since libcurl was told to wait.
         func releaseStalls(bodyIsReady: Bool) {
             if bodyIsReady { isSendingStalled = false }
-            if bodyIsReady || isReceivingStalled, let task, !task.isBraked { updatePauses() }
+            decodeRest()
+            if bodyIsReady || isReceivingStalled { updatePauses() }
         }
 
         private func updatePauses() {
-            if !brakes.contains(.receiving) { isReceivingStalled = false }
+            let holdsBack = brakes.contains(.receiving) || hasUndecoded
+            if !holdsBack { isReceivingStalled = false }
             var mask = 0
-            if brakes.contains(.receiving) { mask |= OKCurlPauseReceiving }
+            if holdsBack { mask |= OKCurlPauseReceiving }
             if brakes.contains(.sending) || isSendingStalled { mask |= OKCurlPauseSending }
             // It may deliver at once what libcurl had kept.
             _ = OKCurl.easyPause(handle.easy, Int32(mask))
@@ -143,11 +157,11 @@
 
     // What libcurl tells and asks. Each answer is what its callback is to return.
     extension CurlTransfer {
-        /// A line of a head or a trailer.
-        func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
+        /// Lines of a head or of trailers: one, or several that libcurl had kept during a pause.
+        func receiveHeader(_ lines: UnsafeRawBufferPointer) -> Int {
             guard let task, problem == nil else { return 0 }
             if deadlines.received(at: loop.now) { loop.rearm(self) }
-            headerCount += line.count
+            headerCount += lines.count
             guard headerCount <= task.request.options.maximumHeaderSize else {
                 fail(
                     .headerTooLarge,
@@ -156,12 +170,21 @@
                 return 0
             }
             task.confined.machine.responded()
+            var rest = lines[...]
+            while problem == nil, !rest.isEmpty {
+                let end = rest.firstIndex(of: 0x0A).map { $0 + 1 } ?? rest.endIndex
+                receive(line: UnsafeRawBufferPointer(rebasing: rest[..<end]), task)
+                rest = rest[end...]
+            }
+            return problem == nil ? lines.count : 0
+        }
+
+        private func receive(line: UnsafeRawBufferPointer, _ task: CurlTask) {
             switch parser.receive(line) {
             case .none: break
             case .refused(let reason): fail(.invalidResponse, "The response is no valid HTTP: \(reason).")
             case .head(let parts): receive(parts, task)
             }
-            return problem == nil ? line.count : 0
         }
 
         private func receive(_ parts: ResponseHeadParser.Head, _ task: CurlTask) {
@@ -174,17 +197,21 @@
             }
             let head = ResponseHead(
                 url: task.request.url, status: parts.status, headers: parts.fields, version: parts.version,
-                reason: parts.reason, isDecoded: isFinal && isDecoded)
+                reason: parts.reason, isDecoded: isFinal && decoder != nil)
             task.tell(isFinal ? .head(head) : .informational(head))
         }
 
         private func checkCodings(_ head: ResponseHeadParser.Head, _ task: CurlTask) {
-            guard task.request.options.decodesContent, !task.request.headers.contains("Accept-Encoding") else { return }
+            guard task.request.isDecoded else { return }
             let codings = head.fields.values("Content-Encoding").flatMap { $0.split(separator: ",") }
-                .map { String($0).trimmedBlanks.lowercased() }.filter { $0 != "identity" }
-            isDecoded = !codings.isEmpty
-            if codings.count > 2 {
-                fail(.undecodableBody, "The body was compressed \(codings.count) times; at most 2 are accepted.")
+                .map { String($0).trimmedBlanks.lowercased() }.filter { $0 != "identity" && !$0.isEmpty }
+            guard let coding = codings.first else { return }
+            decoder = codings.count == 1 ? ContentDecoder(coding: coding) : nil
+            if decoder == nil {
+                fail(
+                    .undecodableBody,
+                    "The body is compressed in a way that nobody asked for: Content-Encoding is none of "
+                        + "\(ContentDecoder.codings).")
             }
         }
 
@@ -192,23 +219,69 @@
         func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
             guard let task, problem == nil else { return 0 }
             if deadlines.received(at: loop.now) { loop.rearm(self) }
-            switch task.permission {
+            switch hasUndecoded && task.permission == .go ? .keep : task.permission {
             case .drop: return 0
             case .keep:
                 isReceivingStalled = true
                 return OKCurlWritePause
             case .go: break
             }
-            if isDecoded, exceedsExpansion(bytes.count, task.request.options.maximumExpansion) { return 0 }
-            task.confined.receiver?.task(task, didReceive: bytes)
-            return bytes.count
+            receivedCount += Int64(bytes.count)
+            guard decoder != nil else {
+                task.confined.receiver?.task(task, didReceive: bytes)
+                return bytes.count
+            }
+            let used = decode(bytes, task)
+            if used < bytes.count { undecoded = Array(bytes[used...]) }
+            return problem == nil ? bytes.count : 0
         }
+
+        private var hasUndecoded: Bool { !undecoded.isEmpty || isDecoderFull }
+
+        /// Decompresses and tells until a brake is set; gives how much was used up.
+        private func decode(_ bytes: UnsafeRawBufferPointer, _ task: CurlTask) -> Int {
+            guard let decoder else { return bytes.count }
+            var used = 0
+            withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 1) { room in
+                while problem == nil, used < bytes.count || isDecoderFull, task.permission == .go {
+                    switch decoder.decode(UnsafeRawBufferPointer(rebasing: bytes[used...]), into: room) {
+                    case .refused(let reason): fail(.undecodableBody, "The body cannot be decompressed: \(reason).")
+                    case .portion(let count, let made):
+                        used += count
+                        isDecoderFull = made == room.count
+                        if made > 0, !exceedsExpansion(made, task.request.options.maximumExpansion) {
+                            let portion = UnsafeRawBufferPointer(rebasing: room[..<made])
+                            task.confined.receiver?.task(task, didReceive: portion)
+                        }
+                    }
+                }
+            }
+            return used
+        }
+
+        /// Goes on with what a brake had stopped.
+        private func decodeRest() {
+            guard let task, hasUndecoded, problem == nil else { return }
+            let rest = undecoded
+            let used = rest.withUnsafeBytes { decode($0, task) }
+            undecoded = Array(rest[used...])
+        }
+
+        /// libcurl has told its end; false if that must wait until the rest was decompressed.
+        func mayEnd(code: Int32) -> Bool {
+            guard code == 0, problem == nil else { return true }
+            isWaitingForDecoder = hasUndecoded
+            if isWaitingForDecoder { return false }
+            if decoder?.isComplete == false { fail(.undecodableBody, "The compressed body ends too early. Try again.") }
+            return true
+        }
+
+        /// Whether the end that libcurl told of may be told now.
+        var hasWaitedForDecoder: Bool { isWaitingForDecoder && !hasUndecoded }
 
         private func exceedsExpansion(_ count: Int, _ limit: Int) -> Bool {
             decodedCount += Int64(count)
-            guard decodedCount > 1 << 20 else { return false }
-            let received = max(handle.size(OKCurlInfoBytesReceived), 1)
-            guard decodedCount / received >= Int64(limit) else { return false }
+            guard decodedCount > 1 << 20, decodedCount / max(receivedCount, 1) >= Int64(limit) else { return false }
             fail(
                 .expansionTooLarge,
                 "The decompressed body is more than \(limit) times as large as what was received. "
@@ -221,6 +294,7 @@
             guard let task, problem == nil else { return OKCurlReadAbort }
             if task.isCancelled { return OKCurlReadAbort }
             if task.isSuspended {
+                // Whoever comes by because of the suspension lets go of this, too.
                 isReceivingStalled = true
                 return OKCurlReadPause
             }
@@ -274,9 +348,9 @@
         }
 
         /// The connection is ready, and the request is about to be sent over it.
-        func announceRequest() -> Int {
+        func announceRequest(fromPort port: UInt16) -> Int {
             guard let task, problem == nil, !task.isCancelled else { return OKCurlPreRequestAbort }
-            if task.isSuspended, requestCount == 0 {
+            if requestCount == 0, task.isSuspended || usesBrokenConnection(port, task) {
                 isGivenUp = true
                 return OKCurlPreRequestAbort
             }
@@ -290,6 +364,11 @@
             loop.resolved(self)
             loop.rearm(self)
             return OKCurlPreRequestGo
+        }
+
+        private func usesBrokenConnection(_ port: UInt16, _ task: CurlTask) -> Bool {
+            guard !task.request.origin.isSecure, handle.long(OKCurlInfoNewConnections) == 0 else { return false }
+            return loop.sockets.isBroken(localPort: port)
         }
 
         private func failUnanswered() {

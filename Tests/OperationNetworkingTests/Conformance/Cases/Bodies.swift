@@ -89,7 +89,8 @@ extension ConformanceCase {
                 try FileHandle(forWritingTo: file.url).truncate(atOffset: 1_000)
                 return .file(region)
             },
-            ConformanceCase("a stream that is longer than said is an error or cut, never a second request") { bench async throws in
+            ConformanceCase("a stream that is longer than said is an error or cut, never a second request") {
+                bench async throws in
                 bench.server.route("/") { _ in .status(204) }
                 let body = RequestBody.stream(length: 5, canBeSentAgain: true) {
                     PieceProducer(Array("helloGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n".utf8), size: 100)

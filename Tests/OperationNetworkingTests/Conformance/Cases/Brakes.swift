@@ -12,7 +12,8 @@ extension ConformanceCase {
 
     static var brakes: [ConformanceCase] {
         [
-            ConformanceCase("a task that is suspended before its start waits for the second call") { bench async throws in
+            ConformanceCase("a task that is suspended before its start waits for the second call") {
+                bench async throws in
                 bench.server.route("/") { _ in .text("hello") }
                 let receiver = RecordingReceiver()
                 let task = bench.session.makeTask(with: try bench.request(), receiver: receiver)
@@ -37,7 +38,8 @@ extension ConformanceCase {
                 #expect(record.isPattern)
                 #expect(bench.server.counts.heads == 1)
             },
-            ConformanceCase("while a task is suspended nothing comes, and the server comes to a halt") { bench async throws in
+            ConformanceCase("while a task is suspended nothing comes, and the server comes to a halt") {
+                bench async throws in
                 let count = 256 << 20
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: count) }
                 let run = bench.start(try bench.request()) { event, task in

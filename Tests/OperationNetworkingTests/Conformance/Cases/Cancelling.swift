@@ -77,7 +77,8 @@ extension ConformanceCase {
                 #expect(bench.server.counts.heads == 6)
                 try await bench.checkHealth()
             },
-            ConformanceCase("a task is cancelled while the answer is awaited, and its connection is closed") { bench async throws in
+            ConformanceCase("a task is cancelled while the answer is awaited, and its connection is closed") {
+                bench async throws in
                 bench.server.route("/") { _ in .silence }
                 let run = bench.start(try bench.request())
                 _ = await bench.server.requests(atLeast: 1)

@@ -37,7 +37,9 @@ extension ConformanceCase {
             ConformanceCase("not more connections are made than are allowed") { bench async throws in
                 bench.server.route("/") { _ in .text("hello").after(.milliseconds(2)) }
                 try await withThrowingTaskGroup(of: Void.self) { group in
-                    for _ in 0..<60 { group.addTask { () async throws in #expect(try await bench.get().text == "hello") } }
+                    for _ in 0..<60 {
+                        group.addTask { () async throws in #expect(try await bench.get().text == "hello") }
+                    }
                     try await group.waitForAll()
                 }
                 #expect(bench.server.counts.connections <= 6)

@@ -34,7 +34,8 @@ extension ConformanceCase {
                 "/\(String(repeating: "long", count: 2_000))",
             ].map { target($0) }
             + [
-                ConformanceCase("header fields are sent in their order, with those that occur twice") { bench async throws in
+                ConformanceCase("header fields are sent in their order, with those that occur twice") {
+                    bench async throws in
                     bench.server.route("/") { _ in .status(204) }
                     let headers: HeaderFields = ["X-B": "1", "X-A": "a, b", "x-b": "2", "X-Empty": "", "X-B": "3"]
                     #expect(try await bench.run(bench.request("GET", "/", headers)).status == 204)
@@ -75,7 +76,8 @@ extension ConformanceCase {
                     #expect(record.status == 204)
                     #expect(bench.server.requests.first?["Host"] == "localhost:\(bench.server.port)")
                 },
-                ConformanceCase("an address of IPv6 is a host", options: { $0.addresses = [.ipv6] }) { bench async throws in
+                ConformanceCase("an address of IPv6 is a host", options: { $0.addresses = [.ipv6] }) {
+                    bench async throws in
                     bench.server.route("/") { _ in .status(204) }
                     #expect(try await bench.get().status == 204)
                     #expect(bench.server.requests.first?["Host"] == "[::1]:\(bench.server.port)")
@@ -102,7 +104,8 @@ extension ConformanceCase {
                     #expect(bench.server.counts.requests == 100)
                     #expect(bench.server.violations == [])
                 },
-                ConformanceCase("where nobody listens, the connection is refused and nothing was sent") { bench async throws in
+                ConformanceCase("where nobody listens, the connection is refused and nothing was sent") {
+                    bench async throws in
                     let request = try bench.request("POST", body: .data(Data("x".utf8)))
                     await bench.server.stopped()
                     let error = try #require(await bench.run(request).error)

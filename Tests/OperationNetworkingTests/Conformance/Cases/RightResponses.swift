@@ -173,7 +173,8 @@ extension ConformanceCase {
                 #expect(record.head?.expectedLength == nil)
                 #expect(bench.server.requests.first?["Accept-Encoding"]?.contains("gzip") == true)
             },
-            ConformanceCase("a request with Accept-Encoding of its own gets the body as it was sent") { bench async throws in
+            ConformanceCase("a request with Accept-Encoding of its own gets the body as it was sent") {
+                bench async throws in
                 let packed = Gzip.stored(Array("hello".utf8))
                 bench.server.route("/") { _ in .gzip(Array("hello".utf8)) }
                 let record = await bench.run(try bench.request("GET", "/", ["Accept-Encoding": "gzip"]))

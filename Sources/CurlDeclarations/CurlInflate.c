@@ -1,0 +1,83 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if defined(__linux__)
+
+#define _GNU_SOURCE
+#include "CurlDeclarations.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+
+/// The stream of zlib's interface (`z_stream`), as its manual has it.
+typedef struct {
+    const unsigned char *input;
+    unsigned int inputCount;
+    unsigned long inputTotal;
+    unsigned char *output;
+    unsigned int outputCount;
+    unsigned long outputTotal;
+    const char *message;
+    void *state;
+    void *(*allocate)(void *, unsigned int, unsigned int);
+    void (*release)(void *, void *);
+    void *context;
+    int kind;
+    unsigned long checksum;
+    unsigned long reserved;
+} Stream;
+
+struct OKInflater {
+    Stream stream;
+};
+
+static int (*begin)(Stream *, int, const char *, int);
+static int (*step)(Stream *, int);
+static int (*reset)(Stream *);
+static int (*end)(Stream *);
+
+bool OKInflateLoad(void) {
+    void *library = dlopen("libz.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (library == NULL) library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) library = RTLD_DEFAULT;
+    *(void **)&begin = dlsym(library, "inflateInit2_");
+    *(void **)&step = dlsym(library, "inflate");
+    *(void **)&reset = dlsym(library, "inflateReset");
+    *(void **)&end = dlsym(library, "inflateEnd");
+    return begin != NULL && step != NULL && reset != NULL && end != NULL;
+}
+
+OKInflater *OKInflateMake(int windowBits) {
+    OKInflater *inflater = calloc(1, sizeof *inflater);
+    if (inflater == NULL) return NULL;
+    // Only the first digit of the version is compared.
+    if (begin(&inflater->stream, windowBits, "1.2.0", (int)sizeof(Stream)) == 0) return inflater;
+    free(inflater);
+    return NULL;
+}
+
+void OKInflateFree(OKInflater *inflater) {
+    end(&inflater->stream);
+    free(inflater);
+}
+
+bool OKInflateReset(OKInflater *inflater) { return reset(&inflater->stream) == 0; }
+
+int OKInflate(OKInflater *inflater, const void *input, size_t count, size_t *used, void *output, size_t capacity,
+              size_t *made) {
+    Stream *stream = &inflater->stream;
+    unsigned int inputCount = count < UINT_MAX ? (unsigned int)count : UINT_MAX;
+    unsigned int outputCount = capacity < UINT_MAX ? (unsigned int)capacity : UINT_MAX;
+    stream->input = input;
+    stream->inputCount = inputCount;
+    stream->output = output;
+    stream->outputCount = outputCount;
+    int status = step(stream, 0);
+    *used = inputCount - stream->inputCount;
+    *made = outputCount - stream->outputCount;
+    // 0 goes on, 1 is the end, -5 is that nothing could be done for want of input or room.
+    return status == 1 ? 1 : status == 0 || status == -5 ? 0 : -1;
+}
+
+#endif

@@ -1,0 +1,101 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite(.timeLimit(.minutes(1)))
+    struct SessionDecodingTests {
+        private let server: LoopbackServer
+        private let session = CurlSession()
+
+        init() throws {
+            server = try LoopbackServer()
+        }
+
+        private func answer(_ bytes: [UInt8], _ coding: String = "gzip") {
+            server.route("/") { _ in .bytes(bytes, fields: [LoopbackField("Content-Encoding", coding)]) }
+        }
+
+        @Test func `a compressed body that is cut at any byte is an error, though its length is right`() async throws {
+            for count in 1..<Compressed.hello.count {
+                answer(Array(Compressed.hello[..<count]))
+                let record = try await session.run(server.url())
+                #expect(record.code == .undecodableBody && record.ends.count == 1, "\(count)")
+                #expect(record.error?.status == 200)
+            }
+        }
+
+        @Test func `a byte that was changed at the end is an error`() async throws {
+            for index in Compressed.hello.indices.suffix(8) {
+                var bytes = Compressed.hello
+                bytes[index] ^= 1
+                answer(bytes)
+                #expect(try await session.run(server.url()).code == .undecodableBody, "\(index)")
+            }
+        }
+
+        @Test func `several members are one body, and anything else behind it is an error`() async throws {
+            answer(Compressed.hello + Compressed.hello)
+            let twice = try await session.run(server.url())
+            #expect(twice.error == nil && twice.bodyCount == 78)
+            answer(Compressed.hello + [0])
+            #expect(try await session.run(server.url()).code == .undecodableBody)
+        }
+
+        @Test func `deflate is understood with its header and without`() async throws {
+            // "aaa" as one block with fixed codes.
+            let bare: [UInt8] = [0x4B, 0x4C, 0x4C, 0x04, 0x00]
+            answer(bare, "deflate")
+            #expect(try await session.run(server.url()).text == "aaa")
+            answer([0x78, 0x9C] + bare + [0x02, 0x49, 0x01, 0x24], "Deflate")
+            #expect(try await session.run(server.url()).text == "aaa")
+        }
+
+        @Test(arguments: [false, true])
+        func `a receiver that holds in the midst of a swelling body gets each byte once`(suspends: Bool) async throws {
+            answer(Compressed.zeros)
+            var options = TransferOptions()
+            options.maximumExpansion = 2000
+            let recorder = TransferRecorder(
+                keepsBody: false,
+                onBytes: { task, record in
+                    #expect(record.bodyCount <= 4 << 20)
+                    if suspends { task.suspend() } else { task.hold() }
+                    DispatchQueue.global().async {
+                        if suspends { task.resume() } else { task.proceed() }
+                    }
+                })
+            let request = try NetworkRequest(url: server.url(), options: options)
+            session.makeTask(with: request, receiver: recorder).resume()
+            let record = await recorder.ended()
+            #expect(record.error == nil && record.bodyCount == 4 << 20 && record.disorder.isEmpty)
+        }
+
+        @Test func `a hold in the midst of a swelling body really holds, and can be cancelled`() async throws {
+            answer(Compressed.zeros)
+            var options = TransferOptions()
+            options.maximumExpansion = 2000
+            let held = Gate()
+            let recorder = TransferRecorder(
+                keepsBody: false,
+                onBytes: { task, _ in
+                    task.hold()
+                    held.open()
+                })
+            let request = try NetworkRequest(url: server.url(), options: options)
+            let task = session.makeTask(with: request, receiver: recorder)
+            task.resume()
+            await held.passage()
+            server.route("/other") { _ in .text("other") }
+            #expect(try await session.run(server.url("/other")).text == "other")
+            #expect(recorder.now.bodyCount <= 32 << 10 && recorder.now.ends.isEmpty)
+            task.cancel()
+            #expect(await recorder.ended().code == .cancelled)
+        }
+    }
+#endif
