@@ -11,6 +11,8 @@ package struct Hop: Sendable {
     package var headers: HeaderFields
     package var body: RequestBody
     package var options: TransferOptions
+    /// The user's own request, which need not be checked again as long as nothing is changed in it.
+    private var original: NetworkRequest?
 
     package init(
         method: String, address: WebAddress, headers: HeaderFields = [:], body: RequestBody = .none,
@@ -29,10 +31,17 @@ package struct Hop: Sendable {
         self.init(
             method: request.method, address: address, headers: request.headers, body: request.body,
             options: request.options)
+        original = request
+    }
+
+    /// The hop to another address.
+    package func moved(to address: WebAddress) -> Hop {
+        Hop(method: method, address: address, headers: headers, body: body, options: options)
     }
 
     /// The request with these header fields, checked like any other.
     package func request(headers: HeaderFields) throws(NetworkError) -> NetworkRequest {
+        if let original, original.options == options, original.headers == headers { return original }
         guard let url = address.url else {
             throw NetworkError(
                 code: .invalidURL, phase: .checking, message: "The address \(address.origin) cannot be made a URL.")

@@ -7,6 +7,8 @@ import OperationNetworking
 enum SessionKind: String, Sendable, CaseIterable {
     #if os(Linux)
         case curl
+        /// What is above a session, over the one on libcurl: with nothing to do it must be as if it were not there.
+        case exchangeOverCurl
     #endif
 
     /// A fresh session, and how it is closed.
@@ -14,6 +16,7 @@ enum SessionKind: String, Sendable, CaseIterable {
         switch self {
         #if os(Linux)
             case .curl: makeCurlSession { _ in }
+            case .exchangeOverCurl: makeExchangeSession()
         #endif
         }
     }
@@ -27,6 +30,15 @@ enum SessionKind: String, Sendable, CaseIterable {
             change(&configuration)
             let session = CurlSession(configuration: configuration)
             return (session, { session.close() })
+        }
+
+        private func makeExchangeSession() -> (any NetworkSession, @Sendable () -> Void) {
+            let (session, close) = makeCurlSession { _ in }
+            var exchange = ExchangeConfiguration()
+            exchange.redirects = .stop
+            exchange.limits.headerBytes = .max
+            exchange.limits.expansion = .max
+            return (ExchangeSession(over: session, configuration: exchange), close)
         }
     #endif
 }

@@ -113,8 +113,16 @@ package struct WebAddress: Hashable, Sendable {
         HostName.isIPv6(String(decoding: host, as: UTF8.self))
     }
 
+    /// Whether a byte may stand in a path, a query or a fragment as it is.
+    private static let isPlain: [Bool] = (0...255).map { byte in
+        let byte = UInt8(byte)
+        return byte.isLetter || byte.isDigit || "-._~!$&'()*+,;=:@/?".utf8.contains(byte)
+    }
+
     /// Writes what may not stand in an address as the bytes that it is; escapes stay as they are.
     private static func escaped(_ text: String) -> String {
+        // Mostly there is nothing to escape.
+        if text.utf8.allSatisfy({ isPlain[Int($0)] }) { return text }
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
@@ -122,7 +130,7 @@ package struct WebAddress: Hashable, Sendable {
             let isEscape =
                 byte == UInt8(ascii: "%") && index + 2 < bytes.count && bytes[index + 1].isHexDigit
                 && bytes[index + 2].isHexDigit
-            if isEscape || byte.isLetter || byte.isDigit || "-._~!$&'()*+,;=:@/?".utf8.contains(byte) {
+            if isEscape || isPlain[Int(byte)] {
                 result.append(byte)
             } else {
                 result.append(UInt8(ascii: "%"))

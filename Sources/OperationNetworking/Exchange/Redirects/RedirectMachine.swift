@@ -41,9 +41,10 @@ package struct RedirectMachine: Sendable {
     ///   - hop: The request to which it is the answer.
     ///   - cookies: The `Cookie` field that was sent with it.
     package mutating func receive(_ head: ResponseHead, to hop: Hop, cookies: String?) -> Action {
-        visits.insert(Visit(method: hop.method, resource: hop.address.resource, cookies: cookies))
+        guard Self.statuses.contains(head.status) else { return .deliver }
         let locations = head.headers.values("Location")
-        guard [301, 302, 303, 307, 308].contains(head.status), let location = locations.first else { return .deliver }
+        guard let location = locations.first else { return .deliver }
+        visits.insert(Visit(method: hop.method, resource: hop.address.resource, cookies: cookies))
         if case .stop = policy.rule { return .deliver }
         guard locations.allSatisfy({ $0 == location }) else { return .fail(.ambiguous) }
         guard count < policy.maximumCount else { return .fail(.tooMany(limit: policy.maximumCount)) }
@@ -71,9 +72,9 @@ package struct RedirectMachine: Sendable {
     }
 
     private func next(after hop: Hop, status: Int, location: String) throws(RedirectFailure) -> Hop {
-        var next = hop
+        var next: Hop
         do {
-            next.address = try WebAddress(location, foundAt: hop.address)
+            next = hop.moved(to: try WebAddress(location, foundAt: hop.address))
         } catch {
             throw .badAddress(error)
         }
@@ -100,6 +101,8 @@ package struct RedirectMachine: Sendable {
         default: method
         }
     }
+
+    private static let statuses: Set = [301, 302, 303, 307, 308]
 
     private static let secretHeaders = [
         "Authorization", "Cookie", "Cookie2", "Proxy-Authorization", "WWW-Authenticate", "Origin", "Referer",
