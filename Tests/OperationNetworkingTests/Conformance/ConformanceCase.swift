@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
 import OperationNetworking
 import OperationTestKit
 import Testing
@@ -23,20 +24,39 @@ struct ConformanceCase: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    /// Runs the case with a new session and a new server, and sees that both end without anything left over.
+    /// Runs the case with a new session and a new server; a case that hangs fails after a while.
     func run(with kind: SessionKind) async throws {
         var options = LoopbackServer.Options()
         self.options(&options)
         let bench = try Bench(kind, options)
-        do {
-            try await body(bench)
-        } catch {
-            bench.closeSession()
-            throw error
+        Self.trace("\(kind) \(name)")
+        let watch = Task {
+            try await Task.sleep(for: Rounds.isSoak ? .seconds(1_500) : .seconds(40))
+            Issue.record("\(name): this hangs; requests \(bench.server.requests.map(\.target)), \(bench.server.counts)")
         }
+        let work = Task { try await body(bench) }
+        let watcher = Task {
+            if case .success = await watch.result { work.cancel() }
+        }
+        let result = await work.result
+        watch.cancel()
+        await watcher.value
         bench.closeSession()
         await bench.server.stopped()
+        try result.get()
     }
+
+    /// Where a case is chosen by the environment, tells at once which one runs.
+    private static func trace(_ text: String) {
+        guard ProcessInfo.processInfo.environment["CONFORMANCE_CASE"] != nil else { return }
+        FileHandle.standardError.write(Data("\(text)\n".utf8))
+    }
+
+    /// All cases, or those whose name contains what the environment's `CONFORMANCE_CASE` says.
+    static let chosen: [ConformanceCase] = {
+        guard let part = ProcessInfo.processInfo.environment["CONFORMANCE_CASE"] else { return all }
+        return all.filter { $0.name.contains(part) }
+    }()
 
     static let all: [ConformanceCase] =
         rightResponses + wrongResponses + givenAsTheyAre + limits + requests + bodies + connections + cancelling

@@ -37,10 +37,17 @@ final class RecordingReceiver: NetworkReceiver {
         var isSuccess: Bool { ends == 1 && error == nil }
     }
 
+    private struct Waiter {
+        let number: Int
+        let isReached: @Sendable (Record) -> Bool
+        let pass: @Sendable () -> Void
+    }
+
     private struct State {
         var record = Record()
         var isInside = false
-        var waiting: [(isReached: @Sendable (Record) -> Bool, pass: @Sendable () -> Void)] = []
+        var waiting: [Waiter] = []
+        var lastWaiter = 0
     }
 
     private static let keptBytes = 1 << 20
@@ -55,17 +62,27 @@ final class RecordingReceiver: NetworkReceiver {
 
     var record: Record { state.withLock { $0.record } }
 
-    /// Waits until the record is as it should be, or the task has ended.
+    /// Waits until the record is as it should be, or the task has ended, or the test is cancelled.
     func record(where isReached: @escaping @Sendable (Record) -> Bool) async -> Record {
-        await withCheckedContinuation { continuation in
-            let record = state.withLock { state -> Record in
-                if state.record.ends == 0, !isReached(state.record) {
-                    state.waiting.append((isReached, { continuation.resume() }))
-                    return Record()
+        let number = state.withLock { state in
+            state.lastWaiter += 1
+            return state.lastWaiter
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isThere = state.withLock { state in
+                    if state.record.ends > 0 || isReached(state.record) || Task.isCancelled { return true }
+                    let waiter = Waiter(number: number, isReached: isReached, pass: { continuation.resume() })
+                    state.waiting.append(waiter)
+                    return false
                 }
-                return state.record
+                if isThere { continuation.resume() }
             }
-            if record.ends > 0 || isReached(record) { continuation.resume() }
+        } onCancel: {
+            let waiter = state.withLock { state in
+                state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0) }
+            }
+            waiter?.pass()
         }
         return record
     }

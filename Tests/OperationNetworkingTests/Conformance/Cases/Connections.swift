@@ -128,7 +128,8 @@ extension ConformanceCase {
                 for _ in 0..<5 {
                     #expect(try await bench.get().text == "hello")
                     await bench.server.counts { $0.openConnections == 0 }
-                    #expect(try await bench.get("/next").text == "right")
+                    let next = try await bench.get("/next")
+                    #expect(next.text == "right", "\(String(describing: next.error))")
                 }
             },
             ConformanceCase("a server that is started again is talked to again") { bench async throws in

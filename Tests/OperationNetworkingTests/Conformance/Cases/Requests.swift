@@ -19,7 +19,7 @@ extension ConformanceCase {
     }
 
     private static func target(_ target: String) -> ConformanceCase {
-        ConformanceCase("the target \(target) is sent as it is") { bench async throws in
+        ConformanceCase("the target \(target.prefix(30)) is sent as it is") { bench async throws in
             bench.server.route("/*") { _ in .status(204) }
             #expect(try await bench.get(target).status == 204)
             #expect(bench.server.requests.map(\.target) == [target])
@@ -119,7 +119,7 @@ extension ConformanceCase {
                     #expect(error.isUnsent)
                 },
                 ConformanceCase("a server that speaks no TLS is no secure one") { bench async throws in
-                    bench.server.route("/") { _ in .text("hello") }
+                    bench.server.greet { _ in .raw("HTTP/1.1 400 Bad Request\r\n\r\n") }
                     let url = try #require(URL(string: "https://127.0.0.1:\(bench.server.port)/"))
                     let record = await bench.run(try NetworkRequest(url: url))
                     #expect(record.error?.code == .secureConnectionFailed)

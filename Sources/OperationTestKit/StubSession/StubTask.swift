@@ -1,0 +1,115 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+
+/// A task of a ``StubSession``: plays the steps of an answer on the session's queue, as far as the brakes allow.
+final class StubTask: NetworkTask {
+    private let request: NetworkRequest
+    private let session: StubSession
+    private let life = Locked(StubLife())
+    private let receiver: Locked<(any NetworkReceiver)?>
+    private let upload: StubUpload
+
+    init(_ request: NetworkRequest, _ receiver: any NetworkReceiver, _ session: StubSession) {
+        self.request = request
+        self.session = session
+        self.receiver = Locked(receiver)
+        upload = StubUpload(request.body)
+    }
+
+    func resume() {
+        let isFirst = life.withLock { $0.resume() }
+        if isFirst, !session.begin(self) { sessionClosed() }
+        play()
+    }
+
+    func suspend() { life.withLock { $0.isSuspended = true } }
+    func hold() { life.withLock { $0.isHeld = true } }
+
+    func proceed() {
+        life.withLock { $0.isHeld = false }
+        play()
+    }
+
+    func cancel() {
+        life.withLock { $0.stop(.cancelled) }
+        play()
+    }
+
+    func sessionClosed() {
+        life.withLock { $0.stop(.sessionClosed) }
+        play()
+    }
+
+    /// One step after another, never two at once: the queue is serial.
+    private func play() {
+        session.queue.async { [self] in
+            while let action = life.withLock({ $0.next() }) { perform(action) }
+        }
+    }
+
+    private func perform(_ action: StubLife.Action) {
+        switch action {
+        case .send: send()
+        case .tell(let step): tell(step)
+        case .awaitGate(let gate): gate.whenOpen { [self] in goOn() }
+        case .awaitTime(let duration): _ = session.clock.schedule(after: duration) { [self] in goOn() }
+        case .end(let code): end(code)
+        }
+    }
+
+    private func goOn() {
+        life.withLock { $0.isWaiting = false }
+        play()
+    }
+
+    private func send() {
+        do {
+            let waker = BodyWaker { [self] in goOn() }
+            let isComplete = try upload.read(waker) { count in
+                receiver.withLock { $0 }?.task(self, didSend: count, of: request.body.length)
+            }
+            guard isComplete else { return }
+            let seen = StubRequest(
+                method: request.method, url: request.url, headers: request.headers, body: upload.bytes,
+                options: request.options)
+            let answer = session.answer(to: seen)
+            life.withLock { $0.answer(answer.steps) }
+        } catch {
+            life.withLock { $0.stop(.bodyUnreadable) }
+        }
+    }
+
+    private func tell(_ step: StubAnswer.Step) {
+        guard let receiver = receiver.withLock({ $0 }) else { return }
+        switch step.kind {
+        case .head(let status, let headers):
+            let head = ResponseHead(url: request.url, status: status, headers: headers)
+            if status < 200 {
+                receiver.task(self, didReceiveInformational: head)
+            } else {
+                receiver.task(self, didReceive: head)
+            }
+        case .bytes(let data):
+            if !data.isEmpty { data.withUnsafeBytes { receiver.task(self, didReceive: $0) } }
+        case .trailers(let fields): receiver.task(self, didReceiveTrailers: fields)
+        case .gate, .pause, .failure: break
+        }
+    }
+
+    private func end(_ code: NetworkError.Code?) {
+        session.end(self)
+        let receiver = receiver.withLock { exchange(&$0, with: nil) }
+        let phase = life.withLock { $0.phase }
+        receiver?.task(
+            self,
+            didEndWith: code.map { code in
+                NetworkError(
+                    code: code, phase: phase, message: "The stub session ended the task: \(code).",
+                    request: request.summary)
+            })
+    }
+}

@@ -1,0 +1,46 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(Rounds.timeLimit))
+struct ConformanceScaleTests {
+    @Test(arguments: SessionKind.allCases)
+    func `ten thousand requests in flight all end, on few threads`(_ kind: SessionKind) async throws {
+        let count = Rounds.count(ci: 10_000, soak: 100_000)
+        let bench = try Bench(kind)
+        bench.server.route("/") { _ in .text("hello") }
+        let threads = ProcessFigures.threads
+        let runs = try (0..<count).map { _ in bench.start(try bench.request()) }
+        #expect(ProcessFigures.threads <= threads + 4)
+        for run in runs { #expect(await run.end().text == "hello") }
+        #expect(bench.server.counts.requests == count)
+        #expect(bench.server.violations == [])
+        bench.closeSession()
+        await bench.server.stopped()
+    }
+
+    @Test(arguments: SessionKind.allCases)
+    func `a session that was closed leaves no thread and no descriptor`(_ kind: SessionKind) async throws {
+        let before = try await TestThread.run { ProcessFigures.descriptors }
+        for _ in 0..<Rounds.count(ci: 20, soak: 1_000) {
+            let bench = try Bench(kind)
+            bench.server.route("/") { _ in .text("hello") }
+            let runs = try (0..<8).map { _ in bench.start(try bench.request()) }
+            await runs[0].end()
+            bench.closeSession()
+            for run in runs { _ = await run.receiver.end() }
+            await bench.server.counts { $0.openConnections == 0 }
+            await bench.server.stopped()
+        }
+        try await TestThread.run {
+            let start = ContinuousClock.now
+            while ProcessFigures.descriptors > before, start.duration(to: .now) < .seconds(5) { sched_yield() }
+        }
+        #expect(ProcessFigures.descriptors <= before)
+    }
+}

@@ -1,0 +1,115 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct StubSessionTests {
+    private let session = StubSession()
+
+    private func request(_ target: String = "/", _ method: String = "GET", _ body: RequestBody = .none) throws
+        -> NetworkRequest
+    {
+        try NetworkRequest(method, url: try #require(URL(string: "https://example.com\(target)")), body: body)
+    }
+
+    private func start(
+        _ request: NetworkRequest,
+        _ react: @escaping @Sendable (RecordingReceiver.Event, any NetworkTask) -> Void = { _, _ in }
+    ) -> Bench.Running {
+        let receiver = RecordingReceiver(react)
+        let task = session.makeTask(with: request, receiver: receiver)
+        task.resume()
+        return Bench.Running(task: task, receiver: receiver)
+    }
+
+    @Test func `it answers what it was told, and 404 to the rest`() async throws {
+        session.route("GET", "/a/*") { .text("got \($0.url.path)") }
+        let record = await start(try request("/a/b")).end()
+        #expect(record.status == 200)
+        #expect(record.text == "got /a/b")
+        #expect(await start(try request("/c")).end().status == 404)
+        #expect(session.requests.map(\.url.path) == ["/a/b", "/c"])
+    }
+
+    @Test func `it reads bodies of every kind`() async throws {
+        session.route("POST", "/") { .data($0.body, type: "x/y") }
+        let bytes = TestPattern.bytes(count: 200_000)
+        let bodies: [RequestBody] = [
+            .data(Data(bytes)), .file(try FileRegion(try TemporaryFile(Data(bytes)).url)),
+            .stream(canBeSentAgain: true) { PieceProducer(bytes, size: 9_000) },
+            .stream(canBeSentAgain: true) { PieceProducer(bytes, size: 9_000, isLate: true) },
+        ]
+        for body in bodies {
+            let record = await start(try request("/", "POST", body)).end()
+            #expect(record.body == bytes)
+            #expect(record.sent == 200_000)
+        }
+        let failing = RequestBody.stream(canBeSentAgain: true) { PieceProducer(bytes, size: 9_000, failsAt: 20_000) }
+        #expect(await start(try request("/", "POST", failing)).end().error?.code == .bodyUnreadable)
+    }
+
+    @Test func `it fails as it is told to`() async throws {
+        session.route(nil, "/early") { _ in .failure(.cannotFindHost) }
+        session.route(nil, "/late") { _ in StubAnswer(.head(103), .head(200), .bytes("hel"), .fail(.connectionLost)) }
+        #expect(await start(try request("/early")).end().error?.code == .cannotFindHost)
+        let late = await start(try request("/late")).end()
+        #expect(late.error?.code == .connectionLost)
+        #expect(late.text == "hel")
+        #expect(late.informational.count == 1)
+    }
+
+    @Test func `both brakes hold, and pauses go by the clock`() async throws {
+        let clock = ManualClock()
+        let session = StubSession(clock: clock)
+        session.route(nil, "/") { _ in StubAnswer(.head(200), .pause(.seconds(60)), .bytes("hello")) }
+        let receiver = RecordingReceiver { event, task in if case .head = event { task.hold() } }
+        let task = session.makeTask(with: try request(), receiver: receiver)
+        task.resume()
+        _ = await receiver.record { $0.head != nil }
+        task.suspend()
+        task.proceed()
+        #expect(clock.pendingCount == 0)
+        task.resume()
+        try await TestThread.run { while clock.pendingCount == 0 { sched_yield() } }
+        clock.advance(by: .seconds(60))
+        #expect(await receiver.end().text == "hello")
+    }
+
+    @Test func `a cancel is exact at each step`() async throws {
+        let gate = Gate()
+        session.route(nil, "/") { _ in StubAnswer(.head(103), .head(200), .bytes("a"), .bytes("b"), .stall(until: gate))
+        }
+        for step in 0..<5 {
+            let count = Locked(0)
+            let run = start(try request()) { event, task in
+                if count.withLock({
+                    $0 += 1; return $0
+                }) == step {
+                    task.cancel()
+                }
+            }
+            if step == 0 { run.task.cancel() }
+            if step == 0 || step > 4 { continue }
+            #expect(await run.end().error?.code == .cancelled)
+            #expect(count.withLock { $0 } == step + 1)
+        }
+        let never = RecordingReceiver()
+        session.makeTask(with: try request(), receiver: never).cancel()
+        #expect(await never.end().error?.code == .cancelled)
+        gate.open()
+    }
+
+    @Test func `a session that is closed ends its tasks`() async throws {
+        session.route(nil, "/") { _ in StubAnswer(.head(200), .stall(until: Gate())) }
+        let run = start(try request())
+        _ = await run.receiver.record { $0.head != nil }
+        session.close()
+        #expect(await run.end().error?.code == .sessionClosed)
+        #expect(await start(try request()).end().error?.code == .sessionClosed)
+    }
+}
