@@ -48,16 +48,18 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     /// A file can be moved at no cost only within its own volume.
     open var temporaryFolder: URL { FileManager.default.temporaryDirectory }
 
-    /// Where the file is to lie: in a temporary file. To be set before the start.
+    /// Where the file is to lie: in a temporary file.
     ///
-    /// With any other, the response's status and type are looked at first, and only a success is written there. What
-    /// `validate(_:)` and the evaluator say comes afterwards; a file that they refuse stays.
+    /// To be set before the start. With any other, the response's status and type are looked at first, and only a success
+    /// is written there. What `validate(_:)` and the evaluator say comes afterwards; a file that they refuse stays.
     public final var destination: DownloadDestination {
         get { saving.withLock { $0.destination } }
         set { saving.withLock { $0.destination = newValue } }
     }
 
-    /// How the file is written at a ``destination``, and what is asked of it. To be set before the start.
+    /// How the file is written at a ``destination``, and what is asked of it.
+    ///
+    /// To be set before the start.
     public final var downloadOptions: DownloadOptions {
         get { saving.withLock { $0.options } }
         set { saving.withLock { $0.options = newValue } }
