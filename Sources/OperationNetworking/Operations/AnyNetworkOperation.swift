@@ -82,11 +82,10 @@ extension AnyNetworkOperation {
     public var delegate: (any NetworkOperationDelegate)? {
         get { networkAttempts.teller.listeners { $0.delegate } }
         set {
-            let isFirst = networkAttempts.teller.listeners { listeners in
-                listeners.delegate = newValue
-                return !exchange(&listeners.hasHadDelegate, with: true)
-            }
-            if isFirst { (self as? any AttemptHost)?.tellDelegateOfEnd() }
+            let host = self as? any AttemptHost
+            networkAttempts.teller.set(\.operation, host)
+            networkAttempts.teller.set(\.delegate, newValue)
+            host?.tellDelegateOfEnd()
         }
     }
 

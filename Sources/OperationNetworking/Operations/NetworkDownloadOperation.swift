@@ -50,8 +50,8 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
 
     /// Where the file is to lie: in a temporary file.
     ///
-    /// To be set before the start. With any other, the response's status and type are looked at first, and only a success is written there. What
-    /// `validate(_:)` and the evaluator say comes afterwards; a file that they refuse stays.
+    /// To be set before the start. With any other, the response's status and type are looked at first, and only a success
+    /// is written there. What `validate(_:)` and the evaluator say comes afterwards; a file that they refuse stays.
     public final var destination: DownloadDestination {
         get { saving.withLock { $0.destination } }
         set { saving.withLock { $0.destination = newValue } }

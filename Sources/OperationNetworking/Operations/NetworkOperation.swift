@@ -256,6 +256,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     @_spi(Subclassing) public final override func outcomeWasTold() {
         networkAttempts.end()
+        tellDelegateOfEnd()
     }
 
     /// Whether it is one of our own classes, none of whose hooks is overridden.
@@ -326,13 +327,16 @@ extension NetworkOperation: AttemptHost {
     }
 
     package func tellDelegateOfEnd() {
-        observe { [weak self] outcome in
-            guard let self, let delegate else { return }
-            switch outcome {
-            case .success: delegate.networkOperation(self, didFinishWith: nil)
-            case .failure(let error): delegate.networkOperation(self, didFinishWith: error)
-            case .cancelled(let cause): delegate.networkOperation(self, wasCancelledBecause: cause)
-            }
+        guard outcome != nil, let (delegate, operation) = networkAttempts.teller.takeDelegateForEnd() else { return }
+        callbackQueue.async { operation.tellOfEnd(delegate) }
+    }
+
+    package func tellOfEnd(_ delegate: any NetworkOperationDelegate) {
+        switch outcome {
+        case .success: delegate.networkOperation(self, didFinishWith: nil)
+        case .failure(let error): delegate.networkOperation(self, didFinishWith: error)
+        case .cancelled(let cause): delegate.networkOperation(self, wasCancelledBecause: cause)
+        case nil: break
         }
     }
 

@@ -11,7 +11,9 @@ public struct ContentTypeRule: Sendable, Hashable {
 
     let kind: Kind
 
-    /// Those that the request's `Accept` field names; all if it has none. What stands unless changed.
+    /// Those that the request's `Accept` field names; all if it has none.
+    ///
+    /// It stands unless it is changed.
     public static let requested = ContentTypeRule(kind: .requested)
 
     /// All.

@@ -22,7 +22,9 @@ public struct ResponseRules: Sendable {
     public var statuses = StatusRule.success
     /// Which types a body may have: those that the request accepts.
     public var contentTypes = ContentTypeRule.requested
-    /// The most bytes of a body that are kept in memory: 32 MiB. Bodies that go to files know no bound.
+    /// The most bytes of a body that are kept in memory: 32 MiB.
+    ///
+    /// Bodies that go to files know no bound.
     public var maximumBytesInMemory = 32 << 20
     /// How many bytes of the body an error carries: 16 KiB.
     public var errorBodyBytes = 16 << 10

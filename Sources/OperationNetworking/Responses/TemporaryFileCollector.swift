@@ -35,7 +35,7 @@ final class TemporaryFileCollector: ResponseCollector<URL>, @unchecked Sendable 
         let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             throw NetworkError(
-                code: .init("fileUnwritable"), phase: .receiving,
+                code: .fileUnwritable, phase: .receiving,
                 message: "No temporary file could be made in \(folder.path). Check that it exists and is writable.",
                 underlying: .init(domain: "errno", number: Int(errno), text: String(cString: strerror(errno))))
         }
@@ -82,7 +82,7 @@ final class TemporaryFileCollector: ResponseCollector<URL>, @unchecked Sendable 
             if let failure = state.withLock({ $0.failure }) {
                 let reason = failure as NSError
                 throw NetworkError(
-                    code: .init("fileUnwritable"), phase: .receiving,
+                    code: .fileUnwritable, phase: .receiving,
                     message: "The body could not be written to a temporary file. Is there room on the disk?",
                     underlying: .init(domain: reason.domain, number: reason.code, text: "\(failure)"))
             }

@@ -90,7 +90,8 @@ struct AttemptMachineTests {
                 #expect(held == .none, "\(name) at \(phase)")
                 #expect(machine.phase == free.phase)
                 let resumed = machine.resume()
-                #expect(resumed == (phase == .transferring && wanted == .none ? .settleTask : wanted), "\(name) at \(phase)")
+                let isSettling = phase == .transferring && wanted == .none
+                #expect(resumed == (isSettling ? .settleTask : wanted), "\(name) at \(phase)")
                 let again = machine.resume()
                 #expect(machine.phase == .transferring || again == .none)
             }

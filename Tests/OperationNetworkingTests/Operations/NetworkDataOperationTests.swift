@@ -59,7 +59,7 @@ struct NetworkDataOperationTests {
         #expect(try await TestThread.run { try bench.text().startAndWait() } == "Hello")
     }
 
-    @Test("The evaluator runs on a thread that is neither the caller's nor the session's, and may wait for another request")
+    @Test("The evaluator runs on a thread that is neither the caller's nor the session's, and may wait for a request")
     func evaluatorsThread() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -101,7 +101,8 @@ struct NetworkDataOperationTests {
     func endlessError() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
-            LoopbackAnswer(.head(500, ["Content-Length": "1000000000000"]), .send(repeating: Array("abcd".utf8), count: nil))
+            LoopbackAnswer(
+                .head(500, ["Content-Length": "1000000000000"]), .send(repeating: Array("abcd".utf8), count: nil))
         }
         let operation = bench.text()
         operation.responseRules.errorBodyBytes = 6
@@ -220,7 +221,10 @@ struct NetworkDataOperationTests {
         bench.server.route("GET", "/no") { _ in .status(404) }
         for (target, lines) in [
             ("/yes", ["success", "delegate received 5", "delegate success 200", "completed nil 200"]),
-            ("/no", ["failure unacceptableStatus", "delegate unacceptableStatus 404", "completed unacceptableStatus 404"]),
+            (
+                "/no",
+                ["failure unacceptableStatus", "delegate unacceptableStatus 404", "completed unacceptableStatus 404"]
+            ),
         ] {
             let operation = bench.text(target)
             let log = HandlerLog()
@@ -228,7 +232,8 @@ struct NetworkDataOperationTests {
             operation.delegate = log
             operation.onCompletion { operation, error in
                 dispatchPrecondition(condition: .onQueue(bench.callbacks))
-                log.lines.record("completed \(error.map { "\($0.code)" } ?? "nil") \(operation.response?.statusCode ?? 0)")
+                let code = error.map { "\($0.code)" } ?? "nil"
+                log.lines.record("completed \(code) \(operation.response?.statusCode ?? 0)")
             }
             operation.start()
             #expect(Set(await log.lines.events(atLeast: lines.count)) == Set(lines))

@@ -30,13 +30,16 @@ struct NetworkDownloadOperationTests {
     func temporaryFile() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
-        let read = NetworkDownloadOperation<(URL, Int)>(url: bench.server.url("/"), urlSession: bench.session) { file, _ in
+        let url = bench.server.url("/")
+        let read = NetworkDownloadOperation<(URL, Int)>(url: url, urlSession: bench.session) { file, _ in
             (file, try Data(contentsOf: file).count)
         }
         let (file, count) = try await read.run()
         #expect(count == 5)
         #expect(!FileManager.default.fileExists(atPath: file.path))
-        let kept = NetworkDownloadOperation<URL>(url: bench.server.url("/"), urlSession: bench.session) { file, _ in file }
+        let kept = NetworkDownloadOperation<URL>(url: bench.server.url("/"), urlSession: bench.session) { file, _ in
+            file
+        }
         let result = try await kept.run()
         #expect(try Data(contentsOf: result) == Data("Hello".utf8))
         try FileManager.default.removeItem(at: result)
@@ -55,10 +58,9 @@ struct NetworkDownloadOperationTests {
         #expect(error?.bodyPrefix == Data("gone".utf8))
         #expect(await failure(of: DownloadTo(folder.url, bench, "/cut") { file, _ in file })?.code == .connectionLost)
         #expect(await failure(of: DownloadTo(folder.url, bench, "/well") { _, _ in throw Mine() })?.cause is Mine)
-        let content = try FileManager.default.contentsOfDirectory(atPath: folder.url.path)
-        #expect(content == [])
+        #expect(try await folder.contentAtRest() == [])
         let nowhere = DownloadTo(folder.url.appendingPathComponent("no"), bench, "/well") { file, _ in file }
-        #expect(await failure(of: nowhere)?.code == .init("fileUnwritable"))
+        #expect(await failure(of: nowhere)?.code == .fileUnwritable)
         #expect(await failure(of: nowhere)?.underlying?.number == 2)
     }
 
@@ -68,7 +70,8 @@ struct NetworkDownloadOperationTests {
         bench.server.route("POST", "/") { .text("\($0.bodyCount)") }
         bench.server.route("PUT", "/") { .text("\($0.bodyCount)") }
         let bytes = Data(repeating: 7, count: 2 << 20)
-        let fromData = NetworkUploadOperation(url: bench.server.url("/"), body: .data(bytes), urlSession: bench.session) {
+        let fromData = NetworkUploadOperation(url: bench.server.url("/"), body: .data(bytes), urlSession: bench.session)
+        {
             data, _ in String(decoding: data, as: UTF8.self)
         }
         #expect(try await fromData.run() == "\(bytes.count)")
@@ -109,6 +112,15 @@ final class TemporaryFolder: Sendable {
     }
 
     deinit { try? FileManager.default.removeItem(at: url) }
+
+    /// What is there when those who are about to let go of a file had time to.
+    func contentAtRest() async throws -> [String] {
+        try await TestThread.run { [self] in
+            let start = ContinuousClock.now
+            while content != [], start.duration(to: .now) < .seconds(5) { sched_yield() }
+            return content
+        }
+    }
 
     var content: [String] { (try? FileManager.default.contentsOfDirectory(atPath: url.path)) ?? [] }
 }

@@ -56,6 +56,8 @@ struct OperationBench: Sendable {
 /// Writes down which handlers and calls of a delegate came.
 final class HandlerLog: NetworkOperationDelegate {
     let lines = EventRecorder<String>()
+    /// Opened by the last call that the delegate gets.
+    let ended = Gate()
 
     func watch<Result, Value: Sendable>(_ operation: NetworkOperation<Result, Value>) {
         operation.successHandler = { [lines] _ in lines.record("success") }
@@ -69,6 +71,7 @@ final class HandlerLog: NetworkOperationDelegate {
 
     func networkOperation(_ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause) {
         lines.record("delegate cancelled")
+        ended.open()
     }
 
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress) {

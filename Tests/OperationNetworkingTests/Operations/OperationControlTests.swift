@@ -25,7 +25,7 @@ struct OperationControlTests {
         let operation = bench.watched(
             NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data })
         let first = Gate()
-        operation.downloadProgressHandler = { if $0.completedBytes >= 1_000_000 { first.open() } }
+        operation.downloadProgressHandler = { if $0.completedBytes >= 900_000 { first.open() } }
         operation.start()
         await first.passage()
         #expect(operation.suspend())
@@ -141,7 +141,9 @@ struct OperationControlTests {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { LoopbackResource(.pattern(count: 8 << 20)).answer(to: $0) }
         for seed in 0..<UInt64(Rounds.count(ci: 5, soak: 100)) {
-            let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data }
+            let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
+                data
+            }
             operation.start()
             try await TestThread.run {
                 var generator = SeededGenerator(seed: Rounds.firstSeed + seed)
@@ -173,9 +175,14 @@ struct OperationControlTests {
             told.record(("up", $0))
         }
         operation.downloadProgressHandler = { told.record(("down", $0)) }
-        operation.successHandler = { _ in told.record(("end", TransferProgress(completedBytes: 0, totalBytes: nil))) }
+        let end = Gate()
+        operation.successHandler = { _ in
+            told.record(("end", TransferProgress(completedBytes: 0, totalBytes: nil)))
+            end.open()
+        }
         let progress = operation.progress
         _ = try await operation.run()
+        await end.passage()
         await bench.settled()
         let events = told.events
         #expect(events.last?.0 == "end")

@@ -145,7 +145,9 @@ struct OperationHookTests {
     func noCollector() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
-        let operation = NetworkOperation<Int, Int>(url: bench.server.url("/"), urlSession: bench.session) { int, _ in int }
+        let operation = NetworkOperation<Int, Int>(url: bench.server.url("/"), urlSession: bench.session) { int, _ in
+            int
+        }
         #expect(await failure(of: operation)?.message.contains("makeCollector") == true)
     }
 

@@ -20,8 +20,9 @@ package protocol AttemptHost: AnyNetworkOperation {
     func makeCollector(for head: ResponseHead, of request: NetworkRequest) throws -> AnyResponseCollector
     /// Makes the result, and returns what gives it to the operation.
     func evaluate(_ answer: Answer) throws -> @Sendable () -> Void
-    /// Sees to it that the delegate, if there is one then, is told of the end.
+    /// Puts it on the callback queue to tell the delegate of the end, if there is one, there was an end, and nobody did.
     func tellDelegateOfEnd()
+    func tellOfEnd(_ delegate: any NetworkOperationDelegate)
     /// Ends the operation with an error.
     func fail(with error: NetworkError)
 }

@@ -23,6 +23,8 @@ final class EvaluationPool: Sendable {
     }
 
     private let state = Locked(State())
+    // A serial queue gets a thread at once, where global ones wait for a second if their threads block.
+    private let watching = DispatchQueue(label: "OperationKit.EvaluationPool")
     private let width = max(ProcessInfo.processInfo.activeProcessorCount, 1)
 
     /// Runs it soon.
@@ -40,9 +42,11 @@ final class EvaluationPool: Sendable {
     }
 
     private func work() {
-        DispatchQueue.global().async { [self] in
-            while let evaluation = next() { evaluation() }
-        }
+        DispatchQueue.global().async { self.takeAll() }
+    }
+
+    private func takeAll() {
+        while let evaluation = next() { evaluation() }
     }
 
     private func next() -> (@Sendable () -> Void)? {
@@ -58,7 +62,7 @@ final class EvaluationPool: Sendable {
 
     /// Takes one more thread if none of those there are comes to what waits, since evaluations may block.
     private func watch(since begun: UInt64) {
-        DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { [self] in
+        watching.asyncAfter(deadline: .now() + Self.patience) { [self] in
             let (takesThread, now) = state.withLock { state -> (Bool, UInt64?) in
                 guard !state.waiting.isEmpty else {
                     state.isWatched = false
@@ -68,7 +72,7 @@ final class EvaluationPool: Sendable {
                 if isStuck { state.threads += 1 }
                 return (isStuck, state.begun)
             }
-            if takesThread { work() }
+            if takesThread { Thread { self.takeAll() }.start() }
             if let now { watch(since: now) }
         }
     }

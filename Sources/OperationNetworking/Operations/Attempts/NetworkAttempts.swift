@@ -48,13 +48,17 @@ public final class NetworkAttempts: Sendable {
     var receivedCount: Int64 { state.withLock { $0.received } }
     var collector: AnyResponseCollector? { state.withLock { $0.collector } }
 
-    /// Who is asked when an attempt failed; nobody if nil. To be set before the start.
+    /// Who is asked when an attempt failed; nobody if nil.
+    ///
+    /// To be set before the start.
     package var policy: (any AttemptPolicy)? {
         get { state.withLock { $0.policy } }
         set { state.withLock { $0.policy = newValue } }
     }
 
-    /// Adds somebody who is told of each step. To be done before the start.
+    /// Adds somebody who is told of each step.
+    ///
+    /// To be done before the start.
     package func add(_ watcher: any AttemptWatcher) { state.withLock { $0.watchers.append(watcher) } }
 
     func start(for host: any AttemptHost) {

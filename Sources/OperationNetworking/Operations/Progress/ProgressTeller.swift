@@ -18,7 +18,9 @@ final class ProgressTeller: Sendable {
         var foundation: FoundationProgress?
         // Sendable: loading a weak reference is atomic, and it is only written under the lock.
         nonisolated(unsafe) weak var delegate: (any NetworkOperationDelegate)?
-        var hasHadDelegate = false
+        // Sendable: as the delegate. Formed long before the operation may be freed, it is nil once that begins.
+        nonisolated(unsafe) weak var operation: (any AttemptHost)?
+        var isDelegateToldOfEnd = false
         var pacing = ProgressPacing()
 
         var isAny: Bool { upload != nil || download != nil || foundation != nil || delegate != nil }
@@ -60,6 +62,17 @@ final class ProgressTeller: Sendable {
     private static func advance(_ track: inout ProgressTrack, _ count: Int64?, _ total: Int64?) {
         if track.total == nil || count == nil { track.expect(total) }
         if let count { track.reach(count) }
+    }
+
+    /// The delegate of an operation that has its outcome, with the operation; once.
+    func takeDelegateForEnd() -> (any NetworkOperationDelegate, any AttemptHost)? {
+        state.withLock { state in
+            guard !state.listeners.isDelegateToldOfEnd, let delegate = state.listeners.delegate,
+                let operation = state.listeners.operation
+            else { return nil }
+            state.listeners.isDelegateToldOfEnd = true
+            return (delegate, operation)
+        }
     }
 
     /// The transfer is complete.

@@ -7,7 +7,7 @@ import OperationCore
 struct ProgressTrack: Sendable {
     private(set) var count: Int64 = 0
     private(set) var total: Int64?
-    private var told: Int64 = -1
+    private var told: Int64 = 0
     private var toldTotal: Int64?
     private var toldAt: OperationInstant?
 
@@ -28,10 +28,10 @@ struct ProgressTrack: Sendable {
 
     /// What is to be told now, if it is worth it.
     mutating func report(_ pacing: ProgressPacing, isLast: Bool, now: OperationInstant) -> TransferProgress? {
-        guard count > told || total != toldTotal, count > 0 || total != nil else { return nil }
+        guard count > told || (isLast && count > 0 && total != toldTotal) else { return nil }
         if !isLast {
             let step = max(pacing.smallestStep, (total ?? 0) / 100)
-            guard told < 0 || count - told >= step || count == total else { return nil }
+            guard told == 0 || count - told >= step || count == total else { return nil }
             if let toldAt, pacing.interval > .zero, toldAt.duration(to: now) < pacing.interval { return nil }
         }
         told = count

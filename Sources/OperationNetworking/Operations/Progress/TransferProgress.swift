@@ -3,7 +3,9 @@
 
 /// How many bytes of a body were sent or received.
 public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
-    /// How many there are so far. It never becomes smaller, not even when an attempt is repeated.
+    /// How many there are so far.
+    ///
+    /// It never becomes smaller, not even when an attempt is repeated.
     public let completedBytes: Int64
     /// How many there will be; nil if nobody knows.
     public let totalBytes: Int64?
@@ -26,12 +28,14 @@ public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
 
 /// How often progress is told.
 public struct ProgressPacing: Sendable, Hashable {
-    /// So many bytes must have come since the last report: 16 KiB. One hundredth of the whole, if that is more.
+    /// So many bytes must have come since the last report: 16 KiB, or one hundredth of the whole if that is more.
     public var smallestStep: Int64
     /// So much time must have passed since the last report: none.
     public var interval: Duration
 
-    /// Makes a pace. Whatever it is, the end of a body is told.
+    /// Makes a pace.
+    ///
+    /// Whatever it is, the end of a body is told.
     public init(smallestStep: Int64 = 16 << 10, interval: Duration = .zero) {
         self.smallestStep = smallestStep
         self.interval = interval

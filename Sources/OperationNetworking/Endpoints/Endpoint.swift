@@ -1,0 +1,150 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// One request of a service as a value: what is asked of it, and what its answer is made into.
+///
+/// Endpoints can be kept as static members, made by functions, or given by an enum, as you like:
+///
+/// ```swift
+/// struct Album: Codable, Sendable { let title: String }
+///
+/// enum Shop {
+///     static func album(_ id: Int) -> Endpoint<Album> { .get("albums/\(id)") }
+///     static func add(_ album: Album) -> Endpoint<NoContent> { .post("albums", json: album) }
+/// }
+/// ```
+///
+/// `Data` as the result is the body as it came, `String` its text, ``NoContent`` whatever it is; everything else is decoded
+/// from JSON, models that are classes included.
+public struct Endpoint<ResultType: Sendable>: Sendable {
+    /// The method.
+    public var method: String
+    /// The path beneath the base, not percent-encoded.
+    public var path: String
+    /// What stands in the query; nil is left out, and arrays and nested values are written as the base's encoder says.
+    public var query: [String: (any Sendable)?]
+    /// Fields that are sent beside those of the base, and in the place of those of the same name.
+    public var headers: HeaderFields
+    /// Makes the body.
+    public var makeBody: @Sendable (NetworkBase) throws -> RequestBody
+    /// Makes the result.
+    public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType
+
+    /// Makes an endpoint of any kind.
+    public init(
+        _ method: String, _ path: String, query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
+        makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none },
+        decode: @escaping @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType
+    ) {
+        self.method = method
+        self.path = path
+        self.query = query
+        self.headers = headers
+        self.makeBody = makeBody
+        self.decode = decode
+    }
+
+    /// The same endpoint with a field more.
+    public func header(_ name: String, _ value: String) -> Self {
+        var endpoint = self
+        endpoint.headers[name] = value
+        return endpoint
+    }
+
+    func request(at base: NetworkBase) throws -> NetworkRequest {
+        var fields = base.headers
+        for field in headers { fields[field.name] = nil }
+        return try NetworkRequest(
+            method, url: base.address(of: path, query: query), headers: HeaderFields(Array(fields) + Array(headers)),
+            body: makeBody(base), options: base.options)
+    }
+}
+
+extension Endpoint where ResultType: Decodable {
+    /// Asks for something.
+    public static func get(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
+        Endpoint("GET", path, query: query, decode: Self.read)
+    }
+
+    /// Deletes something.
+    public static func delete(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
+        Endpoint("DELETE", path, query: query, decode: Self.read)
+    }
+
+    /// Sends a value as JSON by POST.
+    public static func post(_ path: String, json value: some Encodable & Sendable) -> Self {
+        sending("POST", path, json: value)
+    }
+
+    /// Sends a body by POST.
+    public static func post(_ path: String, body: RequestBody = .none) -> Self { sending("POST", path, body: body) }
+
+    /// Sends a form by POST.
+    public static func post(_ path: String, form: [String: (any Sendable)?]) -> Self {
+        Endpoint(
+            "POST", path,
+            makeBody: { try .form(form.mapValues { $0 as Any? }, encoder: $0.formEncoder) }, decode: Self.read)
+    }
+
+    /// Sends a value as JSON by PUT.
+    public static func put(_ path: String, json value: some Encodable & Sendable) -> Self {
+        sending("PUT", path, json: value)
+    }
+
+    /// Sends a body by PUT.
+    public static func put(_ path: String, body: RequestBody) -> Self { sending("PUT", path, body: body) }
+
+    /// Sends a value as JSON by PATCH.
+    public static func patch(_ path: String, json value: some Encodable & Sendable) -> Self {
+        sending("PATCH", path, json: value)
+    }
+
+    /// Sends a value as JSON by any method.
+    public static func sending(_ method: String, _ path: String, json value: some Encodable & Sendable) -> Self {
+        Endpoint(method, path, makeBody: { try .json(value, encoder: $0.makeEncoder()) }, decode: Self.read)
+    }
+
+    /// Sends a body by any method.
+    public static func sending(_ method: String, _ path: String, body: RequestBody) -> Self {
+        Endpoint(method, path, makeBody: { _ in body }, decode: Self.read)
+    }
+
+    /// Makes the result of a body: by itself for what is no model, from JSON for everything else.
+    private static func read(
+        _ data: Data, _ response: HTTPURLResponse, _ base: NetworkBase
+    ) throws -> ResultType {
+        if let data = data as? ResultType { return data }
+        if ResultType.self == String.self, let text = String(decoding: data, as: UTF8.self) as? ResultType {
+            return text
+        }
+        if let nothing = NoContent() as? ResultType { return nothing }
+        guard !data.isEmpty else {
+            throw NetworkError(
+                code: .emptyResponse, phase: .evaluating,
+                message: "The server sent no body. Use NoContent as the result, or set emptyResult.")
+        }
+        return try base.makeDecoder().decode(ResultType.self, from: data)
+    }
+}
+
+/// The result of a request whose answer has nothing in it that matters.
+public struct NoContent: Codable, Sendable, Hashable {
+    /// Makes one.
+    public init() {}
+
+    /// Reads nothing.
+    public init(from decoder: any Decoder) {}
+
+    /// Writes an empty object.
+    public func encode(to encoder: any Encoder) throws {
+        _ = encoder.container(keyedBy: Key.self)
+    }
+
+    private enum Key: CodingKey {}
+}

@@ -1,0 +1,111 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+
+/// What all requests to one service have in common: where it is, what is always sent, how its answers are read.
+///
+/// ```swift
+/// struct Album: Decodable, Sendable { let title: String }
+///
+/// func albums(of shop: NetworkBase) -> EndpointOperation<[Album]> {
+///     shop.get("albums", ["page": 2])
+/// }
+/// ```
+public struct NetworkBase: Sendable {
+    /// The address beneath which the endpoints lie; its own query is sent with each.
+    public var url: URL
+    /// The session.
+    public var session: any NetworkSession = DefaultNetworkSession.standard
+    /// Fields that are sent with every request, unless an endpoint has one of the same name: `Accept: application/json`.
+    public var headers: HeaderFields = ["Accept": "application/json"]
+    /// What is accepted as a response.
+    public var rules = ResponseRules()
+    /// How requests are transferred.
+    public var options = TransferOptions.standard
+    /// Writes queries and forms.
+    public var formEncoder = FormEncoder()
+    /// Makes what reads JSON; called for each answer.
+    public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
+    /// Makes what writes JSON; called for each request.
+    public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
+    /// Where requests and answers are written down; nowhere if nil.
+    public var log: NetworkLog?
+    /// The queue of the handlers; the main queue if nil.
+    public var callbackQueue: DispatchQueue?
+
+    /// Makes a base with the stated defaults.
+    public init(_ url: URL) {
+        self.url = url
+    }
+
+    /// Makes the operation of an endpoint.
+    public func operation<ResultType: Sendable>(for endpoint: Endpoint<ResultType>) -> EndpointOperation<ResultType> {
+        EndpointOperation(endpoint, at: self)
+    }
+
+    /// The address of a path beneath this one, with a query.
+    func address(of path: String, query: [String: (any Sendable)?]) throws(NetworkError) -> URL {
+        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { throw Self.refusal(path) }
+        let folder = parts.percentEncodedPath.hasSuffix("/") ? "" : "/"
+        let names = path.drop { $0 == "/" }
+        if !names.isEmpty {
+            // A question mark or a number sign in a path is a part of a name.
+            guard let encoded = names.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) else {
+                throw Self.refusal(path)
+            }
+            guard !encoded.split(separator: "/").contains("..") else { throw Self.refusal(path) }
+            parts.percentEncodedPath += folder + encoded
+        }
+        if !query.isEmpty {
+            do {
+                let text = try formEncoder.encode(query.mapValues { $0 as Any? })
+                let known = parts.percentEncodedQuery.map { $0.isEmpty ? "" : "\($0)&" } ?? ""
+                parts.percentEncodedQuery = known + text
+            } catch {
+                throw NetworkError(code: .invalidURL, phase: .checking, message: "The query: \(error.message)")
+            }
+        }
+        guard let address = parts.url else { throw Self.refusal(path) }
+        return address
+    }
+
+    private static func refusal(_ path: String) -> NetworkError {
+        NetworkError(
+            code: .invalidURL, phase: .checking,
+            message: "The path cannot be appended to the base. Write it without `..`, and not percent-encoded.")
+    }
+}
+
+// Requests in one line.
+extension NetworkBase {
+    /// Asks for something.
+    public func get<ResultType: Decodable & Sendable>(
+        _ path: String, _ query: [String: (any Sendable)?] = [:], as type: ResultType.Type = ResultType.self
+    ) -> EndpointOperation<ResultType> {
+        operation(for: .get(path, query))
+    }
+
+    /// Sends a value as JSON, by POST unless you name another method.
+    public func send<ResultType: Decodable & Sendable>(
+        _ value: some Encodable & Sendable, to path: String, by method: String = "POST",
+        as type: ResultType.Type = ResultType.self
+    ) -> EndpointOperation<ResultType> {
+        operation(for: .sending(method, path, json: value))
+    }
+
+    /// Sends a body, by POST unless you name another method.
+    public func send<ResultType: Decodable & Sendable>(
+        body: RequestBody, to path: String, by method: String = "POST", as type: ResultType.Type = ResultType.self
+    ) -> EndpointOperation<ResultType> {
+        operation(for: .sending(method, path, body: body))
+    }
+
+    /// Deletes something.
+    public func delete<ResultType: Decodable & Sendable>(
+        _ path: String, as type: ResultType.Type = ResultType.self
+    ) -> EndpointOperation<ResultType> {
+        operation(for: .delete(path))
+    }
+}

@@ -1,0 +1,78 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("NetworkError and Foundation")
+struct NetworkErrorBridgeTests {
+    struct Mine: Error {}
+
+    private var rich: NetworkError {
+        var error = NetworkError(
+            code: .unacceptableStatus, phase: .evaluating, message: "The server answered 500.",
+            underlying: .init(domain: "libcurl", number: 7, text: "no"))
+        error.status = 500
+        error.bodyPrefix = Data("b0dy".utf8)
+        error.cause = Mine()
+        error.apiError = Mine()
+        error.isUnsent = false
+        return error
+    }
+
+    @Test("It becomes an NSError with a number that stays, and what lies beneath")
+    func bridged() {
+        let error = rich as NSError
+        #expect(error.domain == "OperationKit.NetworkError")
+        #expect(error.code == 39)
+        #expect(error.localizedDescription == "The server answered 500.")
+        #expect(error.userInfo[NSUnderlyingErrorKey] is Mine)
+        #expect(NetworkError(code: .invalidURL, phase: .checking, message: "").errorCode == 1)
+        #expect(NetworkError(code: .init("mine"), phase: .checking, message: "").errorCode == 0)
+    }
+
+    @Test("Every code that Foundation names is taken over, and no two of ours have a number")
+    func urlErrors() {
+        let ranges = [
+            -1022 ... -999, -1104 ... -1100, -1206 ... -1200, -3007 ... -3000, -2000 ... -2000, -997 ... -995,
+        ]
+        let numbers = ranges.flatMap(Array.init)
+        for number in numbers {
+            // Not every system has every code.
+            let code: URLError.Code? = URLError.Code(rawValue: number)
+            guard let code else { continue }
+            let error = NetworkError(URLError(code))
+            #expect(error.underlying?.number == number)
+            #expect(error.errorCode > 0, "\(error)")
+            #expect([".", "?"].contains(error.message.suffix(1)), "\(number)")
+        }
+        #expect(NetworkError(URLError(.timedOut)).code == .timedOut)
+        #expect(NetworkError(URLError(.cancelled)).code == .cancelled)
+        #expect(NetworkError(URLError(.unknown)).code == .transferFailed)
+    }
+
+    @Test("The short text is one line, the long one has all, and neither has the body unless asked")
+    func texts() {
+        #expect(!"\(rich)".contains("\n"))
+        let report = rich.report()
+        for part in ["unacceptableStatus", "evaluating", "500", "libcurl 7", "Mine", "4 bytes"] {
+            #expect(report.contains(part), "\(part) in \(report)")
+        }
+        #expect(!report.contains("b0dy") && !"\(rich)".contains("b0dy"))
+        #expect(rich.report(showingBody: true).contains("b0dy"))
+    }
+
+    @Test("Two errors are equal when all that is known is")
+    func equality() {
+        #expect(rich == rich)
+        var other = rich
+        other.bodyPrefix = nil
+        #expect(other != rich)
+        #expect(other.cause is Mine)
+    }
+}
