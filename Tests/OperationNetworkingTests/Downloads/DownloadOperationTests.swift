@@ -92,7 +92,8 @@ struct DownloadOperationTests {
         let operation = operation(.file(bench.url("file")))
         operation.callbackQueue = DispatchQueue(label: "callbacks")
         let half = Gate()
-        operation.downloadProgressHandler = { if $0.completedBytes >= 300_000 { half.open() } }
+        // Reports come every 16 KiB, so the last bytes before the stall need not be among them.
+        operation.downloadProgressHandler = { if $0.completedBytes >= 280_000 { half.open() } }
         let started = Task { try await operation.run() }
         await half.passage()
         operation.cancel()
@@ -100,7 +101,7 @@ struct DownloadOperationTests {
         bench.serve(resource)
         let next = self.operation(.file(bench.url("file")))
         _ = try await next.run()
-        #expect(next.downloadedFile?.resumedBytes == 300_000)
+        #expect((280_000...300_000).contains(next.downloadedFile?.resumedBytes ?? 0))
         #expect(bench.names() == ["file"])
     }
 }
