@@ -64,6 +64,8 @@ extension NetworkAttempts {
     }
 
     func transferEnded(_ error: NetworkError?, _ number: Int) {
+        // A transfer of which enough came was cancelled by ourselves, and its end is no failure.
+        guard state.withLock({ $0.machine.isTransferring(number) }) else { return }
         if let error {
             perform(failed(error, error.phase, number))
         } else {

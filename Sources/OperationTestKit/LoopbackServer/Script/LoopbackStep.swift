@@ -6,6 +6,9 @@ import OperationCore
 /// One thing that a ``LoopbackServer`` does on a connection: steps, one after another, are the script of an answer.
 ///
 /// ```swift
+/// import OperationTestKit
+///
+/// let server = try LoopbackServer(), gate = Gate()
 /// server.route("GET", "/slow") { _ in
 ///     LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stall(until: gate), .reset)
 /// }
