@@ -65,7 +65,7 @@ extension NetworkAttempts {
 
     func transferEnded(_ error: NetworkError?, _ number: Int) {
         if let error {
-            perform(failed(error, error.phase, number))
+            perform(failed(error, error.phase, number, isTransfer: true))
         } else {
             if let (host, present) = running(), present == number { teller.complete(for: host) }
             perform(state.withLock { $0.machine.transferred(number) })
