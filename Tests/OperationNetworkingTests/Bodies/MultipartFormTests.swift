@@ -41,6 +41,27 @@ struct MultipartFormTests {
         for portion in [1, 2, 7, 64, 1 << 16] { #expect(try BodyBytes.all(of: body, portion: portion) == bytes) }
     }
 
+    @Test func `a dictionary is a form, and has parts where a value is binary`() throws {
+        #expect(try BodyBytes.text(of: .fields(["b": [1, 2], "a": "x y", "n": nil])) == "a=x+y&b%5B%5D=1&b%5B%5D=2")
+        let file = try TemporaryFile(Data("bytes".utf8))
+        let body = try RequestBody.fields([
+            "d": Data([1]), "c": try FileRegion(file.url), "b": ["x": true], "a": "ä&", "n": nil,
+            "e": try RequestBody.json(["k": 1]),
+        ])
+        let boundary = try #require(body.contentType?.components(separatedBy: "boundary=").last)
+        let parts = try BodyBytes.text(of: body).components(separatedBy: "--\(boundary)\r\n").dropFirst()
+        let type = "Content-Type: application/octet-stream"
+        let expected: [[String]] = [
+            ["name=\"a\"", "", "ä&", ""], ["name=\"b[x]\"", "", "true", ""],
+            ["name=\"c\"; filename=\"\(file.url.lastPathComponent)\"", type, "", "bytes", ""],
+            ["name=\"d\"; filename=\"d\"", type, "", "\u{1}", ""],
+            ["name=\"e\"", "Content-Type: application/json", "", "{\"k\":1}", "--\(boundary)--", ""],
+        ]
+        let lines = parts.map { $0.components(separatedBy: "\r\n") }
+        #expect(lines == expected.map { ["Content-Disposition: form-data; " + $0[0]] + $0.dropFirst() })
+        #expect(throws: NetworkError.self) { try RequestBody.fields(["a": Thread.current, "d": Data()]) }
+    }
+
     @Test func `a form without parts is its end alone`() throws {
         #expect(try BodyBytes.text(of: .multipart(MultipartForm(boundary: "x y"))) == "--x y--\r\n")
         #expect(try RequestBody.multipart(MultipartForm(boundary: "x y")).contentType?.hasSuffix("=\"x y\"") == true)

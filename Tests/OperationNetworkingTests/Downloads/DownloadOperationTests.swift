@@ -40,6 +40,7 @@ struct DownloadOperationTests {
         #expect(bench.names("new") == ["file"])
         #expect(bench.bytes("new/file").map { TestPattern.matches($0) && $0.count == Self.size } == true)
         #expect(progress.withLock { $0 == $0.sorted() })
+        #expect(operation.metrics?.bodyBytesReceived == Int64(Self.size))
     }
 
     @Test func `the next operation goes on where one failed, and sees the response of the whole`() async throws {

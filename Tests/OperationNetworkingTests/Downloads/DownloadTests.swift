@@ -128,6 +128,46 @@ struct DownloadTests {
         #expect(bench.names() == ["file", "victim"])
     }
 
+    @Test func `links under the names of the card are neither read nor written through`() async throws {
+        let bench = try bench()
+        let whole = resource()
+        bench.server.route("GET", "/file") { whole.answer(to: $0).cut(at: 100_000) }
+        _ = try await bench.download(to: .file(bench.url("file")))
+        let card = try #require(cardURL(bench))
+        try FileManager.default.moveItem(at: card, to: bench.url("victim"))
+        let victim = bench.bytes("victim")
+        for name in [card, card.deletingLastPathComponent().appendingPathComponent(card.lastPathComponent + ".new")] {
+            try FileManager.default.createSymbolicLink(at: name, withDestinationURL: bench.url("victim"))
+        }
+        bench.serve(whole)
+        #expect(try await bench.download(to: .file(bench.url("file"))).file?.resumedBytes == 0)
+        #expect(bench.bytes("victim") == victim)
+        #expect(bench.names() == ["file", "victim"])
+    }
+
+    @Test(arguments: [true, false])
+    func `a file that somebody put in the part's place is neither moved nor removed`(fails: Bool) async throws {
+        let bench = try bench()
+        let (half, gate) = (Gate(), Gate())
+        let bytes = TestPattern.bytes(count: Self.size)
+        bench.server.route("GET", "/file") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "\(bytes.count)"]), .send(Array(bytes[..<100_000])), .stall(until: gate),
+                fails ? .reset : .send(Array(bytes[100_000...])))
+        }
+        async let conclusion = bench.download(to: .file(bench.url("file"))) { progress, _ in
+            if progress.received == 100_000 { half.open() }
+        }
+        await half.passage()
+        let part = try #require(bench.names().first { $0.hasSuffix(".part") })
+        try FileManager.default.removeItem(at: bench.url(part))
+        try Data("theirs".utf8).write(to: bench.url(part))
+        gate.open()
+        #expect(try await conclusion.error != nil)
+        #expect(bench.names() == [part])
+        #expect(bench.bytes(part) == Array("theirs".utf8))
+    }
+
     /// Downloads a first piece that is cut off, and then with another resource behind the same address.
     private func resumed(
         first: LoopbackResource, then second: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer,

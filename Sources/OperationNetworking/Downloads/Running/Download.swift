@@ -54,12 +54,14 @@ package final class Download: Sendable {
     ///
     /// - Parameters:
     ///   - tellProgress: Called on the download's queue after each portion that was written.
+    ///   - tellMetrics: Called there before the end, if the session measured.
     ///   - whenDone: Called there once.
     package func makeReceiver(
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
+        tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
     ) -> any NetworkReceiver {
-        DownloadReceiver(self, tellProgress: tellProgress, whenDone: whenDone)
+        DownloadReceiver(self, tellProgress: tellProgress, tellMetrics: tellMetrics, whenDone: whenDone)
     }
 
     /// Lets go of everything: what can be gone on with stays, if it is to, and the rest is removed.

@@ -7,6 +7,7 @@ struct DownloadInbox {
     struct Batch {
         var head: ResponseHead?
         var bytes: [UInt8]
+        var metrics: TransferMetrics?
         /// The end, if it came; the error in it is nil if the response is complete.
         var end: Result<Void, NetworkError>?
         /// Whether the transfer was held, and may go on now.
@@ -18,6 +19,7 @@ struct DownloadInbox {
 
     private var head: ResponseHead?
     private var bytes: [UInt8] = []
+    private var metrics: TransferMetrics?
     private var end: Result<Void, NetworkError>?
     private var isHeld = false
     private var isWorking = false
@@ -40,6 +42,11 @@ struct DownloadInbox {
         return startWorking()
     }
 
+    mutating func put(_ metrics: TransferMetrics) -> Bool {
+        self.metrics = metrics
+        return startWorking()
+    }
+
     mutating func put(end error: NetworkError?) -> Bool {
         end = error.map { .failure($0) } ?? .success(())
         return startWorking()
@@ -53,13 +60,13 @@ struct DownloadInbox {
 
     /// Hands out what is there, and takes memory for what comes next; nil if nothing is there.
     mutating func take(_ memory: consuming [UInt8]) -> Batch? {
-        guard head != nil || end != nil || !bytes.isEmpty || isHeld else {
+        guard head != nil || metrics != nil || end != nil || !bytes.isEmpty || isHeld else {
             isWorking = false
             return nil
         }
         memory.removeAll(keepingCapacity: true)
-        let batch = Batch(head: head, bytes: bytes, end: end, proceeds: isHeld)
-        (head, end, isHeld) = (nil, nil, false)
+        let batch = Batch(head: head, bytes: bytes, metrics: metrics, end: end, proceeds: isHeld)
+        (head, metrics, end, isHeld) = (nil, nil, nil, false)
         bytes = memory
         return batch
     }

@@ -7,15 +7,18 @@ import OperationCore
 final class DownloadReceiver: NetworkReceiver {
     private let download: Download
     private let tellProgress: @Sendable (DownloadProgress) -> Void
+    private let tellMetrics: @Sendable (TransferMetrics) -> Void
     private let whenDone: @Sendable (DownloadConclusion) -> Void
     private let inbox = Locked(DownloadInbox())
 
     init(
         _ download: Download, tellProgress: @escaping @Sendable (DownloadProgress) -> Void,
+        tellMetrics: @escaping @Sendable (TransferMetrics) -> Void,
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
     ) {
         self.download = download
         self.tellProgress = tellProgress
+        self.tellMetrics = tellMetrics
         self.whenDone = whenDone
     }
 
@@ -31,6 +34,10 @@ final class DownloadReceiver: NetworkReceiver {
         if inbox.withLock({ $0.put(bytes, isHeld: holds) }) { work(for: task) }
     }
 
+    func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
+        if inbox.withLock({ $0.put(metrics) }) { work(for: task) }
+    }
+
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
         if inbox.withLock({ $0.put(end: error) }) { work(for: task) }
     }
@@ -44,6 +51,7 @@ final class DownloadReceiver: NetworkReceiver {
                     inbox.withLock { $0.dropBytes() }
                     task.cancel()
                 }
+                if let metrics = batch.metrics { tellMetrics(metrics) }
                 if let end = batch.end { return conclude(end, work) }
                 memory = batch.bytes
             }

@@ -16,18 +16,21 @@ package final class DownloadRun: Sendable {
     private let session: any NetworkSession
     private let download: Download
     private let tellProgress: @Sendable (DownloadProgress) -> Void
+    private let tellMetrics: @Sendable (TransferMetrics) -> Void
     private let whenDone: @Sendable (DownloadConclusion) -> Void
     private let state = Locked((state: State.ready, isCancelled: false, isSuspended: false))
 
     package init(
         _ request: NetworkRequest, over session: any NetworkSession, with download: Download,
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
+        tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
     ) {
         self.request = request
         self.session = session
         self.download = download
         self.tellProgress = tellProgress
+        self.tellMetrics = tellMetrics
         self.whenDone = whenDone
     }
 
@@ -81,7 +84,8 @@ package final class DownloadRun: Sendable {
     }
 
     private func send(_ request: NetworkRequest) {
-        let receiver = download.makeReceiver(tellProgress: tellProgress) { [self] conclusion in
+        let receiver = download.makeReceiver(tellProgress: tellProgress, tellMetrics: tellMetrics) {
+            [self] conclusion in
             if case .again = conclusion, !state.withLock({ $0.isCancelled }) { return ask() }
             if case .again = conclusion { return end(.failed(Self.cancelled)) }
             end(conclusion)
@@ -92,8 +96,10 @@ package final class DownloadRun: Sendable {
             return (state.isCancelled, state.isSuspended)
         }
         if isCancelled { return task.cancel() }
+        guard !isSuspended else { return }
         task.resume()
-        if isSuspended, state.withLock({ $0.isSuspended }) { task.suspend() }
+        // Somebody may have suspended it just before it was resumed.
+        if state.withLock({ $0.isSuspended }) { task.suspend() }
     }
 
     private func end(_ conclusion: DownloadConclusion) {

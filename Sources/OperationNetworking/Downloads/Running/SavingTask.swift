@@ -17,6 +17,7 @@ final class SavingTask: NetworkTask {
         run = DownloadRun(
             request, over: session, with: download,
             tellProgress: { (receiver as? AttemptReceiver)?.saved($0) },
+            tellMetrics: { telling.keep($0) },
             whenDone: { telling.end($0) })
     }
 
@@ -42,7 +43,7 @@ private final class SavingTell: Sendable {
     private let receiver: any NetworkReceiver
     private let didSave: @Sendable (DownloadedFile) -> Void
     /// The task, from its beginning to its end: it keeps itself alive.
-    private let state = Locked((task: SavingTask?.none, hasEnded: false))
+    private let state = Locked((task: SavingTask?.none, metrics: TransferMetrics?.none, hasEnded: false))
 
     init(_ receiver: any NetworkReceiver, _ didSave: @escaping @Sendable (DownloadedFile) -> Void) {
         self.receiver = receiver
@@ -55,27 +56,35 @@ private final class SavingTell: Sendable {
         }
     }
 
+    /// Those of the last request are told, before the end.
+    func keep(_ metrics: TransferMetrics) {
+        state.withLock { $0.metrics = metrics }
+    }
+
     func end(_ conclusion: DownloadConclusion) {
-        let task = state.withLock { state in
+        let (task, metrics) = state.withLock { state in
             state.hasEnded = true
-            return exchange(&state.task, with: nil)
+            return (exchange(&state.task, with: nil), state.metrics)
         }
         guard let task else { return }
+        tellResponse(conclusion, task)
+        if let metrics { receiver.task(task, didCollect: metrics) }
+        if case .failed(let error) = conclusion {
+            receiver.task(task, didEndWith: error)
+        } else {
+            receiver.task(task, didEndWith: nil)
+        }
+    }
+
+    private func tellResponse(_ conclusion: DownloadConclusion, _ task: SavingTask) {
         switch conclusion {
         case .saved(let file, let head):
             didSave(file)
             receiver.task(task, didReceive: head.asWhole(length: file.length))
-            receiver.task(task, didEndWith: nil)
         case .answered(let head, let body):
             receiver.task(task, didReceive: head)
             if !body.isEmpty { body.withUnsafeBytes { receiver.task(task, didReceive: $0) } }
-            receiver.task(task, didEndWith: nil)
-        case .failed(let error): receiver.task(task, didEndWith: error)
-        case .again:
-            receiver.task(
-                task,
-                didEndWith: NetworkError(
-                    code: .changedOnServer, phase: .receiving, message: "The file changed while it was downloaded."))
+        case .failed, .again: break
         }
     }
 }

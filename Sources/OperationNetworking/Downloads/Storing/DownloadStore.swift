@@ -14,6 +14,8 @@ import OperationCore
 final class DownloadStore {
     private static let attempts = 64
     private static let largestCard = 64 << 10
+    /// Of a card that is being written.
+    private static let newSuffix = ".new"
     private static let chunkSize = 256 << 10
 
     private let folder: PreparedFolder
@@ -172,7 +174,7 @@ extension DownloadStore {
         self.card = card
         guard let name = names.card, card.validator != nil, options.keepsPart else { return }
         guard let text = try? card.text() else { throw folder.error(.ioFailed) }
-        let temporary = folder.entry(name + ".new")
+        let temporary = folder.entry(name + Self.newSuffix)
         // Left behind by a program that was killed; nobody else has the claim.
         try folder.get(files.remove(temporary, isDirectory: false).ignoringAbsence())
         do throws(FileOperationError) {
@@ -209,6 +211,8 @@ extension DownloadStore {
         card = nil
         guard let name = names.card else { return }
         try folder.get(files.remove(folder.entry(name), isDirectory: false).ignoringAbsence())
+        // There is one only where a program was killed while it wrote it.
+        _ = files.remove(folder.entry(name + Self.newSuffix), isDirectory: false)
     }
 }
 
@@ -248,6 +252,7 @@ extension DownloadStore {
         let (entry, target) = (folder.entry(names.part), folder.entry(name))
         // After a failure the system may have forgotten what it did not write: no second try, the part is lost.
         if options.isDurable { try folder.get(files.synchronize(file)) }
+        guard isInPlace(file) else { throw folder.error(.changedMeanwhile) }
         if options.existingItem == .replace {
             try check(name)
             try folder.get(files.rename(entry, to: target))
@@ -282,9 +287,17 @@ extension DownloadStore {
         guard let file = exchange(&file, with: nil) else { return }
         // While it is still claimed: nobody else's is removed.
         try? removeCard()
-        _ = files.remove(folder.entry(names.part), isDirectory: false)
+        if isInPlace(file) { _ = files.remove(folder.entry(names.part), isDirectory: false) }
         _ = files.close(file)
         folder.discard()
+    }
+
+    /// Whether the part's name is still that of the part: somebody else's file is neither moved nor removed.
+    private func isInPlace(_ file: OpenFile) -> Bool {
+        guard case .success(let status) = files.status(of: file),
+            case .success(let named) = files.status(of: folder.entry(names.part))
+        else { return false }
+        return named.identity == status.identity
     }
 }
 

@@ -52,6 +52,11 @@ public struct FormEncoder: Sendable {
 
     /// Writes a value.
     public func encode(_ value: some Encodable) throws(FormEncodingError) -> String {
+        FormWriter.text(of: try pairs(of: value), writesPlus: spaces.writesPlus)
+    }
+
+    /// The names and values of a form, not yet percent-encoded.
+    func pairs(of value: some Encodable) throws(FormEncodingError) -> [FormWriter.Pair] {
         let root = FormNode()
         do {
             try FormValueEncoder(self, node: root, path: []).write(value)
@@ -62,7 +67,7 @@ public struct FormEncoder: Sendable {
         } catch {
             throw FormEncodingError(.refusedByValue, at: [], "A value failed to encode itself: \(type(of: error)).")
         }
-        return try FormWriter(self).text(of: root)
+        return try FormWriter.pairs(of: root, by: self)
     }
 
     /// Writes a dictionary whose values are of different kinds: nil or `NSNull`, anything that is `Encodable`, and arrays

@@ -16,6 +16,38 @@ extension RequestBody {
         }.withContentType("multipart/form-data; boundary=\(quoted(form.boundary))")
     }
 
+    /// A dictionary as a form: of several parts if one of its values is binary, else URL-encoded.
+    ///
+    /// Binary are `Data`, a ``FileRegion`` and a ``RequestBody``. All others are written as ``FormEncoder`` writes them, and
+    /// everything comes in the alphabetical order of the keys.
+    public static func fields(
+        _ dictionary: [String: Any?], encoder: FormEncoder = FormEncoder()
+    ) throws(NetworkError) -> RequestBody {
+        guard dictionary.values.contains(where: { $0 is Data || $0 is FileRegion || $0 is RequestBody }) else {
+            return try form(dictionary, encoder: encoder)
+        }
+        var multipart = MultipartForm()
+        for (key, value) in dictionary.sorted(by: { $0.key < $1.key }) {
+            switch value {
+            case let data as Data: multipart.add(key, data, fileName: key)
+            case let file as FileRegion: multipart.add(key, file: file)
+            case let body as RequestBody: multipart.add(.init(name: key, body: body))
+            default: for pair in try pairs([key: value], encoder) { multipart.add(pair.name, pair.value) }
+            }
+        }
+        return try .multipart(multipart)
+    }
+
+    private static func pairs(
+        _ dictionary: [String: Any?], _ encoder: FormEncoder
+    ) throws(NetworkError) -> [FormWriter.Pair] {
+        do {
+            return try encoder.pairs(of: MixedValue(dictionary))
+        } catch {
+            throw .unencodable("a form", error)
+        }
+    }
+
     private static func check(_ part: MultipartForm.Part) throws(NetworkError) {
         if let type = part.contentType {
             guard !type.isEmpty, type.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
