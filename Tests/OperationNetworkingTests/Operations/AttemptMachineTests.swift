@@ -36,7 +36,8 @@ struct AttemptMachineTests {
 
     private static let events: [(name: String, event: @Sendable (inout Machine, Int) -> Machine.Action)] = [
         ("prepared", { $0.prepared($1) }), ("created", { $0.created($1) }), ("transferred", { $0.transferred($1) }),
-        ("evaluated", { $0.evaluated($1) }), ("failed", { $0.failed($1) }), ("fail", { $0.decided(.fail, $1) }),
+        ("evaluated", { $0.evaluated($1) }), ("failed", { $0.failed($1) }),
+        ("transferFailed", { $0.transferFailed($1) }), ("fail", { $0.decided(.fail, $1) }),
         ("again", { $0.decided(.again(after: .zero), $1) }), ("waited", { $0.waited($1) }),
     ]
 
@@ -51,6 +52,7 @@ struct AttemptMachineTests {
                 .preparing: (.deciding, .decide), .creating: (.deciding, .decide), .transferring: (.deciding, .decide),
                 .evaluating: (.deciding, .decide),
             ],
+            "transferFailed": [.creating: (.deciding, .decide), .transferring: (.deciding, .decide)],
             "fail": [.deciding: (.concluding, .conclude)],
             "again": [.deciding: (.preparing, .prepare)],
             "waited": [.waiting: (.preparing, .prepare)],

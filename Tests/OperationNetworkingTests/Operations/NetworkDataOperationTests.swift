@@ -252,13 +252,13 @@ struct NetworkDataOperationTests {
         #expect(counting.count >= 1)
     }
 
-    @Test("A thousand operations at once all end, and nothing is left of them")
+    @Test("Thousands of operations at once all end, and nothing is left of them", .timeLimit(Rounds.timeLimit))
     func many() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
         do {
             let manager = QueueManager("many")
-            let operations = (0..<1000).map { _ in bench.text() }
+            let operations = (0..<Rounds.count(ci: 2_000, soak: 10_000)).map { _ in bench.text() }
             for operation in operations { try manager.add(operation) }
             for operation in operations { #expect(try await operation.value == "Hello") }
         }

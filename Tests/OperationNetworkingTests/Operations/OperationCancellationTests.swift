@@ -206,6 +206,24 @@ struct OperationCancellationTests {
         #expect(await second.finalOutcome.error?.code == .sessionClosed)
     }
 
+    @Test("A task that is cancelled before it was resumed ends the operation, too")
+    func cancelledUnresumed() async throws {
+        final class Cancelling: NetworkDataOperation<Int>, @unchecked Sendable {
+            override func createTask(
+                with request: NetworkRequest, using session: any NetworkSession
+            ) throws -> any NetworkTask {
+                let task = try super.createTask(with: request, using: session)
+                task.cancel()
+                return task
+            }
+        }
+        let bench = try OperationBench()
+        let operation = Cancelling(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
+        operation.start()
+        #expect(await operation.finalOutcome.cancellationCause?.code == .networkTaskCancelled)
+        #expect(bench.server.counts.heads == 0)
+    }
+
     @Test("A timeout and a deadline cancel the transfer")
     func timeouts() async throws {
         let bench = try OperationBench()

@@ -115,6 +115,11 @@ package struct AttemptMachine: Sendable, Equatable {
         }
     }
 
+    /// The task ended without a complete response: maybe before it was resumed, and maybe after nobody wanted more of it.
+    package mutating func transferFailed(_ number: Int) -> Action {
+        isAt(.creating, number) || isAt(.transferring, number) ? enter(.deciding, .decide) : .none
+    }
+
     /// It was decided what becomes of the failure.
     package mutating func decided(_ decision: Decision, _ number: Int) -> Action {
         guard isAt(.deciding, number) else { return .none }

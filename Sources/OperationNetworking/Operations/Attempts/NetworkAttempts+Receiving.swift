@@ -67,7 +67,7 @@ extension NetworkAttempts {
         // A transfer of which enough came was cancelled by ourselves, and its end is no failure.
         guard state.withLock({ $0.machine.isTransferring(number) }) else { return }
         if let error {
-            perform(failed(error, error.phase, number))
+            perform(failed(error, error.phase, number, isTransfer: true))
         } else {
             if let (host, present) = running(), present == number { teller.complete(for: host) }
             perform(state.withLock { $0.machine.transferred(number) })

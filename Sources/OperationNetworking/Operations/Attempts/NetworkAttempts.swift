@@ -98,12 +98,14 @@ public final class NetworkAttempts: Sendable {
         state.withLock { state in state.host.map { ($0, state.machine.attempt) } }
     }
 
-    /// The present step failed.
-    func failed(_ error: any Error, _ phase: NetworkError.Phase, _ number: Int) -> AttemptMachine.Action {
+    /// The present step failed, or only the transfer, which counts no more once the response is complete.
+    func failed(
+        _ error: any Error, _ phase: NetworkError.Phase, _ number: Int, isTransfer: Bool = false
+    ) -> AttemptMachine.Action {
         let error = NetworkError(error, phase: phase)
         return state.withLock { state in
             let before = state.machine.phase
-            let action = state.machine.failed(number)
+            let action = isTransfer ? state.machine.transferFailed(number) : state.machine.failed(number)
             // A failure that comes after the first one of the attempt says less than that.
             guard state.machine.phase == .deciding, before != .deciding else { return action }
             state.error = error.completed(request: state.request, head: state.head)

@@ -1,0 +1,133 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// A response whose body is taken piece by piece, while it comes.
+///
+/// ```swift
+/// func follow(_ url: URL) async throws {
+///     let request = try NetworkRequest(url: url)
+///     for try await line in try await DefaultNetworkSession.standard.stream(request).lines {
+///         print(line)
+///     }
+/// }
+/// ```
+///
+/// Not more than about 64 KiB are kept: who takes them slowly slows down the server. The transfer is cancelled when nobody
+/// has the stream or an iterator of it any more, and when the task that awaits is cancelled. Iterate over it once.
+public struct ResponseStream: AsyncSequence, Sendable {
+    /// The head of the response.
+    public let head: ResponseHead
+    let handle: StreamHandle
+
+    /// Makes an iterator over the pieces.
+    public func makeAsyncIterator() -> Iterator { Iterator(handle: handle) }
+
+    /// Gives the pieces of a body, of whatever size they come.
+    public struct Iterator: AsyncIteratorProtocol {
+        let handle: StreamHandle
+
+        /// The next piece; nil at the end.
+        public mutating func next() async throws -> Data? {
+            let (task, buffer) = (handle.task, handle.buffer)
+            return try await withTaskCancellationHandler {
+                try await buffer.next()
+            } onCancel: {
+                task.cancel()
+            }
+        }
+    }
+
+    /// The bytes, one after another.
+    public var bytes: Bytes { Bytes(stream: self) }
+
+    /// The lines, without what ends them (LF, CR LF or CR).
+    public var lines: Lines { Lines(stream: self) }
+
+    /// The bytes of a response.
+    public struct Bytes: AsyncSequence, Sendable {
+        let stream: ResponseStream
+
+        /// Makes an iterator over the bytes.
+        public func makeAsyncIterator() -> Iterator { Iterator(pieces: stream.makeAsyncIterator()) }
+
+        /// Gives the bytes of a body.
+        public struct Iterator: AsyncIteratorProtocol {
+            var pieces: ResponseStream.Iterator
+            private var piece = Data()
+            private var position = 0
+
+            init(pieces: ResponseStream.Iterator) {
+                self.pieces = pieces
+            }
+
+            /// The next byte; nil at the end.
+            public mutating func next() async throws -> UInt8? {
+                while position == piece.endIndex {
+                    guard let next = try await pieces.next() else { return nil }
+                    piece = next
+                    position = next.startIndex
+                }
+                defer { position += 1 }
+                return piece[position]
+            }
+        }
+    }
+
+    /// The lines of a response.
+    public struct Lines: AsyncSequence, Sendable {
+        let stream: ResponseStream
+
+        /// Makes an iterator over the lines.
+        public func makeAsyncIterator() -> Iterator { Iterator(pieces: stream.makeAsyncIterator()) }
+
+        /// Gives the lines of a body; one of more than 1 MiB is an error.
+        public struct Iterator: AsyncIteratorProtocol {
+            var pieces: ResponseStream.Iterator
+            private var splitter = LineSplitter()
+
+            init(pieces: ResponseStream.Iterator) {
+                self.pieces = pieces
+            }
+
+            /// The next line; nil at the end.
+            public mutating func next() async throws -> String? {
+                while true {
+                    if let line = splitter.next() { return line }
+                    guard splitter.isWithinBounds else {
+                        throw NetworkError(
+                            code: .bodyTooLarge, phase: .receiving, message: "A line has more than 1 MiB.")
+                    }
+                    guard let piece = try await pieces.next() else { return splitter.rest() }
+                    splitter.add(piece)
+                }
+            }
+        }
+    }
+}
+
+extension NetworkSession {
+    /// Sends a request, and gives its response as soon as the head came.
+    ///
+    /// - Parameters:
+    ///   - request: What to send.
+    ///   - statuses: Which statuses are a success; any other is thrown.
+    public func stream(_ request: NetworkRequest, statuses: StatusRule = .success) async throws -> ResponseStream {
+        let buffer = StreamBuffer()
+        let task = makeTask(with: request, receiver: buffer)
+        let handle = StreamHandle(buffer, task)
+        let head = try await withTaskCancellationHandler {
+            task.resume()
+            return try await buffer.head()
+        } onCancel: {
+            task.cancel()
+        }
+        guard statuses.accepts(head.status) else {
+            let error = NetworkError(
+                code: .unacceptableStatus, phase: .evaluating, message: "The server answered \(head.status).")
+            throw error.completed(request: request, head: head)
+        }
+        return ResponseStream(head: head, handle: handle)
+    }
+}

@@ -1,0 +1,152 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// The events of a server that sends them, for as long as you want them: a connection that ends is made anew, and goes on
+/// after the last event that came.
+///
+/// ```swift
+/// func news(from url: URL) async throws {
+///     for try await event in ServerSentEvents(try NetworkRequest(url: url)) {
+///         print(event.kind, event.data)
+///     }
+/// }
+/// ```
+///
+/// It ends when the server answers 204, fails when it answers anything else but 200 with `text/event-stream`, and waits
+/// for as long as the server said (3 seconds unless it did) before it connects again, longer each time that fails.
+public struct ServerSentEvents: AsyncSequence, Sendable {
+    /// The request; its fields `Accept` and `Last-Event-ID` are set for you.
+    public let request: NetworkRequest
+    private let session: any NetworkSession
+    private let clock: any OperationClock
+
+    /// Makes a sequence; nothing is sent before it is iterated over.
+    public init(
+        _ request: NetworkRequest, session: any NetworkSession = DefaultNetworkSession.standard,
+        clock: any OperationClock = .system
+    ) {
+        self.request = request
+        self.session = session
+        self.clock = clock
+    }
+
+    /// Makes an iterator, with a connection of its own.
+    public func makeAsyncIterator() -> Iterator { Iterator(request: request, session: session, clock: clock) }
+
+    /// Gives the events.
+    public struct Iterator: AsyncIteratorProtocol {
+        private static let longestPause = Duration.seconds(60)
+
+        let request: NetworkRequest
+        let session: any NetworkSession
+        let clock: any OperationClock
+        private var lines: ResponseStream.Lines.Iterator?
+        private var parser = ServerSentEventParser()
+        private var failures = 0
+        private var isFirst = true
+
+        init(request: NetworkRequest, session: any NetworkSession, clock: any OperationClock) {
+            self.request = request
+            self.session = session
+            self.clock = clock
+        }
+
+        /// The next event; nil when the server wants no more questions.
+        public mutating func next() async throws -> ServerSentEvent? {
+            while true {
+                do {
+                    if lines == nil, try await !connect() { return nil }
+                    while let line = try await lines?.next() {
+                        if let event = parser.take(line) { return event }
+                    }
+                } catch let error as NetworkError where !Self.isFinal(error) {
+                    failures += 1
+                }
+                lines = nil
+                parser.reconnect()
+                try Task.checkCancellation()
+            }
+        }
+
+        /// Whether asking again would not help.
+        private static func isFinal(_ error: NetworkError) -> Bool {
+            error.code == .cancelled || error.phase == .checking || error.phase == .evaluating
+                || error.code == .sessionClosed || error.code == .sessionUnavailable
+        }
+
+        /// Asks the server; false if it wants no questions.
+        private mutating func connect() async throws -> Bool {
+            if !isFirst { try await clock.wait(pause) }
+            isFirst = false
+            var headers = request.headers
+            headers["Accept"] = "text/event-stream"
+            if !parser.lastID.isEmpty { headers["Last-Event-ID"] = parser.lastID }
+            var options = request.options
+            // Silence is no failure here.
+            options.timeouts.idle = nil
+            let asked = try NetworkRequest(
+                request.method, url: request.url, headers: headers, body: request.body, options: options)
+            let stream = try await session.stream(asked, statuses: .only(200, 204))
+            if stream.head.status == 204 { return false }
+            let type = stream.head.headers["Content-Type"]
+            guard ContentTypeRule.only("text/event-stream").accepts(type ?? "none", requested: []) else {
+                throw NetworkError(
+                    code: .unacceptableContentType, phase: .evaluating,
+                    message: "The server sends no events at this address, but another type. Check the URL.",
+                    request: request.summary)
+            }
+            failures = 0
+            lines = stream.lines.makeAsyncIterator()
+            return true
+        }
+
+        private var pause: Duration {
+            let base = parser.pause ?? .seconds(3)
+            return Swift.min(base * (1 << Swift.min(failures, 10)), Swift.max(base, Self.longestPause))
+        }
+    }
+}
+
+extension OperationClock {
+    /// Waits, or throws as soon as the task is cancelled.
+    fileprivate func wait(_ duration: Duration) async throws {
+        let wait = ClockWait()
+        let timer = schedule(after: duration) { wait.end() }
+        await withTaskCancellationHandler {
+            await wait.passage()
+        } onCancel: {
+            timer.cancel()
+            wait.end()
+        }
+        try Task.checkCancellation()
+    }
+}
+
+/// One task that waits for a clock.
+private final class ClockWait: Sendable {
+    private enum State {
+        case idle
+        case waiting(CheckedContinuation<Void, Never>)
+        case over
+    }
+
+    private let state = Locked(State.idle)
+
+    func end() {
+        if case .waiting(let continuation) = state.withLock({ exchange(&$0, with: .over) }) { continuation.resume() }
+    }
+
+    func passage() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if case .over = state { return true }
+                state = .waiting(continuation)
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+}

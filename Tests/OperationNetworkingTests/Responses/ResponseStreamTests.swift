@@ -1,0 +1,119 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("Responses as sequences", .timeLimit(.minutes(1)))
+struct ResponseStreamTests {
+    @Test("Lines come apart at every kind of end, wherever the pieces are cut")
+    func lines() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .chunks(["one\r", "\ntwo\rthr", "ee\n\nfo", "ur é", "\r\nlast"]) }
+        let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
+        #expect(stream.head.status == 200)
+        var lines: [String] = []
+        for try await line in stream.lines { lines.append(line) }
+        #expect(lines == ["one", "two", "three", "", "four é", "last"])
+    }
+
+    @Test("Bytes come each once and in order")
+    func bytes() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { LoopbackResource(.pattern(count: 300_000)).answer(to: $0) }
+        let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
+        var bytes: [UInt8] = []
+        for try await byte in stream.bytes { bytes.append(byte) }
+        #expect(bytes.count == 300_000 && TestPattern.matches(bytes))
+    }
+
+    @Test("Who takes nothing stops the server; who goes on gets each byte once")
+    func backPressure() async throws {
+        var options = LoopbackServer.Options()
+        options.sendBufferSize = 64 << 10
+        let bench = try OperationBench(options)
+        let size = 64 << 20
+        bench.server.route("GET", "/") { LoopbackResource(.pattern(count: size)).answer(to: $0) }
+        let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
+        await bench.server.counts { $0.sentBytes > 64 << 10 }
+        // What is on its way is bounded by the buffers of the system and of the session.
+        #expect(bench.server.counts.sentBytes < 32 << 20)
+        var count = 0
+        for try await piece in stream {
+            #expect(piece.withUnsafeBytes { TestPattern.matches($0, from: count) })
+            count += piece.count
+        }
+        #expect(count == size)
+    }
+
+    @Test("A stream that is let go of, and one whose task is cancelled, cancel the transfer")
+    func letGo() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
+        }
+        do { _ = try await bench.session.stream(NetworkRequest(url: bench.server.url("/"))) }
+        await bench.server.counts { $0.connections == 1 && $0.openConnections == 0 }
+        let began = Gate()
+        let task = Task {
+            for try await _ in try await bench.session.stream(NetworkRequest(url: bench.server.url("/"))) {
+                began.open()
+            }
+        }
+        await began.passage()
+        task.cancel()
+        await #expect(throws: NetworkError.self) { try await task.value }
+        await bench.server.counts { $0.connections == 2 && $0.openConnections == 0 }
+    }
+
+    @Test("A status that is no success, and a body that breaks off, are thrown")
+    func failures() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/cut") { _ in .repeating([1], count: 1000).cut(at: 500) }
+        await #expect { _ = try await bench.session.stream(NetworkRequest(url: bench.server.url("/no"))) } throws: {
+            ($0 as? NetworkError)?.status == 404
+        }
+        let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/cut")))
+        await #expect { for try await _ in stream {} } throws: { ($0 as? NetworkError)?.code == .truncatedBody }
+    }
+
+    @Test(
+        "Events of a server come with kind, data and number, and a connection that ends is made anew after the last one"
+    )
+    func events() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { request in
+            switch request.number {
+            case 0:
+                LoopbackAnswer(
+                    .head(200, ["Content-Type": "text/event-stream; charset=utf-8"]),
+                    .send("\u{FEFF}: hello\nretry: 1\nid: 7\nevent: news\ndata: one\ndata:two\n\ndata: half"), .close)
+            case 1: .reset
+            case 2:
+                LoopbackAnswer(
+                    .head(200, ["Content-Type": "text/event-stream"]), .send("data\r\n\r\ndata: last\r\r"), .close)
+            default: .status(204)
+            }
+        }
+        var events: [ServerSentEvent] = []
+        let request = try NetworkRequest(url: bench.server.url("/"))
+        for try await event in ServerSentEvents(request, session: bench.session) { events.append(event) }
+        #expect(events.map(\.kind) == ["news", "message", "message"])
+        #expect(events.map(\.data) == ["one\ntwo", "", "last"])
+        #expect(events.map(\.id) == ["7", "7", "7"])
+        #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "7", "7", "7"])
+    }
+
+    @Test("What is no stream of events is refused, and asked for only once")
+    func noEvents() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("data: x\n\n") }
+        let events = ServerSentEvents(try NetworkRequest(url: bench.server.url("/")), session: bench.session)
+        await #expect { for try await _ in events {} } throws: {
+            ($0 as? NetworkError)?.code == .unacceptableContentType
+        }
+        #expect(bench.server.counts.heads == 1)
+    }
+}
