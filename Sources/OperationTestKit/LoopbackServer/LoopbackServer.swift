@@ -9,6 +9,8 @@ import OperationCore
 /// A test says by closures what is answered, and reads afterwards what was asked:
 ///
 /// ```swift
+/// import OperationTestKit
+///
 /// let server = try LoopbackServer()
 /// server.route("GET", "/greeting") { _ in .text("Hello") }
 /// server.route("POST", "/broken") { _ in .json("{}").cut(at: 40, by: .reset) }
@@ -16,7 +18,7 @@ import OperationCore
 /// // … let the code under test talk to server.url("/greeting") …
 ///
 /// let requests = await server.requests(atLeast: 1)
-/// print(requests[0]["Accept"], server.violations)
+/// print(requests[0]["Accept"] ?? "none", server.violations)
 /// ```
 ///
 /// It has one thread of its own, on which the closures are called: they must return soon, and never wait. What shall

@@ -9,6 +9,8 @@ import OperationNetworking
 /// A session without a network, for unit tests: it answers from closures, and fails as it is told to.
 ///
 /// ```swift
+/// import OperationTestKit
+///
 /// let session = StubSession()
 /// session.route("GET", "/greeting") { _ in .text("Hello") }
 /// session.route("POST", "/order") { _ in .failure(.connectionLost) }

@@ -7,6 +7,9 @@ import OperationCore
 /// Asks for credentials before a request is answered, and checks them.
 ///
 /// ```swift
+/// import OperationTestKit
+///
+/// let server = try LoopbackServer()
 /// let challenge = LoopbackChallenge.digest(realm: "test", user: "u", password: "p")
 /// server.route("/secret") { request in challenge.answer(to: request, granting: .text("open")) }
 /// ```

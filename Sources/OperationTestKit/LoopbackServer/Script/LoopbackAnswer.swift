@@ -9,6 +9,9 @@ import OperationCore
 /// where the body ends; those made of steps do just what the steps say. What an answer does can be changed:
 ///
 /// ```swift
+/// import OperationTestKit
+///
+/// let server = try LoopbackServer(), gate = Gate()
 /// server.route("GET", "/cut") { _ in .text("Hello").cut(at: 30, by: .reset) }
 /// server.route("GET", "/late") { _ in .json("{}").after(gate) }
 /// ```

@@ -4,6 +4,9 @@
 /// A resource that can be asked for in parts: what a server of files does, right or wrong.
 ///
 /// ```swift
+/// import OperationTestKit
+///
+/// let server = try LoopbackServer()
 /// let resource = LoopbackResource(.pattern(count: 1 << 20), etag: "\"one\"")
 /// server.route("GET", "/file") { resource.answer(to: $0) }
 /// ```
