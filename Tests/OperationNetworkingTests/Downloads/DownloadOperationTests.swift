@@ -91,16 +91,18 @@ struct DownloadOperationTests {
         }
         let operation = operation(.file(bench.url("file")))
         operation.callbackQueue = DispatchQueue(label: "callbacks")
-        let half = Gate()
-        operation.downloadProgressHandler = { if $0.completedBytes >= 300_000 { half.open() } }
+        // Reports have a pace: only the first of them is sure to come.
+        let begun = Gate()
+        operation.downloadProgressHandler = { if $0.completedBytes > 0 { begun.open() } }
         let started = Task { try await operation.run() }
-        await half.passage()
+        await begun.passage()
         operation.cancel()
         await #expect(throws: (any Error).self) { try await started.value }
         bench.serve(resource)
         let next = self.operation(.file(bench.url("file")))
         _ = try await next.run()
-        #expect(next.downloadedFile?.resumedBytes == 300_000)
+        #expect((next.downloadedFile?.resumedBytes ?? 0) > 0)
+        #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == Self.size } == true)
         #expect(bench.names() == ["file"])
     }
 }
