@@ -175,7 +175,10 @@
                     task.suspend()
                     task.resume()
                 }
+                // Some are let go on, so that there are complete ones however slow the machine is.
+                let isSpared = round.isMultiple(of: 20)
                 let cancelling = Task.detached {
+                    if isSpared { return }
                     try? await Task.sleep(for: .microseconds(pause))
                     task.cancel()
                 }
