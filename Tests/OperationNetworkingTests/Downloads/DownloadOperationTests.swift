@@ -92,6 +92,7 @@ struct DownloadOperationTests {
         let operation = operation(.file(bench.url("file")))
         operation.callbackQueue = DispatchQueue(label: "callbacks")
         let half = Gate()
+        operation.progressPacing = ProgressPacing(smallestStep: 1)
         operation.downloadProgressHandler = { if $0.completedBytes >= 300_000 { half.open() } }
         let started = Task { try await operation.run() }
         await half.passage()
