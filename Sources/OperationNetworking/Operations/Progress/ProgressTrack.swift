@@ -30,7 +30,7 @@ struct ProgressTrack: Sendable {
     mutating func report(_ pacing: ProgressPacing, isLast: Bool, now: OperationInstant) -> TransferProgress? {
         guard count > told || (isLast && count > 0 && total != toldTotal) else { return nil }
         if !isLast {
-            let step = max(pacing.smallestStep, (total ?? 0) / 100)
+            let step = pacing.smallestStep > 1 ? max(pacing.smallestStep, (total ?? 0) / 100) : 1
             guard told == 0 || count - told >= step || count == total else { return nil }
             if let toldAt, pacing.interval > .zero, toldAt.duration(to: now) < pacing.interval { return nil }
         }

@@ -29,6 +29,8 @@ public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
 /// How often progress is told.
 public struct ProgressPacing: Sendable, Hashable {
     /// So many bytes must have come since the last report: 16 KiB, or one hundredth of the whole if that is more.
+    ///
+    /// With 1 every portion that comes is told, however large the whole is.
     public var smallestStep: Int64
     /// So much time must have passed since the last report: none.
     public var interval: Duration
