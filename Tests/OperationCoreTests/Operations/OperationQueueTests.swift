@@ -44,13 +44,15 @@ struct OperationQueueTests {
     }
 
     @Test func `cancelling all ends those that run and those that wait`() async throws {
-        let running = HandDriven()
+        // It keeps its place until all were cancelled: else the next may begin just before its turn to be cancelled comes.
+        let running = HandDriven(windsDown: true)
         let waiting = (0..<20).map { _ in HandDriven() }
         queue.maxConcurrentOperationCount = 1
         queue.addOperation(running)
         for operation in waiting { queue.addOperation(operation) }
         _ = await running.calls.events(atLeast: 1)
         queue.cancelAllOperations()
+        running.finish(withResult: 1)
         #expect(try await drained() == 0)
         #expect(Look(running) == .cancelled)
         #expect(waiting.allSatisfy { Look($0) == .cancelled && $0.calls.events == [] })
