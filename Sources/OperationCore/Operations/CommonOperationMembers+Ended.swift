@@ -10,7 +10,7 @@ extension CommonOperationMembers {
     /// It neither starts the operation nor owns it. Cancelling the task that awaits only ends the waiting; the operation
     /// goes on, and its `isFinished` says whether it had ended.
     public func ended() async {
-        let wait = EndWait()
+        let wait = TaskWait()
         let operation: ManagedOperation = self
         let id = operation.whenEnded { wait.end() }
         await withTaskCancellationHandler {
@@ -28,32 +28,5 @@ extension CommonOperationMembers {
     public var anyError: (any Error)? {
         let operation: ManagedOperation = self
         return operation.failureAsError
-    }
-}
-
-/// One task that waits for an end.
-private final class EndWait: Sendable {
-    private enum State {
-        case idle
-        case waiting(CheckedContinuation<Void, Never>)
-        case over
-    }
-
-    private let state = Locked(State.idle)
-
-    /// Lets the task go on, or pass if it has not come yet.
-    func end() {
-        if case .waiting(let continuation) = state.withLock({ exchange(&$0, with: .over) }) { continuation.resume() }
-    }
-
-    func passage() async {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if case .over = state { return true }
-                state = .waiting(continuation)
-                return false
-            }
-            if isOver { continuation.resume() }
-        }
     }
 }

@@ -70,9 +70,8 @@ extension QueueEngine {
     func add(
         closure: @escaping @Sendable () -> Void, level: QueueLevel, isBarrier: Bool = false, name: String? = nil
     ) throws(QueueError) {
-        let refusal = apply { state, after -> QueueError? in
+        let refusal = apply { state, _ -> QueueError? in
             if let refusal = self.refusal(of: 1, state) { return refusal }
-            if state.machine.isAheadOfDealt(level) { settle(&state, &after) }
             let details = name.map { EntryDetails(name: $0) }
             let slot = state.machine.enter(.closure(closure), level: level, isBarrier: isBarrier, details: details)
             state.machine.place(slot, .ready)

@@ -119,6 +119,7 @@ extension QueueEngine {
 
     /// Looks what the event made possible: a body that goes on, one more thread, somebody who waits.
     func conclude(_ state: inout State, _ after: inout After) {
+        // What is more urgent does not wait for what was dealt, and what is less gets its turn by its age.
         if state.machine.isDealtRivalled { settle(&state, &after) }
         while let body = state.returning.first, state.machine.resume(body.key) {
             state.returning.removeFirst()
@@ -202,8 +203,6 @@ extension QueueEngine {
         case .free, .dealt, .running, .ending: return
         }
         state.machine.relevel(slot, place.level)
-        // What is more urgent does not wait for what was dealt.
-        if state.machine.isAheadOfDealt(place.level) { settle(&state, &after) }
         switch place.standing {
         case .cancelled:
             state.machine.place(slot, .ending)

@@ -252,9 +252,6 @@ extension QueueMachine {
     /// Whether something else than what was dealt may have its turn.
     var isDealtRivalled: Bool { counts.dealt > 0 && lines.hasOther(than: dealtLevel) }
 
-    /// Whether some that were dealt are less urgent than that.
-    func isAheadOfDealt(_ level: QueueLevel) -> Bool { counts.dealt > 0 && level > dealtLevel }
-
     /// An entry of a hand runs; if it was dealt, in the slot of those before it.
     mutating func beginDealt(_ job: Job) {
         let index = Int(job.key.slot)

@@ -113,7 +113,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 extension OperationClock {
     /// Waits, or throws as soon as the task is cancelled.
     fileprivate func wait(_ duration: Duration) async throws {
-        let wait = ClockWait()
+        let wait = TaskWait()
         let timer = schedule(after: duration) { wait.end() }
         await withTaskCancellationHandler {
             await wait.passage()
@@ -122,31 +122,5 @@ extension OperationClock {
             wait.end()
         }
         try Task.checkCancellation()
-    }
-}
-
-/// One task that waits for a clock.
-private final class ClockWait: Sendable {
-    private enum State {
-        case idle
-        case waiting(CheckedContinuation<Void, Never>)
-        case over
-    }
-
-    private let state = Locked(State.idle)
-
-    func end() {
-        if case .waiting(let continuation) = state.withLock({ exchange(&$0, with: .over) }) { continuation.resume() }
-    }
-
-    func passage() async {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if case .over = state { return true }
-                state = .waiting(continuation)
-                return false
-            }
-            if isOver { continuation.resume() }
-        }
     }
 }
