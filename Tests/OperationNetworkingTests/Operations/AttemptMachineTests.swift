@@ -46,7 +46,7 @@ struct AttemptMachineTests {
         let moving: [String: [Machine.Phase: (Machine.Phase, Machine.Action)]] = [
             "prepared": [.preparing: (.creating, .createTask)],
             "created": [.creating: (.transferring, .settleTask)],
-            "transferred": [.transferring: (.evaluating, .evaluate)],
+            "transferred": [.creating: (.evaluating, .evaluate), .transferring: (.evaluating, .evaluate)],
             "evaluated": [.evaluating: (.concluding, .conclude)],
             "failed": [
                 .preparing: (.deciding, .decide), .creating: (.deciding, .decide), .transferring: (.deciding, .decide),

@@ -224,6 +224,18 @@ struct OperationCancellationTests {
         #expect(bench.server.counts.heads == 0)
     }
 
+    @Test("A task that tells everything before its hook has returned counts", arguments: [true, false])
+    func toldEarly(succeeds: Bool) async throws {
+        let session = HastySession(succeeds ? nil : NetworkError(code: .cancelled, phase: .waiting, message: "Early."))
+        let operation = NetworkDataOperation(
+            request: URLRequest(url: try #require(URL(string: "http://localhost/"))), urlSession: session
+        ) { data, _ in String(decoding: data, as: UTF8.self) }
+        operation.start()
+        let outcome = await operation.finalOutcome
+        #expect(outcome.result == (succeeds ? "early" : nil))
+        #expect(outcome.cancellationCause?.code == (succeeds ? nil : .networkTaskCancelled))
+    }
+
     @Test("A timeout and a deadline cancel the transfer")
     func timeouts() async throws {
         let bench = try OperationBench()
@@ -309,4 +321,34 @@ private struct Telling: AttemptPolicy {
     }
 
     func forget() {}
+}
+
+/// Its tasks have told everything before their maker gets hold of them, which no well-behaved session does.
+private final class HastySession: NetworkSession {
+    private final class Task: NetworkTask {
+        let request: NetworkRequest
+
+        init(_ request: NetworkRequest) { self.request = request }
+
+        func resume() {}
+        func suspend() {}
+        func cancel() {}
+        func hold() {}
+        func proceed() {}
+        func bodyIsReady() {}
+    }
+
+    private let error: NetworkError?
+
+    init(_ error: NetworkError?) { self.error = error }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        let task = Task(request)
+        if error == nil {
+            receiver.task(task, didReceive: ResponseHead(url: request.url, status: 200))
+            Data("early".utf8).withUnsafeBytes { receiver.task(task, didReceive: $0) }
+        }
+        receiver.task(task, didEndWith: error)
+        return task
+    }
 }

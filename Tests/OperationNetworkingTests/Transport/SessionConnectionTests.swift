@@ -86,10 +86,22 @@
             #expect(server.counts.heads == 3)
             let body = RequestBody.data(Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0) }))
             let record = try await session.run(server.url(), "PUT", body: body)
-            #expect(record.text == "ok" && record.disorder.isEmpty)
+            try #require(record.text == "ok" && record.disorder.isEmpty, "\(record)")
             let last = try #require(await server.requests(atLeast: 3).last)
             #expect(last.bodyCount == 200_000 && last.isComplete)
             #expect(last.body.elsewhere == nil)
+        }
+
+        /// The break is noticed while the body is sent, or while the answer is awaited: both must come out the same.
+        @Test func `a large body is sent again wherever its old connection breaks`() async throws {
+            let server = try breaking()
+            let session = CurlSession()
+            let body = RequestBody.data(Data(count: 4_000_000))
+            for _ in 0..<25 {
+                let record = try await session.run(server.url(), "PUT", body: body)
+                try #require(record.text == "ok" && record.disorder.isEmpty, "\(record)")
+            }
+            #expect(server.counts.heads == 49)
         }
 
         @Test(arguments: [0, 10, 200_000])

@@ -61,8 +61,10 @@ package struct AttemptMachine: Sendable, Equatable {
 
     package init() {}
 
-    /// Whether the present attempt is that one, and its task is on its way.
-    package func isTransferring(_ number: Int) -> Bool { phase == .transferring && attempt == number }
+    /// Whether the present attempt is that one, and what its task tells counts.
+    ///
+    /// A hook may resume or cancel the task that it makes, which may thus tell its end before the hook has returned.
+    package func mayBeTold(_ number: Int) -> Bool { isAt(.creating, number) || isAt(.transferring, number) }
 
     /// The operation's body begins.
     package mutating func start() -> Action {
@@ -98,7 +100,7 @@ package struct AttemptMachine: Sendable, Equatable {
 
     /// The response is complete.
     package mutating func transferred(_ number: Int) -> Action {
-        isAt(.transferring, number) ? enter(.evaluating, .evaluate) : .none
+        mayBeTold(number) ? enter(.evaluating, .evaluate) : .none
     }
 
     /// There is a result.
@@ -117,7 +119,7 @@ package struct AttemptMachine: Sendable, Equatable {
 
     /// The task ended without a complete response: maybe before it was resumed, and maybe after nobody wanted more of it.
     package mutating func transferFailed(_ number: Int) -> Action {
-        isAt(.creating, number) || isAt(.transferring, number) ? enter(.deciding, .decide) : .none
+        mayBeTold(number) ? enter(.deciding, .decide) : .none
     }
 
     /// It was decided what becomes of the failure.

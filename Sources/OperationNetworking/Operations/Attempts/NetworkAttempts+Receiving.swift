@@ -8,7 +8,7 @@ import OperationCore
 extension NetworkAttempts {
     func received(_ head: ResponseHead, by task: any NetworkTask, _ number: Int) {
         let (host, request): ((any AttemptHost)?, NetworkRequest?) = state.withLock { state in
-            guard state.machine.isTransferring(number) else { return (nil, nil) }
+            guard state.machine.mayBeTold(number) else { return (nil, nil) }
             state.head = head
             return (state.host, state.request)
         }
@@ -17,7 +17,7 @@ extension NetworkAttempts {
             let collector = try host.makeCollector(for: head, of: request)
             var old: AnyResponseCollector? = collector
             state.withLock { state in
-                if state.machine.isTransferring(number) { swap(&old, &state.collector) }
+                if state.machine.mayBeTold(number) { swap(&old, &state.collector) }
             }
             withExtendedLifetime(old) {}
             teller.note(.download, nil, of: head.expectedLength, for: host)
@@ -29,7 +29,7 @@ extension NetworkAttempts {
 
     func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, _ number: Int) {
         let (host, collector, count): ((any AttemptHost)?, AnyResponseCollector?, Int64) = state.withLock { state in
-            guard state.machine.isTransferring(number) else { return (nil, nil, 0) }
+            guard state.machine.mayBeTold(number) else { return (nil, nil, 0) }
             state.received += Int64(bytes.count)
             return (state.host, state.collector, state.received)
         }
@@ -49,7 +49,7 @@ extension NetworkAttempts {
     /// So much of a file is on the disk: what was there before this attempt counts, too.
     func saved(_ progress: DownloadProgress, _ number: Int) {
         let host: (any AttemptHost)? = state.withLock { state in
-            guard state.machine.isTransferring(number) else { return nil }
+            guard state.machine.mayBeTold(number) else { return nil }
             state.received = progress.received
             return state.host
         }
@@ -65,7 +65,7 @@ extension NetworkAttempts {
 
     func transferEnded(_ error: NetworkError?, _ number: Int) {
         // A transfer of which enough came was cancelled by ourselves, and its end is no failure.
-        guard state.withLock({ $0.machine.isTransferring(number) }) else { return }
+        guard state.withLock({ $0.machine.mayBeTold(number) }) else { return }
         if let error {
             perform(failed(error, error.phase, number, isTransfer: true))
         } else {
@@ -75,13 +75,13 @@ extension NetworkAttempts {
     }
 
     func sent(_ count: Int64, of total: Int64?, _ number: Int) {
-        let host = state.withLock { $0.machine.isTransferring(number) ? $0.host : nil }
+        let host = state.withLock { $0.machine.mayBeTold(number) ? $0.host : nil }
         if let host { teller.note(.upload, count, of: total, for: host) }
     }
 
     func collected(_ metrics: TransferMetrics, _ number: Int) {
         state.withLock { state in
-            if state.machine.isTransferring(number) { state.metrics = metrics }
+            if state.machine.mayBeTold(number) { state.metrics = metrics }
         }
     }
 }

@@ -66,21 +66,18 @@ extension NetworkAttempts {
 
     func createTask() -> AttemptMachine.Action {
         guard let (host, number) = running(), let request else { return .none }
+        // Before the task is made, for a hook may resume it.
+        if let length = request.body.length { teller.note(.upload, nil, of: length, for: host) }
+        tell(.begins(request), number, host)
         do {
             let task = try host.makeTask(request, AttemptReceiver(self, number))
-            let action: AttemptMachine.Action? = state.withLock { state in
-                let action = state.machine.created(number)
-                guard action != .none else { return nil }
-                state.task = task
-                return action
+            let (action, isOver) = state.withLock { state in
+                let isOver = state.machine.phase == .ended || state.machine.attempt != number
+                if !isOver { state.task = task }
+                return (state.machine.created(number), isOver)
             }
-            guard let action else {
-                // Over meanwhile: the task is never resumed, and tells its end to nobody.
-                task.cancel()
-                return .none
-            }
-            if let length = request.body.length { teller.note(.upload, nil, of: length, for: host) }
-            tell(.begins(request), number, host)
+            // Over meanwhile: the task is not resumed, and tells its end to nobody.
+            if isOver { task.cancel() }
             return action
         } catch {
             return failed(error, .waiting, number)

@@ -284,7 +284,9 @@
 
         private func end(_ transfer: CurlTransfer, code: Int32) {
             guard let task = transfer.task else { return }
-            if transfer.isGivenUp, !task.isCancelled { return beginAgain(task, transfer) }
+            if transfer.isGivenUp || transfer.isWorthRepeating(after: code), !task.isCancelled {
+                return beginAgain(task, transfer)
+            }
             guard transfer.mayEnd(code: code) else { return }
             let error = transfer.problem ?? CurlFailure(transfer, code).error
             let metrics = CurlMetrics.collect(transfer, task, now: now)
@@ -300,7 +302,7 @@
             }
         }
 
-        /// Nothing was sent: over a connection that was broken, or because it was suspended until just now.
+        /// The connection was broken, or the task was suspended until just now: nothing was sent, or what may be repeated.
         private func beginAgain(_ task: CurlTask, _ transfer: CurlTransfer) {
             _ = OKCurl.multiRemove(multi, transfer.handle.easy)
             transfer.begin(task, host: transfer.host)

@@ -24,6 +24,8 @@
             var resumedAt: Int64 = 0
             /// How many bytes of the request's body the receiver was told of.
             var toldSent: Int64 = 0
+            /// How often it was sent anew because an old connection broke.
+            var repetitions = 0
         }
 
         enum Permission {

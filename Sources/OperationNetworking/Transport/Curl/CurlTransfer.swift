@@ -367,6 +367,21 @@
             return OKCurlPreRequestGo
         }
 
+        /// Whether an old connection broke while the request was sent over it: it may be sent anew, over another one.
+        ///
+        /// libcurl does so by itself where it notices while it reads, and not where it notices while it sends.
+        func isWorthRepeating(after code: Int32) -> Bool {
+            guard code == 55, problem == nil, headerCount == 0, handle.long(OKCurlInfoNewConnections) == 0,
+                let task, task.request.isIdempotent, task.request.body.canBeSentAgain,
+                task.confined.repetitions < Self.maximumRepetitions
+            else { return false }
+            task.confined.repetitions += 1
+            return true
+        }
+
+        /// As many old connections as may break under one request: as many as libcurl itself puts up with.
+        private static var maximumRepetitions: Int { 5 }
+
         private func usesBrokenConnection(_ port: UInt16, _ task: CurlTask) -> Bool {
             guard !task.request.origin.isSecure, handle.long(OKCurlInfoNewConnections) == 0 else { return false }
             return loop.sockets.isBroken(localPort: port)
