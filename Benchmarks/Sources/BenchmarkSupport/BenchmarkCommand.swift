@@ -3,14 +3,29 @@
 
 import Foundation
 
-/// What every benchmark is on the command line: `[--check] [--smoke] [--json FILE]`.
+/// What every benchmark is on the command line: `[--check] [--smoke] [--only PART] [--json FILE]`.
 package struct BenchmarkCommand {
+    /// Some figures that are measured together, and the name by which they are asked for.
+    package struct Part {
+        let name: String
+        let measure: (Scale) -> [Figure]
+
+        package init(_ name: String, _ measure: @escaping (Scale) -> [Figure]) {
+            self.name = name
+            self.measure = measure
+        }
+    }
+
     private let name: String
-    private let workload: (Scale) -> [Figure]
+    private let parts: [Part]
+
+    package init(_ name: String, parts: [Part]) {
+        self.name = name
+        self.parts = parts
+    }
 
     package init(_ name: String, workload: @escaping (Scale) -> [Figure]) {
-        self.name = name
-        self.workload = workload
+        self.init(name, parts: [Part("all", workload)])
     }
 
     /// Runs the workload as the arguments of the process ask for; ends the process.
@@ -19,11 +34,14 @@ package struct BenchmarkCommand {
         let isCheck = take("--check", from: &arguments)
         let isSmoke = take("--smoke", from: &arguments)
         let file = takeValue(of: "--json", from: &arguments)
-        guard arguments.isEmpty else { fail(usage) }
+        let only = takeValue(of: "--only", from: &arguments)
+        let chosen = parts.filter { only == nil || $0.name == only }
+        guard arguments.isEmpty, !chosen.isEmpty else { fail(usage) }
         #if DEBUG
             print("This is a debug build: its figures mean nothing. Add -c release.")
         #endif
-        let report = Report(workload: name, figures: workload(isSmoke ? .smoke : .full))
+        let scale = isSmoke ? Scale.smoke : .full
+        let report = Report(workload: name, figures: chosen.flatMap { $0.measure(scale) })
         print(report.table)
         do {
             let json = try report.json
@@ -59,9 +77,11 @@ package struct BenchmarkCommand {
 
     private var usage: String {
         """
-        usage: swift run -c release --package-path Benchmarks \(name) [--check] [--smoke] [--json FILE]
+        usage: swift run -c release --package-path Benchmarks \(name) [--check] [--smoke] [--only PART] \
+        [--json FILE]
           --check   exit with 1 where a target is missed
           --smoke   small sizes, to see that it works
+          --only    just one part: \(parts.map(\.name).joined(separator: ", "))
           --json    write the JSON to FILE instead of printing it
         """
     }

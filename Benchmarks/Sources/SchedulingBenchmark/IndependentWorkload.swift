@@ -4,6 +4,7 @@
 import BenchmarkSupport
 import Foundation
 import OperationCore
+import Synchronization
 
 /// Operations that do not wait for each other.
 func independentFigures(_ scale: Scale) -> [Figure] {
@@ -15,6 +16,9 @@ func independentFigures(_ scale: Scale) -> [Figure] {
         .speedup(
             "independent, all at once: OperationQueue", unit: "ns",
             compare(scale, ours: runIndependentAtOnce, peer: runPeerIndependentAtOnce), target: .atLeast(3)),
+        .speedup(
+            "independent, no queue at all, ours started by another thread: OperationQueue", unit: "ns",
+            compare(scale, ours: runHandedOver, peer: runPeerIndependent)),
         .speedup(
             "independent, one by one: TaskGroup", unit: "ns",
             compare(scale, ours: runIndependent, peer: runTaskGroup)),
@@ -36,6 +40,54 @@ private func runIndependentAtOnce(_ count: Int) {
     let counter = Counter()
     withQueue { queue in try queue.add((0..<count).map { _ in CountingOperation(counter) }) }
     check(counter.value, is: count, "operations that ran")
+}
+
+/// The least that any queue could take: operations are made here, and started and freed by another thread.
+///
+/// That thread gets a hundred at a time, so that handing them over costs next to nothing.
+private func runHandedOver(_ count: Int) {
+    let counter = Counter()
+    let boxes = Boxes()
+    Thread.detachNewThread {
+        while var operations = boxes.next() {
+            while let operation = operations.popLast() { operation.start() }
+        }
+        boxes.end.signal()
+    }
+    var operations: [CountingOperation] = []
+    for _ in 0..<count {
+        operations.append(CountingOperation(counter))
+        guard operations.count == 100 else { continue }
+        boxes.add(operations)
+        operations = []
+    }
+    boxes.add(operations)
+    boxes.close()
+    boxes.end.wait()
+    check(counter.value, is: count, "operations that ran")
+}
+
+/// Boxes of operations on their way from one thread to another.
+private final class Boxes: Sendable {
+    private let boxes = Mutex<[[CountingOperation]]>([])
+    private let filled = DispatchSemaphore(value: 0)
+    let end = DispatchSemaphore(value: 0)
+
+    func add(_ operations: [CountingOperation]) {
+        boxes.withLock { $0.append(operations) }
+        filled.signal()
+    }
+
+    /// Nothing more comes.
+    func close() {
+        filled.signal()
+    }
+
+    /// Nil after the last one.
+    func next() -> [CountingOperation]? {
+        filled.wait()
+        return boxes.withLock { $0.popLast() }
+    }
 }
 
 private func runPeerIndependent(_ count: Int) {

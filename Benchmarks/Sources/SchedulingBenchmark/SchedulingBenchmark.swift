@@ -9,13 +9,16 @@ import BenchmarkSupport
 @main
 enum SchedulingBenchmark {
     static func main() {
-        BenchmarkCommand("scheduling", workload: measure).main()
+        BenchmarkCommand("scheduling", parts: parts).main()
     }
 
     // Priorities come last: once a process has had an operation of low priority, each link costs a little more.
-    private static func measure(_ scale: Scale) -> [Figure] {
-        independentFigures(scale) + closureFigures(scale) + chainFigures(scale) + graphFigures(scale)
-            + completionFigures(scale) + cancellationFigures(scale) + spawningFigures(scale) + memoryFigures(scale)
-            + growthFigures(scale) + priorityFigures(scale)
+    private static var parts: [BenchmarkCommand.Part] {
+        [
+            .init("independent", independentFigures), .init("closures", closureFigures),
+            .init("chains", chainFigures), .init("graphs", graphFigures), .init("completion", completionFigures),
+            .init("cancellation", cancellationFigures), .init("spawning", spawningFigures),
+            .init("memory", memoryFigures), .init("growth", growthFigures), .init("priorities", priorityFigures),
+        ]
     }
 }
