@@ -48,6 +48,11 @@ public final class ManualWorkers: Sendable {
         return true
     }
 
+    /// Whether the thread has taken something that it runs with its next step: as if that took long.
+    package func isBusy(_ index: Int) -> Bool {
+        crew.seats.withLock { $0.indices.contains(index) && $0[index].isBusy }
+    }
+
     /// Lets the threads work until none has anything to do.
     public func runAll() {
         while step() {}

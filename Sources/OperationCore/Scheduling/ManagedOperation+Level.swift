@@ -11,15 +11,32 @@ extension ManagedOperation {
     private static let isAnyLow = Atomic(false)
 
     final func levelDidChange() {
-        let level = QueueLevel(queuePriority, qualityOfService)
-        if level < .normal { Self.isAnyLow.store(true, ordering: .relaxed) }
-        let (effective, host) = core.withLock { core in
-            core.ownLevel = level
-            return (core.level, core.host)
+        var level = QueueLevel(queuePriority, qualityOfService)
+        var (effective, host) = noteOwnLevel(level)
+        // Another thread may have set it meanwhile, and have been overtaken by this one: the last look counts.
+        while level != QueueLevel(queuePriority, qualityOfService) {
+            level = QueueLevel(queuePriority, qualityOfService)
+            (effective, host) = noteOwnLevel(level)
         }
+        if level < .normal { raiseToDependents() }
         guard let host else { return }
         host.reconsider(self)
         raiseUpstream(to: effective)
+    }
+
+    private func noteOwnLevel(_ level: QueueLevel) -> (effective: QueueLevel, host: QueueEngine?) {
+        if level < .normal { Self.isAnyLow.store(true, ordering: .sequentiallyConsistent) }
+        return core.withLock { core in
+            core.ownLevel = level
+            return (core.level, core.host)
+        }
+    }
+
+    /// Those that wait for this operation may have taken it for as urgent as they are, and not have raised it.
+    private func raiseToDependents() {
+        for dependent in nodeIfAny?.listeningDownstream ?? [] {
+            raise(to: dependent.core.withLock { $0.levelOfUpstream })
+        }
     }
 
     /// Makes what this operation waits for at least as urgent as it is, once it is in a queue.
@@ -29,7 +46,7 @@ extension ManagedOperation {
 
     /// Whether one that is so urgent may wait for one that is less.
     static func mayRaise(_ level: QueueLevel) -> Bool {
-        level > .normal || level > .veryLow && isAnyLow.load(ordering: .relaxed)
+        level > .normal || level > .veryLow && isAnyLow.load(ordering: .sequentiallyConsistent)
     }
 
     /// Makes the operation, and what it waits for, at least that urgent.

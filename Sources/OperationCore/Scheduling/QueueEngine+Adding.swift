@@ -109,6 +109,7 @@ extension QueueEngine {
         if state.isClosed { return .closed(queue: name) }
         if hasPlace { return nil }
         let (sum, overflow) = (state.machine.live + state.reserved).addingReportingOverflow(count)
-        return overflow || sum > state.capacity ? .full(queue: name, capacity: state.capacity) : nil
+        return overflow || sum > state.capacity
+            ? .full(queue: name, capacity: state.capacity, more: count) : nil
     }
 }

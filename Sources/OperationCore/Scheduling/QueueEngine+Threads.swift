@@ -139,6 +139,17 @@ extension QueueEngine {
         if mustWait { body.turn.wait() }
     }
 
+    /// The operation of a body that waits for a slot ended: the body needs none any more.
+    ///
+    /// It does not wait behind others, for they may wait for it.
+    func letGoOn(_ slot: QueueMachine.Slot, _ state: inout State, _ after: inout After) {
+        guard !state.returning.isEmpty else { return }
+        let generation = state.machine.entries[Int(slot)].generation
+        let bodies = state.returning.removeAll { $0.key.slot == slot && $0.key.generation == generation }
+        state.crew.workers += bodies.count
+        if !bodies.isEmpty { after.need().grants += bodies }
+    }
+
     /// How many bodies want to go on and wait for a slot; for tests.
     package var returningCount: Int { state.withLock { $0.returning.count } }
 
@@ -164,6 +175,9 @@ package final class ManualSeat: Sendable {
     package init(_ engine: QueueEngine) {
         seat = WorkerSeat(engine: engine)
     }
+
+    /// Whether it has taken something that it has still to run.
+    package var isBusy: Bool { taken != nil }
 
     /// Takes a step; false if nothing was left to do, and the thread leaves.
     package func step() -> Bool {

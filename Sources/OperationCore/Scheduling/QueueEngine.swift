@@ -243,6 +243,7 @@ extension QueueEngine {
         case .cancelled: state.totals.cancelled += 1
         }
         state.machine.journal?.note(.ended(slot, state.machine.entries[Int(slot)], ending))
+        if state.machine.entries[Int(slot)].isResting { letGoOn(slot, &state, &after) }
         after.release(state.machine.end(slot))
     }
 }

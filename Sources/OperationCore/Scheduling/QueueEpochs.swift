@@ -23,7 +23,7 @@ struct QueueEpoch {
     func covers(_ other: UInt32) -> Bool { other &- number <= joined }
 
     /// Changing a priority for ever must take no memory here, either.
-    mutating func addReady(_ ticket: Ticket, _ entries: [QueueMachine.Entry]) {
+    mutating func addReady(_ ticket: Ticket, _ entries: EntryTable) {
         if ready.count >= readyLimit {
             ready.removeAll { !$0.isCurrent(entries) }
             readyLimit = max(ready.count * 2, 64)
@@ -57,7 +57,7 @@ struct QueueEpochs {
         epochs[position(of: number)].live -= 1
     }
 
-    mutating func addReady(_ ticket: Ticket, to number: UInt32, _ entries: [QueueMachine.Entry]) {
+    mutating func addReady(_ ticket: Ticket, to number: UInt32, _ entries: EntryTable) {
         epochs[position(of: number)].addReady(ticket, entries)
     }
 

@@ -54,11 +54,11 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
 }
 
 extension QueueError {
-    static func full(queue: String, capacity: Int) -> QueueError {
+    static func full(queue: String, capacity: Int, more: Int) -> QueueError {
         QueueError(
             .full, queue: queue,
-            "Queue \(queue) is full: it has the \(capacity) entries that it may have. Await `addWhenThereIsRoom`, or make "
-                + "`capacity` larger.")
+            "Queue \(queue) has no room for \(more) more: it may have \(capacity) entries that have not ended. Await "
+                + "`addWhenThereIsRoom`, or make `capacity` larger.")
     }
 
     static func closed(queue: String) -> QueueError {

@@ -68,20 +68,19 @@ struct QueueMachine {
         var details: EntryDetails?
     }
 
-    private(set) var entries: [Entry] = []
-    private var freeSlots: [Slot] = []
+    var entries = EntryTable()
 
-    private var lines = ReadyLines()
+    var lines = ReadyLines()
     /// No entry that was dealt is less urgent.
-    private var dealtLevel = QueueLevel.normal
-    private(set) var counts = StageCounts()
+    var dealtLevel = QueueLevel.normal
+    var counts = StageCounts()
     /// Slots in use: entries that run, without those whose bodies wait.
-    private(set) var running = 0
+    var running = 0
     /// Bodies that gave up their slot because they wait.
-    private(set) var resting = 0
+    var resting = 0
 
     /// How often something began.
-    private(set) var starts: UInt64 = 0
+    var starts: UInt64 = 0
 
     var width = Int.max
     var isSuspended = false
@@ -94,10 +93,10 @@ struct QueueMachine {
     }
 
     /// Entries that are held and have not been asked to seek admission, because a barrier or a suspension held them back.
-    private var unasked = SlotList()
+    var unasked = SlotList()
 
-    private(set) var front = QueueEpoch(number: 0)
-    private(set) var later = QueueEpochs()
+    var front = QueueEpoch(number: 0)
+    var later = QueueEpochs()
 
     /// Tells those who follow the queue what changes; nil as long as nobody does.
     var journal: QueueJournal?
@@ -125,13 +124,7 @@ extension QueueMachine {
     mutating func enter(
         _ work: Work, level: QueueLevel = .normal, isBarrier: Bool = false, details: EntryDetails? = nil
     ) -> Slot {
-        let slot: Slot
-        if let free = freeSlots.popLast() {
-            slot = free
-        } else {
-            slot = Slot(entries.count)
-            entries.append(Entry())
-        }
+        let slot = entries.insert()
         let epoch = joinEpoch(isBarrier: isBarrier)
         let index = Int(slot)
         entries[index].work = work
@@ -168,9 +161,7 @@ extension QueueMachine {
         let work = exchange(&entries[index].work, with: .none)
         let details = exchange(&entries[index].details, with: nil)
         let epoch = entries[index].epoch
-        entries[index].stage = .free
-        entries[index].generation &+= 1
-        freeSlots.append(slot)
+        entries.free(slot)
         leaveEpoch(epoch)
         return (work, details)
     }
@@ -224,58 +215,6 @@ extension QueueMachine {
         return Job(key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work)
     }
 
-    /// Takes out up to so many of those that come next, all equally urgent, for one thread to run in its slot.
-    mutating func deal(_ count: Int) -> [Job] {
-        guard lines.isOne else { return [] }
-        var jobs: [Job] = []
-        while jobs.count < count, let slot = lines.takeNext(of: entries) {
-            let index = Int(slot)
-            entries[index].stamp &+= 1
-            entries[index].stage = .dealt
-            dealtLevel = counts.dealt == 0 ? entries[index].level : min(dealtLevel, entries[index].level)
-            counts.ready -= 1
-            counts.readyInFront -= 1
-            counts.dealt += 1
-            jobs.append(lend(Key(slot: slot, generation: entries[index].generation)))
-        }
-        return jobs
-    }
-
-    /// Gives away what an entry does, so that whoever runs it can let go of it as soon as it ended.
-    mutating func lend(_ key: Key) -> Job {
-        Job(key: key, work: exchange(&entries[Int(key.slot)].work, with: .none))
-    }
-
-    /// So many that were dealt have begun and ended.
-    mutating func noteStarts(_ count: Int) { starts &+= UInt64(count) }
-
-    /// Whether something else than what was dealt may have its turn.
-    var isDealtRivalled: Bool { counts.dealt > 0 && lines.hasOther(than: dealtLevel) }
-
-    /// An entry of a hand runs; if it was dealt, in the slot of those before it.
-    mutating func beginDealt(_ job: Job) {
-        let index = Int(job.key.slot)
-        guard entries[index].generation == job.key.generation else { return }
-        entries[index].work = job.work
-        guard entries[index].stage == .dealt else { return }
-        starts &+= 1
-        counts.dealt -= 1
-        counts.running += 1
-        running += 1
-        entries[index].stage = .running
-    }
-
-    /// An entry that was dealt has not begun: it is the first of its line again.
-    mutating func takeBack(_ job: Job) {
-        let index = Int(job.key.slot)
-        entries[index].work = job.work
-        counts.dealt -= 1
-        counts.ready += 1
-        counts.readyInFront += 1
-        entries[index].stage = .ready
-        lines.prepend(Ticket(slot: job.key.slot, stamp: entries[index].stamp), entries[index].level)
-    }
-
     private mutating func line(up slot: Slot) {
         let index = Int(slot)
         let ticket = Ticket(slot: slot, stamp: entries[index].stamp)
@@ -285,126 +224,6 @@ extension QueueMachine {
             lines.append(ticket, entries[index].level)
         } else {
             later.addReady(ticket, to: epoch, entries)
-        }
-    }
-}
-
-// Slots of bodies that wait.
-extension QueueMachine {
-    /// The body of an entry waits: if that runs, it needs no slot meanwhile.
-    mutating func rest(_ key: Key) {
-        let index = Int(key.slot)
-        guard entries[index].generation == key.generation, entries[index].stage == .running, !entries[index].isResting
-        else {
-            return
-        }
-        entries[index].isResting = true
-        running -= 1
-        resting += 1
-    }
-
-    /// Whether the entry gave up its slot, and has not ended since.
-    func isResting(_ key: Key) -> Bool {
-        entries[Int(key.slot)].generation == key.generation && entries[Int(key.slot)].isResting
-    }
-
-    /// The body wants to go on; false if it has to wait for a slot.
-    mutating func resume(_ key: Key) -> Bool {
-        guard isResting(key) else { return true }
-        guard running < width else { return false }
-        entries[Int(key.slot)].isResting = false
-        resting -= 1
-        running += 1
-        return true
-    }
-}
-
-// Epochs.
-extension QueueMachine {
-    private mutating func joinEpoch(isBarrier: Bool) -> UInt32 {
-        if later.isEmpty, !front.isBarrier, !isBarrier {
-            front.live += 1
-            return front.number
-        }
-        if isBarrier || later.last?.isBarrier != false { later.append(isBarrier: isBarrier) }
-        let number = later.addToLast()
-        if front.live == 0 { advance() }
-        return number
-    }
-
-    private mutating func leaveEpoch(_ number: UInt32) {
-        guard front.covers(number) else {
-            later.remove(from: number)
-            return widenFront()
-        }
-        front.live -= 1
-        if front.live == 0, front.isBarrier || !later.isEmpty { advance() }
-    }
-
-    /// The front epoch has ended: the next one that has entries may run.
-    private mutating func advance() {
-        repeat { front = later.popFirst() } while front.live == 0 && (front.isBarrier || !later.isEmpty)
-        openFront(exchange(&front.ready, with: []), exchange(&front.held, with: SlotList()))
-        widenFront()
-    }
-
-    /// Joins to the front what no barrier divides from it any more.
-    private mutating func widenFront() {
-        while !front.isBarrier, let next = later.first, next.live == 0 || !next.isBarrier {
-            let epoch = later.popFirst()
-            front.joined += 1
-            front.live += epoch.live
-            openFront(epoch.ready, epoch.held)
-        }
-    }
-
-    /// These belong to the front from now on.
-    private mutating func openFront(_ ready: [Ticket], _ held: SlotList) {
-        for ticket in ready where ticket.isCurrent(entries) {
-            counts.readyInFront += 1
-            lines.append(ticket, entries[Int(ticket.slot)].level)
-        }
-        unasked.append(held)
-    }
-
-    /// Whether the entries of an epoch may run.
-    func isFront(_ epoch: UInt32) -> Bool { front.covers(epoch) }
-
-    func isBarrier(_ epoch: UInt32) -> Bool {
-        front.covers(epoch) ? front.isBarrier : later.isBarrier(epoch)
-    }
-}
-
-// Admission.
-extension QueueMachine {
-    /// Something else than a dependency must let the entry begin; returns whether it may ask for that now.
-    ///
-    /// Not behind a barrier, and not while the queue is suspended: it would keep others from what it cannot use. It is
-    /// among the `takeUnasked` later.
-    mutating func hold(_ slot: Slot) -> Bool {
-        place(slot, .held)
-        let epoch = entries[Int(slot)].epoch
-        guard front.covers(epoch) else {
-            later.addHeld(slot, to: epoch)
-            return false
-        }
-        if isSuspended { unasked.append(slot) }
-        return !isSuspended
-    }
-
-    /// Whether there may be some that may ask for their admission now.
-    var hasUnasked: Bool { !unasked.isEmpty && !isSuspended }
-
-    /// Takes out those that may ask for their admission now.
-    mutating func takeUnasked() -> [ManagedOperation] {
-        guard hasUnasked else { return [] }
-        return unasked.takeAll().compactMap { slot in
-            let entry = entries[Int(slot)]
-            // Another entry may have the slot by now.
-            guard entry.stage == .held, front.covers(entry.epoch), case .operation(let operation) = entry.work else {
-                return nil
-            }
-            return operation
         }
     }
 }

@@ -160,15 +160,25 @@ extension QueueEngine {
     /// How many tickets the lines hold, those included that are stale.
     package var ticketCount: Int { state.withLock { $0.machine.ticketCount } }
 
+    /// How many slots there are for entries, those included that are free; for tests.
+    package var slotCount: Int { state.withLock { $0.machine.entries.count } }
+
+    /// Whether something could begin, and no thread was asked for that may still be had; for tests.
+    package var isUnderused: Bool {
+        state.withLock { $0.machine.couldStart && $0.returning.isEmpty && !$0.crew.isFull }
+    }
+
     func cancelAll(because cause: CancellationCause) {
         var operations: [Operation] = []
         applySettled { state, after in
             state.machine.holds += 1
-            for (index, entry) in state.machine.entries.enumerated() {
-                switch entry.work {
+            operations.reserveCapacity(state.machine.live)
+            // By their places: a copy of the table would hold on to all that it holds.
+            for index in state.machine.entries.indices {
+                switch state.machine.entries[index].work {
                 case .operation(let operation): operations.append(operation)
                 case .foreign(let foreign): operations.append(foreign.operation)
-                case .closure where entry.stage == .ready:
+                case .closure where state.machine.entries[index].stage == .ready:
                     end(QueueMachine.Slot(index), .cancelled, &state, &after)
                 case .closure, .none: break
                 }

@@ -38,7 +38,7 @@ struct ReadyLines {
     var isOne: Bool { occupied & (occupied &- 1) == 0 }
 
     /// Takes out whose turn it is; nil if there is none.
-    mutating func takeNext(of entries: [QueueMachine.Entry]) -> QueueMachine.Slot? {
+    mutating func takeNext(of entries: EntryTable) -> QueueMachine.Slot? {
         while occupied != 0 {
             let first = occupied.trailingZeroBitCount
             let line = next(first)
@@ -79,7 +79,7 @@ struct ReadyLines {
     /// A ticket became stale; clears the lines of such once they are the most.
     ///
     /// So changing a priority for ever takes no memory.
-    mutating func noteStale(_ entries: [QueueMachine.Entry], ready: Int) {
+    mutating func noteStale(_ entries: EntryTable, ready: Int) {
         staleCount += 1
         guard staleCount > 64, staleCount > 2 * ready else { return }
         staleCount = 0
@@ -92,8 +92,8 @@ struct ReadyLines {
 
 extension Ticket {
     /// Whether its entry still stands where the ticket says.
-    func isCurrent(_ entries: [QueueMachine.Entry]) -> Bool {
+    func isCurrent(_ entries: EntryTable) -> Bool {
         // Not the entry as a whole: a copy would hold its operation and let go of it again.
-        entries[Int(slot)].stamp == stamp && entries[Int(slot)].stage == .ready
+        Int(slot) < entries.count && entries[Int(slot)].stamp == stamp && entries[Int(slot)].stage == .ready
     }
 }

@@ -14,6 +14,9 @@ struct TicketRing {
     private var head = 0
     private(set) var count = 0
 
+    /// How many places an empty ring keeps.
+    private static let most = 1024
+
     var isEmpty: Bool { count == 0 }
 
     mutating func append(_ ticket: Ticket) {
@@ -34,6 +37,8 @@ struct TicketRing {
         let ticket = tickets[head]
         head = (head + 1) & (tickets.count - 1)
         count -= 1
+        // What a burst of tickets needed is given back once it is over.
+        if count == 0, tickets.count > Self.most { self = TicketRing() }
         return ticket
     }
 

@@ -19,6 +19,16 @@ package struct Fifo<Element> {
         elements.append(element)
     }
 
+    /// Takes out those for which it is true, in their order.
+    package mutating func removeAll(where isUnwanted: (Element) -> Bool) -> [Element] {
+        var (kept, removed) = (Fifo(), [Element]())
+        while let element = popFirst() {
+            if isUnwanted(element) { removed.append(element) } else { kept.append(element) }
+        }
+        self = kept
+        return removed
+    }
+
     package mutating func popFirst() -> Element? {
         guard head < elements.count else { return nil }
         // Mostly it is the only one.

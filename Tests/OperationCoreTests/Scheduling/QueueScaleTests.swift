@@ -83,4 +83,54 @@ struct QueueScaleTests {
             }
         }
     }
+
+    @Test func `a burst leaves no slots behind`() async throws {
+        let queue = QueueManager("burst", width: 2)
+        queue.isSuspended = true
+        for _ in 0..<20_000 { try queue.add {} }
+        #expect(queue.engine.slotCount == 20_000)
+        queue.isSuspended = false
+        await queue.drained()
+        #expect(queue.engine.slotCount == 0)
+    }
+
+    @Test func `a burst leaves no slots behind in a queue that never runs empty`() async throws {
+        let queue = QueueManager("burst", width: 2), staying = HandDriven("staying")
+        try queue.add(staying)
+        queue.isSuspended = true
+        for _ in 0..<20_000 { try queue.add {} }
+        queue.isSuspended = false
+        for _ in 0..<40_000 where queue.engine.slotCount > 2_048 {
+            let small = ClosureOperation {}
+            try queue.add(small)
+            await small.ended()
+        }
+        #expect(queue.engine.slotCount <= 2_048)
+        staying.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test func `a body that goes on after its slot was given back does no harm`() async throws {
+        let queue = QueueManager("gone", width: 2), other = HandDriven("other"), isOver = Gate()
+        queue.isSuspended = true
+        for _ in 0..<3_000 { try queue.add {} }
+        let early = HandDriven(
+            "early",
+            hooks: .init(main: { operation in
+                operation.finish(withResult: 1)
+                other.waitUntilFinished()
+                isOver.open()
+            }))
+        try queue.add(early)
+        queue.isSuspended = false
+        await queue.drained()
+        #expect(queue.engine.slotCount == 0)
+        other.start()
+        other.finish(withResult: 1)
+        await isOver.passage()
+        let runs = Locked(0)
+        for _ in 0..<3_000 { try queue.add { runs.withLock { $0 += 1 } } }
+        await queue.drained()
+        #expect(runs.withLock { $0 } == 3_000)
+    }
 }

@@ -270,4 +270,33 @@ private final class LateSource: WorkerSource {
     func endRest() {}
     var watchesForStalls: Bool { false }
     var now: UInt64 { 0 }
+
+    @Test func `a body whose operation ended does not wait for a slot behind others`() async throws {
+        let queue = QueueManager("ended", width: 1), order = EventRecorder<String>(), goesOn = Gate()
+        let (first, second) = (HandDriven("first"), HandDriven("second"))
+        let blocked = HandDriven(
+            "blocked", hooks: .init(main: { _ in first.waitUntilFinished(); order.record("blocked") }))
+        let ended = HandDriven(
+            "ended",
+            hooks: .init(main: { _ in
+                second.waitUntilFinished()
+                order.record("ended")
+                goesOn.open()
+            }))
+        let holder = HandDriven("holder")
+        try queue.add([blocked, ended, holder])
+        while holder.state != .executing { await Task.yield() }
+        for (number, operation) in [first, second].enumerated() {
+            operation.start()
+            operation.finish(withResult: 1)
+            while queue.engine.returningCount <= number { await Task.yield() }
+        }
+        ended.finish(withResult: 1)
+        await goesOn.passage()
+        #expect(order.events == ["ended"])
+        holder.finish(withResult: 1)
+        while order.count < 2 { await Task.yield() }
+        blocked.finish(withResult: 1)
+        await queue.drained()
+    }
 }

@@ -90,6 +90,7 @@ final class SchedulerScenario: @unchecked Sendable {
             explorer.add("adder", asking: { [unowned self] in add(&$0) })
             explorer.add("meddler", asking: { [unowned self] in meddle(&$0) })
             explorer.add("finisher", asking: { [unowned self] in finish(&$0) })
+            explorer.add("blocker", asking: { [unowned self] in block(&$0) })
             explorer.run { [unowned self] in
                 steps += 1
                 return faults.isEmpty && steps < 5_000
@@ -230,6 +231,31 @@ final class SchedulerScenario: @unchecked Sendable {
         guard let member = executing.randomElement(using: &generator) else { return nil }
         history.append("finishes \(member.number)")
         (member.operation as? HandDriven)?.finish(withResult: member.number)
+        return true
+    }
+
+    /// A body blocks: its thread takes no step, and the others do all that they find to do. Then nothing may be left that
+    /// could begin.
+    private func block(_ generator: inout SeededGenerator) -> Bool? {
+        guard generator.chance(1, in: 12) else { return generator.chance(1, in: 8) ? false : nil }
+        let blocked = (0..<workers.count).filter(workers.isBusy).randomElement(using: &generator)
+        history.append("blocks worker \(blocked ?? -1)")
+        // Where one leaves, those behind it move up.
+        var place = blocked ?? -1
+        var index = 0
+        while index < workers.count {
+            guard index != place else {
+                index += 1
+                continue
+            }
+            let count = workers.count
+            workers.step(index)
+            if workers.count < count, index < place { place -= 1 }
+            index = 0
+        }
+        for queue in queues where queue.engine.isUnderused {
+            fault("\(queue.name) has something to begin and no thread, while worker \(blocked ?? -1) is blocked")
+        }
         return true
     }
 

@@ -1,0 +1,29 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+// Slots of bodies that wait.
+extension QueueMachine {
+    /// The body of an entry waits: if that runs, it needs no slot meanwhile.
+    mutating func rest(_ key: Key) {
+        let index = Int(key.slot)
+        guard entries.has(key), entries[index].stage == .running, !entries[index].isResting else { return }
+        entries[index].isResting = true
+        running -= 1
+        resting += 1
+    }
+
+    /// Whether the entry gave up its slot, and has not ended since.
+    func isResting(_ key: Key) -> Bool {
+        entries.has(key) && entries[Int(key.slot)].isResting
+    }
+
+    /// The body wants to go on; false if it has to wait for a slot.
+    mutating func resume(_ key: Key) -> Bool {
+        guard isResting(key) else { return true }
+        guard running < width else { return false }
+        entries[Int(key.slot)].isResting = false
+        resting -= 1
+        running += 1
+        return true
+    }
+}
