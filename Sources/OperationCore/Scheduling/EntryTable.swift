@@ -41,7 +41,9 @@ struct EntryTable {
         Int(key.slot) < entries.count && entries[Int(key.slot)].generation == key.generation
     }
 
-    /// Gives back what is free at the end, if most are. It looks at all slots, so many entries end before the next look.
+    /// Gives back what is free at the end, if most are.
+    ///
+    /// It looks at all slots, so many entries end before the next look.
     private mutating func trim() {
         let enough = entries.count * 3 / 4
         guard entries.count > Self.least, freeSlots.count > enough else {

@@ -275,7 +275,10 @@ private final class LateSource: WorkerSource {
         let queue = QueueManager("ended", width: 1), order = EventRecorder<String>(), goesOn = Gate()
         let (first, second) = (HandDriven("first"), HandDriven("second"))
         let blocked = HandDriven(
-            "blocked", hooks: .init(main: { _ in first.waitUntilFinished(); order.record("blocked") }))
+            "blocked",
+            hooks: .init(main: { _ in
+                first.waitUntilFinished(); order.record("blocked")
+            }))
         let ended = HandDriven(
             "ended",
             hooks: .init(main: { _ in

@@ -234,8 +234,9 @@ final class SchedulerScenario: @unchecked Sendable {
         return true
     }
 
-    /// A body blocks: its thread takes no step, and the others do all that they find to do. Then nothing may be left that
-    /// could begin.
+    /// A body blocks: its thread takes no step, and the others do all that they find to do.
+    ///
+    /// Then nothing may be left that could begin.
     private func block(_ generator: inout SeededGenerator) -> Bool? {
         guard generator.chance(1, in: 12) else { return generator.chance(1, in: 8) ? false : nil }
         let blocked = (0..<workers.count).filter(workers.isBusy).randomElement(using: &generator)
