@@ -10,7 +10,11 @@ let package = Package(
     targets: [
         .executableTarget(
             name: "quickstart",
-            dependencies: [.product(name: "OperationCore", package: "OperationKit")],
+            dependencies: [
+                .product(name: "OperationCore", package: "OperationKit"),
+                .product(name: "OperationNetworking", package: "OperationKit"),
+                .product(name: "OperationTestKit", package: "OperationKit"),
+            ],
             swiftSettings: [.swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny")]
         )
     ]
