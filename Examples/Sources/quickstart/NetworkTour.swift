@@ -49,7 +49,9 @@ struct NetworkTour {
         print("Download: a file that appears when it is complete, with progress")
         let place = FileManager.default.temporaryDirectory.appendingPathComponent("quickstart-\(UUID()).png")
         defer { try? FileManager.default.removeItem(at: place) }
-        let download = NetworkDownloadOperation<URL>(url: server.url("/cover.png"), urlSession: .shared) { file, _ in file }
+        let download = NetworkDownloadOperation<URL>(url: server.url("/cover.png"), urlSession: .shared) { file, _ in
+            file
+        }
         download.destination = .file(place)
         download.callbackQueue = DispatchQueue(label: "progress")
         download.progressPacing = ProgressPacing(smallestStep: 1_000_000)
