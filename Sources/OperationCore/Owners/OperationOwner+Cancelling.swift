@@ -80,7 +80,7 @@ extension QueueManager {
     /// - Returns: How many were cancelled: those that had no outcome yet.
     @discardableResult
     public func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
-        OwnedOperations(of: object).cancel(because: cause, where: engine.holds)
+        engine.cancel(OwnedOperations(of: object), because: cause)
     }
 
     /// Cancels those operations of an owner, such as a name, that are in this queue.
@@ -88,6 +88,6 @@ extension QueueManager {
     /// - Returns: How many were cancelled: those that had no outcome yet.
     @discardableResult
     public func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
-        OwnedOperations(of: owner).cancel(because: cause, where: engine.holds)
+        engine.cancel(OwnedOperations(of: owner), because: cause)
     }
 }

@@ -57,9 +57,19 @@ extension Operation {
 }
 
 extension QueueEngine {
-    /// Whether an operation is in this queue.
-    func holds(_ operation: Operation) -> Bool {
-        guard let own = operation as? ManagedOperation else { return operations.contains { $0 === operation } }
-        return own.core.withLock { $0.host } === self
+    /// Cancels those of the operations that are in this queue.
+    func cancel(_ owned: OwnedOperations, because cause: CancellationCause?) -> Int {
+        // Only those of other kinds are looked for among all of the queue, and then once.
+        var others: Set<ObjectIdentifier>?
+        return owned.cancel(because: cause) { operation in
+            if let own = operation as? ManagedOperation { return own.core.withLock { $0.host } === self }
+            let known = others ?? foreignOperations
+            others = known
+            return known.contains(ObjectIdentifier(operation))
+        }
+    }
+
+    private var foreignOperations: Set<ObjectIdentifier> {
+        Set(operations.lazy.filter { !($0 is ManagedOperation) }.map { ObjectIdentifier($0) })
     }
 }

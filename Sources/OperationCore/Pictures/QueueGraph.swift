@@ -57,37 +57,44 @@ public struct QueueGraph: Sendable {
 extension QueueGraph {
     /// Collects the nodes outside every lock; what happens meanwhile may be in it or not.
     init(_ snapshot: QueueSnapshot, limit: Int) {
-        var numbers: [ObjectIdentifier: Int] = [:], nodes: [Node] = [], edges: Set<Edge> = []
+        let limit = max(limit, 1)
         let entries = snapshot.entries.sorted { ($0.id.slot, $0.id.generation) < ($1.id.slot, $1.id.generation) }
-        for entry in entries.prefix(max(limit, 1)) {
+        let left = Set(entries.dropFirst(limit).compactMap { $0.operation.map { ObjectIdentifier($0) } })
+        var numbers: [ObjectIdentifier: Int] = [:], nodes: [Node] = [], edges: Set<Edge> = []
+        for entry in entries.prefix(limit) {
             if let operation = entry.operation { numbers[ObjectIdentifier(operation)] = nodes.count }
             nodes.append(Node(id: nodes.count, name: entry.name, state: snapshot.state(of: entry), hasEnded: false))
         }
-        func number(of operation: Operation) -> Int {
-            if let known = numbers[ObjectIdentifier(operation)] { return known }
-            numbers[ObjectIdentifier(operation)] = nodes.count
+        let mostNodes = nodes.count + limit
+        // Nil for one of the queue's that was left out, and for more neighbours than there is room for.
+        func number(of operation: Operation) -> Int? {
+            let identity = ObjectIdentifier(operation)
+            if let known = numbers[identity] { return known }
+            guard !left.contains(identity), nodes.count < mostNodes else { return nil }
+            numbers[identity] = nodes.count
             nodes.append(
                 Node(id: nodes.count, name: operation.displayName, state: nil, hasEnded: operation.isFinished))
             return nodes.count - 1
         }
-        for entry in entries.prefix(max(limit, 1)) {
+        for entry in entries.prefix(limit) {
             guard let operation = entry.operation, let own = numbers[ObjectIdentifier(operation)] else { continue }
             for other in operation.dependencies.map(\.behindGate) {
-                edges.insert(Edge(upstream: number(of: other), downstream: own))
+                if let upstream = number(of: other) { edges.insert(Edge(upstream: upstream, downstream: own)) }
             }
             for other in (operation as? ManagedOperation)?.nodeIfAny?.listeningDownstream ?? [] {
-                edges.insert(Edge(upstream: own, downstream: number(of: other)))
+                if let downstream = number(of: other) { edges.insert(Edge(upstream: own, downstream: downstream)) }
             }
         }
         let sorted = edges.sorted { ($0.upstream, $0.downstream) < ($1.upstream, $1.downstream) }
         self.init(
-            queue: snapshot.queue, nodes: nodes, edges: sorted, omittedCount: max(entries.count - max(limit, 1), 0))
+            queue: snapshot.queue, nodes: nodes, edges: sorted, omittedCount: max(entries.count - limit, 0))
     }
 }
 
 extension QueueManager {
     /// The operations in the queue, what they wait for and what waits for them, as far as that can be seen.
     ///
-    /// - Parameter limit: How many entries of the queue are in it at most; readers of pictures lose their way early.
+    /// - Parameter limit: How many entries of the queue are in it at most, and how many operations around them; readers of
+    ///   pictures lose their way early.
     public func graph(limit: Int = 200) -> QueueGraph { QueueGraph(snapshot, limit: limit) }
 }

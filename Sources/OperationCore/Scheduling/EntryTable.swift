@@ -3,8 +3,9 @@
 
 /// Where the entries of a queue stand: each in a slot of its own, which another one gets once it has ended.
 ///
-/// What a burst of entries leaves empty at the end is given back, so that a queue takes what it needs now, and whoever
-/// walks over all entries does not walk over those of long ago.
+/// What a burst of entries leaves empty at the end is given back once it is the most, so that as a rule a queue takes what
+/// it needs now, and whoever walks over all entries does not walk over those of long ago. One entry that stays at the end
+/// keeps the others, for entries never move.
 struct EntryTable {
     private var entries: [QueueMachine.Entry] = []
     private var freeSlots: [QueueMachine.Slot] = []
@@ -12,10 +13,9 @@ struct EntryTable {
     private var firstGeneration: UInt32 = 0
     private var firstStamp: UInt32 = 0
     /// How many entries are to end before it is looked whether slots can be given back.
-    private var patience = Self.least
-
+    private var patience = 0
     /// So many slots are kept in any case.
-    private static let least = 1024
+    var least = 1024
 
     /// Gives an entry a slot.
     mutating func insert() -> QueueMachine.Slot {
@@ -33,7 +33,7 @@ struct EntryTable {
         self[Int(slot)].generation &+= 1
         freeSlots.append(slot)
         patience -= 1
-        if patience <= 0 || freeSlots.count == entries.count && entries.count > Self.least { trim() }
+        if patience <= 0 || freeSlots.count == entries.count && entries.count > least { trim() }
     }
 
     /// Whether the slot is there, and the entry that is meant still stands in it.
@@ -46,11 +46,11 @@ struct EntryTable {
     /// It looks at all slots, so many entries end before the next look.
     private mutating func trim() {
         let enough = entries.count * 3 / 4
-        guard entries.count > Self.least, freeSlots.count > enough else {
-            patience = Swift.max(enough - freeSlots.count, Self.least)
+        guard entries.count > least, freeSlots.count > enough else {
+            patience = Swift.max(enough - freeSlots.count, least)
             return
         }
-        defer { patience = Swift.max(entries.count / 2, Self.least) }
+        defer { patience = Swift.max(entries.count / 2, least) }
         var count = entries.count
         while count > 0, entries[count - 1].stage == .free { count -= 1 }
         for entry in entries[count...] {

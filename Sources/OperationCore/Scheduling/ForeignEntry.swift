@@ -95,7 +95,7 @@ extension QueueEngine {
             throw refusal
         }
         entry.watch()
-        patrolForeign()
+        patrol(entry)
     }
 
     /// Looks again whether an operation of another kind may begin.
@@ -115,17 +115,21 @@ extension QueueEngine {
             // Somebody else may have ended it meanwhile, and the slot may be another's.
             if entry.slot == slot { state.machine.place(slot, .waiting) }
         }
-        patrolForeign()
+        patrol(entry)
     }
 
-    /// Asks those that wait every now and then, as long as there are any.
-    private func patrolForeign() {
+    /// Asks the entry every now and then, as long as it waits.
+    private func patrol(_ entry: ForeignEntry) {
         let begins = state.withLock { state in
-            guard !state.hasForeignPatrol else { return false }
-            state.hasForeignPatrol = true
-            return true
+            guard isWaiting(entry, state) else { return false }
+            state.patrolled[ObjectIdentifier(entry)] = entry
+            return !exchange(&state.hasForeignPatrol, with: true)
         }
         if begins { patrolLater() }
+    }
+
+    private func isWaiting(_ entry: ForeignEntry, _ state: State) -> Bool {
+        entry.slot.map { state.machine.entries[Int($0)].stage == .waiting } ?? false
     }
 
     private func patrolLater() {
@@ -133,14 +137,17 @@ extension QueueEngine {
     }
 
     private func patrol() {
-        let waiting = state.withLock { state in
-            let waiting = state.machine.entries.compactMap { entry -> ForeignEntry? in
-                guard case .foreign(let foreign) = entry.work, entry.stage == .waiting else { return nil }
-                return foreign
+        let (waiting, others) = state.withLock { state in
+            var others: [ForeignEntry] = []
+            for (identity, entry) in state.patrolled where !isWaiting(entry, state) {
+                others.append(entry)
+                state.patrolled[identity] = nil
             }
-            state.hasForeignPatrol = !waiting.isEmpty
-            return waiting
+            state.hasForeignPatrol = !state.patrolled.isEmpty
+            return (Array(state.patrolled.values), others)
         }
+        // Let go of outside the lock: with them may go operations of the user's.
+        withExtendedLifetime(others) {}
         for entry in waiting { entry.reconsider() }
         if !waiting.isEmpty { patrolLater() }
     }

@@ -8,14 +8,20 @@ extension QueueEngine {
     func provideWorker() {
         while !source.provide(for: self) {
             // Taken back before the source is asked to remember the queue: it may come with a thread at once.
-            state.withLock { $0.crew.leave() }
+            state.withLock { state in
+                state.crew.leave()
+                state.isStarving = true
+            }
             guard !source.remember(self), offerWorker() else { return }
         }
     }
 
     /// A thread that has become free offers itself; returns whether there is something to do.
     package func offerWorker() -> Bool {
-        state.withLock { $0.machine.couldStart && $0.crew.join() }
+        state.withLock { state in
+            state.isStarving = false
+            return state.machine.couldStart && state.crew.join()
+        }
     }
 
     /// Works for the queue on the calling thread until nothing can begin.
@@ -115,12 +121,10 @@ extension QueueEngine {
 extension QueueEngine {
     /// The body on this thread is about to wait through a call of ours, and needs no slot meanwhile.
     func bodyWillWait(_ seat: WorkerSeat) {
-        apply { state, after in
-            takeNews(of: seat, &state, &after)
+        tell(seat) { state in
             state.machine.rest(seat.key)
             state.crew.leave()
         }
-        seat.forgetNews()
     }
 
     /// The wait is over: goes on when there is a slot, at once if the operation ended meanwhile.
@@ -155,8 +159,23 @@ extension QueueEngine {
 
     /// Tells the queue what the thread kept back, before something of the user's runs there.
     func flush(_ seat: WorkerSeat) {
-        apply { state, after in takeNews(of: seat, &state, &after) }
+        tell(seat) { _ in }
+    }
+
+    /// Tells the queue what the thread kept back, together with an event.
+    ///
+    /// The seat is clear before anything follows from it, for what follows may be kept back there again.
+    private func tell(_ seat: WorkerSeat, _ event: (inout State) -> Void) {
+        var after = After()
+        let moment = recording.moment
+        state.withLock { state in
+            moment?.pass()
+            takeNews(of: seat, &state, &after)
+            event(&state)
+            conclude(&state, &after)
+        }
         seat.forgetNews()
+        perform(after)
     }
 }
 

@@ -23,6 +23,12 @@ package final class QueueEngine: Sendable {
         /// Those who wait until nobody is about to add what the queue has accepted.
         var acceptanceWaiters: [@Sendable () -> Void] = []
         var isClosed = false
+        /// Why, or by whom, the queue was suspended, if it was said.
+        var suspensionReason: String?
+        /// Whether the pool had no thread for the queue, and will offer one.
+        var isStarving = false
+        /// Operations of other kinds that are asked every now and then, as long as they wait.
+        var patrolled: [ObjectIdentifier: ForeignEntry] = [:]
         var hasForeignPatrol = false
         /// Those who read the events, once there was one.
         var hub: QueueEventHub?
@@ -48,11 +54,16 @@ package final class QueueEngine: Sendable {
     let recording = RecordingSwitch()
     let uniqueWork = UniqueWork()
 
-    package init(name: String, width: Int?, source: any WorkerSource = WorkerPool.shared) {
+    /// - Parameter leastSlots: How many slots are kept in any case: see ``EntryTable``.
+    package init(
+        name: String, width: Int?, source: any WorkerSource = WorkerPool.shared,
+        leastSlots: Int? = nil
+    ) {
         self.name = name
         self.source = source
         var state = State(crew: QueueCrew(width: width))
         state.machine.width = width ?? .max
+        if let leastSlots { state.machine.entries.least = leastSlots }
         self.state = Locked(state)
     }
 
@@ -196,8 +207,14 @@ extension QueueEngine {
     }
 
     func put(_ operation: ManagedOperation, at place: QueuePlace, _ state: inout State, _ after: inout After) {
+        var place = place
+        if state.machine.entries[Int(place.slot)].stage == .dealt {
+            settle(&state, &after)
+            // It may have ended in the hand that was taken back, and its slot be gone or another's.
+            guard let present = operation.place(in: self) else { return }
+            place = present
+        }
         let slot = place.slot
-        if state.machine.entries[Int(slot)].stage == .dealt { settle(&state, &after) }
         switch state.machine.entries[Int(slot)].stage {
         case .entering, .waiting, .held, .ready: break
         case .free, .dealt, .running, .ending: return

@@ -88,7 +88,12 @@ struct QueueEpochs {
 
     private mutating func trim() {
         guard head == epochs.count || head > 64, head * 2 >= epochs.count else { return }
-        epochs.removeFirst(head)
+        // An array of its own after a burst of barriers, for the old one would keep its room.
+        if epochs.capacity > 1024, (epochs.count - head) * 4 < epochs.capacity {
+            epochs = Array(epochs[head...])
+        } else {
+            epochs.removeFirst(head)
+        }
         head = 0
     }
 }

@@ -61,6 +61,12 @@ extension QueueError {
                 + "`addWhenThereIsRoom`, or make `capacity` larger.")
     }
 
+    static func badWidth(_ width: Int, queue: String) -> QueueError {
+        QueueError(
+            .badSetting, queue: queue,
+            "Queue \(queue) cannot run \(width) operations at once. Use a width of one or more, or nil for no limit.")
+    }
+
     static func closed(queue: String) -> QueueError {
         QueueError(.closed, queue: queue, "Queue \(queue) was shut down and takes nothing more. Make another queue.")
     }

@@ -7,7 +7,8 @@ import Foundation
 extension QueueManager {
     /// How many operations may run at once; nil for as many as are ready.
     ///
-    /// May be changed at any time. Made smaller, nothing begins until enough have ended. Below one, it is one.
+    /// May be changed at any time. Made smaller, nothing begins until enough have ended. Below one, it is one; for a number
+    /// that comes from outside of the program there is ``setWidth(_:)``.
     public var width: Int? {
         get { engine.state.withLock { $0.machine.width == .max ? nil : $0.machine.width } }
         set {
@@ -20,19 +21,27 @@ extension QueueManager {
         }
     }
 
+    /// Sets how many operations may run at once; nil for as many as are ready.
+    ///
+    /// - Throws: If the number is below one, with the code `badSetting`; the width stays as it was then.
+    public func setWidth(_ width: Int?) throws(QueueError) {
+        if let width, width < 1 { throw .badWidth(width, queue: name) }
+        self.width = width
+    }
+
     /// Whether nothing begins until it is set to false again; what runs goes on.
     ///
-    /// Operations that are cancelled meanwhile end all the same.
+    /// Operations of this package that are cancelled meanwhile end all the same; those of other kinds end when the queue
+    /// goes on.
     public var isSuspended: Bool {
         get { engine.state.withLock { $0.machine.isSuspended } }
-        set {
-            engine.applySettled { state, _ in
-                guard state.machine.isSuspended != newValue else { return }
-                state.machine.isSuspended = newValue
-                state.machine.journal?.note(.suspension(newValue))
-            }
-        }
+        set { engine.setSuspended(newValue, because: nil) }
     }
+
+    /// Suspends the queue, and notes why or by whom, for ``explain(_:)`` to say.
+    ///
+    /// `isSuspended = false` lets it go on.
+    public func suspend(because reason: String) { engine.setSuspended(true, because: reason) }
 
     /// How many entries there may be that have not ended; nil, as from the start, for any number.
     ///
@@ -129,11 +138,21 @@ extension QueueManager {
         cancelAll(because: .shutDown(name))
         // A suspended queue would hold operations of other kinds for ever.
         isSuspended = false
-        return abandoned
+        // One may have ended well just before it was to be cancelled.
+        return abandoned.filter(\.isCancelled)
     }
 }
 
 extension QueueEngine {
+    fileprivate func setSuspended(_ isSuspended: Bool, because reason: String?) {
+        applySettled { state, _ in
+            state.suspensionReason = isSuspended ? reason : nil
+            guard state.machine.isSuspended != isSuspended else { return }
+            state.machine.isSuspended = isSuspended
+            state.machine.journal?.note(.suspension(isSuspended))
+        }
+    }
+
     /// Whether the calling thread runs a body of this queue.
     var isRunningOnThisThread: Bool {
         var seat = ThreadNotes.current.seat
@@ -173,8 +192,11 @@ extension QueueEngine {
         applySettled { state, after in
             state.machine.holds += 1
             operations.reserveCapacity(state.machine.live)
-            // By their places: a copy of the table would hold on to all that it holds.
-            for index in state.machine.entries.indices {
+            // By their places: a copy of the table would hold on to all that it holds. Those that end here may make the
+            // table shorter.
+            var index = 0
+            while index < state.machine.entries.count {
+                defer { index += 1 }
                 switch state.machine.entries[index].work {
                 case .operation(let operation): operations.append(operation)
                 case .foreign(let foreign): operations.append(foreign.operation)

@@ -28,9 +28,10 @@ extension QueueManager {
 
     /// Defines a queue of the process, to be found by its name from now on.
     ///
-    /// - Throws: If there is one of that name.
+    /// - Throws: If there is one of that name, or the width is below one.
     @discardableResult
     public static func define(_ name: QueueName, width: Int? = nil) throws(QueueError) -> QueueManager {
+        if let width, width < 1 { throw .badWidth(width, queue: name.description) }
         let queue = QueueManager(name.description, width: width)
         let isNew = defined.withLock { defined in
             guard defined[name] == nil else { return false }

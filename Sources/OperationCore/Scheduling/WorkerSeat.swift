@@ -52,8 +52,10 @@ package final class WorkerSeat {
 
     /// Tells the queue what this thread kept back for it, before a rule or a conversion of the user's runs.
     static func flushCurrent() {
-        guard let seat = ThreadNotes.current.seat, seat.hasEnded || !seat.readied.isEmpty else { return }
-        seat.engine.flush(seat)
+        guard let seat = ThreadNotes.current.seat else { return }
+        // What the user's code makes ready is told at once: it may wait for it.
+        seat.isConcluding = false
+        if seat.hasEnded || !seat.readied.isEmpty { seat.engine.flush(seat) }
     }
 
     func clear() {

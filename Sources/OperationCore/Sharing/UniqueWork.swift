@@ -45,8 +45,14 @@ package final class UniqueWork: Sendable {
         var replaced: [ManagedOperation] = []
         switch arrival {
         case .refused(let other):
+            // It ends in the queue if there is room, so that it counts there; a queue that has none still says no.
             operation.cancelIfUndecided(because: .alreadyPresent(other.displayName, queue: queue))
-            try add()
+            do throws(QueueError) {
+                try add()
+            } catch {
+                if error.code != .full { throw error }
+                operation.start()
+            }
             return false
         case .waits(let others):
             replaced = others

@@ -110,6 +110,37 @@ struct QueueScaleTests {
         await queue.drained()
     }
 
+    @Test func `all can be cancelled while that shortens the table of entries`() throws {
+        let workers = ManualWorkers(), queue = workers.makeQueue("short", width: 1), urgent = Locked(0)
+        queue.isSuspended = true
+        queue.ageing = nil
+        for _ in 0..<40 { try queue.add {} }
+        for _ in 0..<20 { try queue.add(priority: .high) { urgent.withLock { $0 += 1 } } }
+        queue.isSuspended = false
+        // The end of the table is free then, and as good as none of the rest.
+        while queue.counts.finished < 20 { workers.step() }
+        #expect(urgent.withLock { $0 } == 20 && queue.engine.slotCount == 60)
+        queue.cancelAll()
+        workers.runAll()
+        #expect(queue.engine.slotCount == 0 && queue.counts.cancelled + queue.counts.finished == 60)
+    }
+
+    @Test func `an operation that stays at the end keeps the slots before it, and harms nobody`() throws {
+        let workers = ManualWorkers(), queue = workers.makeQueue("staying", width: 2), staying = HandDriven("staying")
+        queue.isSuspended = true
+        for _ in 0..<60 { try queue.add {} }
+        try queue.add(staying)
+        staying.queuePriority = .veryHigh
+        queue.isSuspended = false
+        workers.runAll()
+        #expect(queue.snapshot.entries.map(\.name) == ["staying"])
+        try queue.add {}
+        queue.cancelAll()
+        workers.runAll()
+        staying.finish(withResult: 1)
+        #expect(queue.engine.operations.isEmpty)
+    }
+
     @Test func `a body that goes on after its slot was given back does no harm`() async throws {
         let queue = QueueManager("gone", width: 2), other = HandDriven("other"), isOver = Gate()
         queue.isSuspended = true

@@ -251,25 +251,6 @@ struct QueueWaitTests {
         await queue.drained()
         #expect(order.events.first == "awaited")
     }
-}
-
-/// Has no thread when it is first asked, and gets one just when it is asked to remember the queue.
-private final class LateSource: WorkerSource {
-    let offers = EventRecorder<Bool>()
-
-    func provide(for engine: QueueEngine) -> Bool { false }
-
-    func remember(_ engine: QueueEngine) -> Bool {
-        let isWanted = engine.offerWorker()
-        offers.record(isWanted)
-        if isWanted { Thread { engine.work() }.start() }
-        return true
-    }
-
-    func beginRest() -> Bool { true }
-    func endRest() {}
-    var watchesForStalls: Bool { false }
-    var now: UInt64 { 0 }
 
     @Test func `a body whose operation ended does not wait for a slot behind others`() async throws {
         let queue = QueueManager("ended", width: 1), order = EventRecorder<String>(), goesOn = Gate()
@@ -302,4 +283,23 @@ private final class LateSource: WorkerSource {
         blocked.finish(withResult: 1)
         await queue.drained()
     }
+}
+
+/// Has no thread when it is first asked, and gets one just when it is asked to remember the queue.
+private final class LateSource: WorkerSource {
+    let offers = EventRecorder<Bool>()
+
+    func provide(for engine: QueueEngine) -> Bool { false }
+
+    func remember(_ engine: QueueEngine) -> Bool {
+        let isWanted = engine.offerWorker()
+        offers.record(isWanted)
+        if isWanted { Thread { engine.work() }.start() }
+        return true
+    }
+
+    func beginRest() -> Bool { true }
+    func endRest() {}
+    var watchesForStalls: Bool { false }
+    var now: UInt64 { 0 }
 }

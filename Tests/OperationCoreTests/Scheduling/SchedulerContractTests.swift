@@ -48,6 +48,7 @@ final class SchedulerScenario: @unchecked Sendable {
         var isBarrier = false
         var isAdded = false
         var runs = 0
+        var category: OperationCategory?
 
         init(_ number: Int, _ operation: TypedOperation<Int, Flaw>, queue: Int, upstream: [Member]) {
             self.number = number
@@ -64,6 +65,7 @@ final class SchedulerScenario: @unchecked Sendable {
     private var generator: SeededGenerator
     private let census = LiveObjects()
     private let wakes = Gates()
+    private let categories = [OperationCategory("a"), OperationCategory("b", limit: 2)]
     private var waits = 0
     private(set) var faults: [String] = []
     private(set) var history: [String] = []
@@ -75,6 +77,8 @@ final class SchedulerScenario: @unchecked Sendable {
         workers = ManualWorkers(areBodiesShort: areManyReady)
         let widths = [Int.random(in: 1...3, using: &generator), Int.random(in: 1...2, using: &generator)]
         queues = widths.enumerated().map { [workers] in workers.makeQueue("q\($0)", width: $1) }
+        // The lists of failures would hold operations.
+        for queue in queues { queue.failureLimit = 0 }
         history.append("widths \(widths)")
     }
 
@@ -109,9 +113,10 @@ final class SchedulerScenario: @unchecked Sendable {
             let queue = Int.random(in: 0...1, using: &generator)
             let operation: TypedOperation<Int, Flaw>
             if generator.chance(areManyReady ? 9 : 5, in: 10) {
+                let fails = generator.chance(1, in: 6)
                 let body: @Sendable (SyncProbe) -> Void = { [unowned self] operation in
                     didBegin(number)
-                    operation.finish(withResult: number)
+                    if fails { operation.finish(withError: .first) } else { operation.finish(withResult: number) }
                 }
                 operation = SyncProbe("\(number)", body)
             } else {
@@ -124,13 +129,30 @@ final class SchedulerScenario: @unchecked Sendable {
                     }))
             }
             let member = Member(number, census.track(operation), queue: queue, upstream: upstream)
-            for other in upstream { operation.addDependency(other.operation) }
+            for other in upstream { depend(operation, on: other.operation) }
+            if generator.chance(1, in: 4) {
+                member.category = categories.randomElement(using: &generator)
+                operation.categories = member.category.map { [$0] } ?? []
+            }
             // One that others of its queue wait for must not stand behind a barrier that waits for them.
             member.isBarrier = upstream.isEmpty && generator.chance(1, in: areManyReady ? 40 : 8)
             members.append(member)
         }
         history.append(
             members.map { "\($0.number) in q\($0.queue) after \($0.upstream.map(\.number))" }.joined(separator: "; "))
+    }
+
+    /// By an edge of any kind: one with a rule runs code of its own where the other ends.
+    private func depend(_ operation: TypedOperation<Int, Flaw>, on other: TypedOperation<Int, Flaw>) {
+        do {
+            switch Int.random(in: 0..<6, using: &generator) {
+            case 0: try operation.depend(on: other, otherwise: .cancel)
+            case 1: try operation.depend(on: other, otherwise: .fail { _ in .second })
+            default: operation.addDependency(other)
+            }
+        } catch {
+            fault("a dependency was refused: \(error)")
+        }
     }
 
     // What the bodies see.
@@ -145,19 +167,29 @@ final class SchedulerScenario: @unchecked Sendable {
         }
         let queue = queues[member.queue]
         let running = members.filter { $0.queue == member.queue && $0.runs > 0 && !$0.operation.isFinished }
-        if let width = queue.width, running.count > max(width, widthAllowance[member.queue]) {
+        if let width = queue.width, running.count > width, !takenBeforeWidth[member.queue].contains(number) {
             fault("\(running.map(\.number)) run at once, width \(width)")
+        }
+        if let category = member.category {
+            let users = members.filter { $0.category == category && $0.runs > 0 && !$0.operation.isFinished }
+            if users.count > category.limit { fault("\(users.map(\.number)) use \(category) at once") }
         }
         for other in running where other !== member && (other.isBarrier || member.isBarrier) {
             fault("\(number) and \(other.number) run at once, and one is a barrier")
         }
-        if queue.isSuspended, !takenBeforeSuspension.contains(number) { fault("\(number) began in a suspended queue") }
+        if queue.isSuspended, !takenBeforeSuspension[member.queue].contains(number) {
+            fault("\(number) began in a suspended queue")
+        }
         history.append("begins \(number)")
     }
 
-    /// The width may be made smaller while more run.
-    private var widthAllowance = [0, 0]
-    private var takenBeforeSuspension: Set<Int> = []
+    /// Those that a thread had when the width was made smaller, and when the queue was suspended.
+    private var takenBeforeWidth: [Set<Int>] = [[], []]
+    private var takenBeforeSuspension: [Set<Int>] = [[], []]
+
+    private func taken(in queue: Int) -> Set<Int> {
+        Set(queues[queue].snapshot.running.compactMap { Int($0.name) })
+    }
 
     private func fault(_ text: String) { faults.append(text) }
 
@@ -202,16 +234,16 @@ final class SchedulerScenario: @unchecked Sendable {
             member.operation.cancel()
         case 1:
             history.append("suspends q\(member.queue)")
-            takenBeforeSuspension = Set(members.indices)
             queue.isSuspended = true
+            takenBeforeSuspension[member.queue] = taken(in: member.queue)
         case 2, 3, 4:
             history.append("resumes q\(member.queue)")
             queue.isSuspended = false
         case 5:
             let width = Int.random(in: 1...3, using: &generator)
             history.append("width \(width) of q\(member.queue)")
-            widthAllowance[member.queue] = max(widthAllowance[member.queue], queue.width ?? 0)
             queue.width = width
+            takenBeforeWidth[member.queue] = taken(in: member.queue)
         case 6:
             member.operation.queuePriority = [.veryLow, .low, .normal, .high, .veryHigh].randomElement(
                 using: &generator)!

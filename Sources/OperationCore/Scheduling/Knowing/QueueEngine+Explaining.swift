@@ -86,7 +86,7 @@ extension QueueEngine {
         let entry = machine.entries[Int(slot)]
         guard [.waiting, .held, .ready, .entering].contains(entry.stage) else { return [] }
         var reasons: [QueueExplanation.Reason] = []
-        if machine.isSuspended { reasons.append(.suspended) }
+        if machine.isSuspended { reasons.append(.suspended(because: state.suspensionReason)) }
         if let wait = barrierWait(entry, machine) { reasons.append(.barrier(wait)) }
         guard entry.stage == .ready, reasons.isEmpty else { return reasons }
         let ahead = machine.countReady(before: entry)
@@ -95,6 +95,7 @@ extension QueueEngine {
         } else if state.crew.isFull {
             reasons.append(.threads(state.crew.workers, holders: entries(machine) { $0.stage == .running }))
         }
+        if state.isStarving { reasons.append(.threadLimit(WorkerPool.threadLimit)) }
         if ahead > 0 { reasons.append(.turn(ahead: ahead)) }
         return reasons
     }

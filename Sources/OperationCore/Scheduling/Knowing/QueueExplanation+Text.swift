@@ -30,7 +30,8 @@ extension QueueExplanation.Reason: CustomStringConvertible {
         switch self {
         case .dependency(let dependency): "for \(dependency.operation.displayName) (\(dependency.standing))"
         case .hold(let hold): "by \(hold.detail)\(hold.holders.isEmpty ? "" : ", held by \(names(of: hold.holders))")"
-        case .suspended: "the queue is suspended"
+        case .suspended(let reason): "the queue is suspended" + (reason.map { " (\($0))" } ?? "")
+        case .threadLimit(let count): "all \(count) threads that the queues of the process may have are taken"
         case .barrier(let wait): wait.description
         case .width(let width, let holders): "all of its \(width) places are taken, by \(names(holders))"
         case .threads(let count, let holders): "all \(count) threads that it has now are busy, with \(names(holders))"

@@ -32,15 +32,17 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
         case dependency(Dependency)
         /// A delay, or something by which it was not admitted yet.
         case hold(Hold)
-        /// The queue is suspended.
-        case suspended
+        /// The queue is suspended, and why or by whom, if that was said: see ``QueueManager/suspend(because:)``.
+        case suspended(because: String?)
         /// It is a barrier, or stands behind one.
         case barrier(BarrierWait)
         /// As many run as may, and these they are.
         case width(Int, holders: [QueueEntry])
         /// All threads that the queue may have are taken by these.
         case threads(Int, holders: [QueueEntry])
-        /// So many that are ready come before it, by their priority or because they came first.
+        /// The queues of the process have as many threads as they may, which all have something to do.
+        case threadLimit(Int)
+        /// So many that are ready are more urgent.
         case turn(ahead: Int)
         /// An operation of another kind says by itself that it is not ready.
         case ownReadiness

@@ -51,13 +51,13 @@ struct FailureList {
     }
 
     /// Takes out one that can be made anew; throws if it is not there, or cannot.
-    mutating func take(_ failure: QueueFailure, queue: String) throws(QueueError) -> Item {
+    ///
+    /// - Parameter name: How the operation is called; asked for before, since a subclass may say it.
+    mutating func take(_ failure: QueueFailure, named name: String, queue: String) throws(QueueError) -> Item {
         guard let item = items[failure.id], item.operation === failure.operation else {
-            throw .notListed(failure.operation.displayName, queue: queue)
+            throw .notListed(name, queue: queue)
         }
-        guard item.details?.remake != nil else {
-            throw .notRemakable(failure.operation.displayName, queue: queue)
-        }
+        guard item.details?.remake != nil else { throw .notRemakable(name, queue: queue) }
         items[failure.id] = nil
         return item
     }

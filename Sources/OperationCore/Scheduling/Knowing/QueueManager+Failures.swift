@@ -64,13 +64,13 @@ extension QueueManager {
     ///   failure stays in the list then.
     @discardableResult
     public func runAgain(_ failure: QueueFailure) throws(QueueError) -> ManagedOperation {
-        let name = engine.name
+        let (name, operationName) = (engine.name, failure.operation.displayName)
         let item = try engine.state.withLock { state throws(QueueError) in
-            try state.failures.take(failure, queue: name)
+            try state.failures.take(failure, named: operationName, queue: name)
         }
         do throws(QueueError) {
             guard let operation = item.details?.remake?() else {
-                throw QueueError.notRemakable(failure.operation.displayName, queue: name)
+                throw QueueError.notRemakable(operationName, queue: name)
             }
             try engine.add(operation, details: item.details)
             return operation

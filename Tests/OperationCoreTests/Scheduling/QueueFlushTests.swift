@@ -1,0 +1,53 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// What a thread keeps back for its queue while it concludes, and tells before something of the user's runs.
+@Suite(.timeLimit(Rounds.timeLimit))
+struct QueueFlushTests {
+    private let workers = ManualWorkers()
+
+    /// An operation that fails, two that wait for it, and the second of these has a rule.
+    private func makeRow(_ prepare: (SyncProbe) -> Void) throws -> (QueueManager, [SyncProbe]) {
+        let queue = workers.makeQueue("row", width: 1)
+        let failing = SyncProbe("failing") { $0.finish(withError: .first) }
+        let waiting = SyncProbe("waiting") { $0.finish(withResult: 1) }
+        let ruled = SyncProbe("ruled") { $0.finish(withResult: 1) }
+        prepare(waiting)
+        waiting.addDependency(failing)
+        try ruled.depend(on: failing, otherwise: .fail { _ in .second })
+        try queue.add([failing, waiting, ruled])
+        return (queue, [failing, waiting, ruled])
+    }
+
+    @Test func `one that is admitted while the rule of another runs is not forgotten`() throws {
+        let (queue, row) = try makeRow { $0.categories = [OperationCategory("free")] }
+        workers.runAll()
+        #expect(row[1].outcome == .success(1) && row[2].isFinished)
+        #expect(queue.engine.operations.isEmpty)
+    }
+
+    @Test func `one that its throttle drops while the rule of another runs ends, and nothing ends twice`() throws {
+        let clock = ManualClock()
+        func throttle(_ operation: SyncProbe) {
+            operation.clock = clock
+            operation.throttle = .init(key: "flush", interval: .seconds(60), early: .drop)
+        }
+        let first = SyncProbe("first") { $0.finish(withResult: 1) }
+        throttle(first)
+        first.start()
+        let (queue, row) = try makeRow(throttle)
+        let mapped = row[1].mapResult { $0 + 1 }
+        mapped.startAndKeepAlive()
+        workers.runAll()
+        #expect(row[1].cancellationCause?.code == .throttled && row[1].isFinished && mapped.isFinished)
+        #expect(queue.engine.operations.isEmpty && queue.counts.failed + queue.counts.cancelled == 3)
+        for number in 0..<3 { try queue.add(SyncProbe("\(number)") { $0.finish(withResult: number) }) }
+        workers.runAll()
+        #expect(queue.counts.finished == 3)
+    }
+}
