@@ -21,11 +21,14 @@
             let ends = Tally(), successes = Tally()
             var options = LoopbackServer.Options()
             options.addresses = [.unixSocket(path: path)]
+            // Nobody is answered before there is something to answer.
+            options.accepts = false
             let url = try #require(URL(string: "http://example.com/"))
 
             func makeServer() throws -> LoopbackServer {
                 let server = try LoopbackServer(options)
                 server.route("/") { _ in .repeating(TestPattern.block, count: 50_000) }
+                server.setAccepting(true)
                 return server
             }
 

@@ -78,5 +78,40 @@
                 Issue.record("\(seed), \(kind.name): \(record.ends) ends, \(record.faults), \(error), \(record.text)")
             }
         }
+
+        @Test func `thousands of connections at a time all end, on few threads`() async throws {
+            var limit = rlimit()
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            // Both ends of each are in this process.
+            let room = Int(min(limit.rlim_cur, 100_000)) / 2 - 200
+            let count = min(Rounds.count(ci: 200, soak: 9_000), room)
+            let server = try LoopbackServer()
+            let gate = Gate()
+            server.route("/") { _ in .text("hello").after(gate) }
+            let (session, transport) = SessionKind.curl.makeSession {
+                $0.maximumConnectionsPerHost = count
+                $0.maximumConnections = count
+            }
+            let before = try await TestThread.run { ProcessShape() }
+            let options = TransferOptions(timeouts: .none)
+            let runs = try (0..<count).map { _ in
+                let receiver = RecordingReceiver()
+                let task = session.makeTask(
+                    with: try NetworkRequest(url: server.url(), options: options), receiver: receiver)
+                task.resume()
+                return Bench.Running(task: task, receiver: receiver)
+            }
+            await server.counts { $0.heads >= count }
+            let during = try await TestThread.run { ProcessShape() }
+            #expect(during.threads <= before.threads + 4)
+            gate.open()
+            for run in runs { #expect(await run.end().text == "hello") }
+            try await TestThread.run { transport.closeAndWait() }
+            await server.counts { $0.openConnections == 0 }
+            let after = try await ProcessShape.settled(since: before)
+            print("soak: \(count) connections at a time: \(before), then \(during), at last \(after)")
+            #expect(after.descriptors <= before.descriptors)
+            await server.stopped()
+        }
     }
 #endif

@@ -3,18 +3,23 @@
 
 #if os(Linux)
     /// The body of a response on its way in: decompressed where it is to be, and kept while there is a brake.
-    struct BodyIntake {
+    package struct BodyIntake {
         /// Why it does not go on.
-        enum Refusal: Error, Equatable {
+        package enum Refusal: Error, Equatable {
             case undecodable(String)
             /// It grew too much by being decompressed.
             case expanded
         }
 
         /// Whom the bytes are told, and whether they may be told now.
-        struct Listener {
+        package struct Listener {
             let mayTell: () -> Bool
             let tell: (UnsafeRawBufferPointer) -> Void
+
+            package init(mayTell: @escaping () -> Bool, tell: @escaping (UnsafeRawBufferPointer) -> Void) {
+                self.mayTell = mayTell
+                self.tell = tell
+            }
         }
 
         private let decoder: ContentDecoder?
@@ -26,21 +31,21 @@
         private var receivedCount: Int64 = 0
         private var decodedCount: Int64 = 0
         /// All came in, and something is still to be decompressed.
-        private(set) var isEndAwaited = false
+        package private(set) var isEndAwaited = false
 
-        init(_ decoder: ContentDecoder? = nil, maximumExpansion: Int = .max) {
+        package init(_ decoder: ContentDecoder? = nil, maximumExpansion: Int = .max) {
             self.decoder = decoder
             self.maximumExpansion = maximumExpansion
         }
 
         /// Whether the bytes are decompressed.
-        var decodes: Bool { decoder != nil }
+        package var decodes: Bool { decoder != nil }
 
         /// Whether a brake has left something behind, before which nothing else may be told.
-        var hasRest: Bool { !rest.isEmpty || isDecoderFull }
+        package var hasRest: Bool { !rest.isEmpty || isDecoderFull }
 
         /// Takes bytes in, tells what may be told of them and keeps the rest; not while there is a rest.
-        mutating func take(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) {
+        package mutating func take(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) {
             receivedCount += Int64(bytes.count)
             guard decoder != nil else { return listener.tell(bytes) }
             let used = try decode(bytes, listener)
@@ -48,7 +53,7 @@
         }
 
         /// Goes on with what a brake had stopped.
-        mutating func goOn(_ listener: Listener) throws(Refusal) {
+        package mutating func goOn(_ listener: Listener) throws(Refusal) {
             guard hasRest else { return }
             let bytes = exchange(&rest, with: [])
             var outcome = Result<Int, Refusal>.success(0)
@@ -59,7 +64,7 @@
         }
 
         /// All came in; false if it must wait until the rest was told.
-        mutating func mayEnd() throws(Refusal) -> Bool {
+        package mutating func mayEnd() throws(Refusal) -> Bool {
             isEndAwaited = hasRest
             if isEndAwaited { return false }
             if decoder?.isComplete == false { throw .undecodable("it ends too early. Try again") }
