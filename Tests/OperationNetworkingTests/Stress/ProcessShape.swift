@@ -20,8 +20,11 @@ struct ProcessShape: Sendable, CustomStringConvertible {
     var description: String { "\(memory >> 20) MiB, \(descriptors) descriptors, \(threads) threads" }
 
     /// Whether it has grown since an earlier moment by more than what a few idle threads of the system account for.
-    func isFlat(since earlier: ProcessShape) -> Bool {
-        memory - earlier.memory < 24 << 20 && descriptors <= earlier.descriptors + 8 && threads <= earlier.threads + 4
+    ///
+    /// - Parameter connections: How many may be open now that were not then, both ends of each in this process.
+    func isFlat(since earlier: ProcessShape, connections: Int) -> Bool {
+        memory - earlier.memory < 24 << 20 && descriptors <= earlier.descriptors + 2 * connections + 4
+            && threads <= earlier.threads + 4
     }
 
     /// Measures until it is as small as it was, or for some seconds: what has ended may take a moment to go.

@@ -79,7 +79,7 @@
 
         private static let forked = NetworkError(
             code: .sessionUnavailable, phase: .waiting,
-            message: "The session was made before the process was forked. Make a new one in the child.")
+            message: "The session was made before the process was forked. Start another program (Process) instead.")
 
         private var unavailability: NetworkError? {
             if case .failure(let error) = CurlLibrary.shared { return error }
