@@ -26,7 +26,8 @@
         private let text = TestPattern.bytes(count: 200_000)
 
         private func intake(_ expansion: Int = 1_000) throws -> BodyIntake {
-            BodyIntake(try #require(ContentDecoder(coding: "gzip")), maximumExpansion: expansion)
+            let decoder: ContentDecoder = try #require(ContentDecoder(coding: "gzip"))
+            return BodyIntake(decoder, maximumExpansion: expansion)
         }
 
         @Test func `what a brake leaves behind is told when it is let go of, and the end waits for it`() throws {
