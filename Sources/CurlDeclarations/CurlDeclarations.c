@@ -7,8 +7,11 @@
 #include "CurlDeclarations.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -54,6 +57,48 @@ uint16_t OKLocalPort(int socket) {
 void OKThreadSetName(const char *name) { pthread_setname_np(pthread_self(), name); }
 
 int OKBellMake(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+enum { inheritedCapacity = 256 };
+
+/// Those local sockets of this process that programs started by it would inherit; gives how many, or -1 if too many.
+static int findInherited(int *sockets) {
+    DIR *folder = opendir("/proc/self/fd");
+    if (folder == NULL) return -1;
+    int count = 0;
+    struct dirent *entry;
+    while ((entry = readdir(folder)) != NULL && count <= inheritedCapacity) {
+        int number = atoi(entry->d_name), domain = 0;
+        socklen_t length = sizeof domain;
+        int flags = fcntl(number, F_GETFD);
+        if (entry->d_name[0] == '.' || flags < 0 || (flags & FD_CLOEXEC)) continue;
+        if (getsockopt(number, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain != AF_UNIX) continue;
+        if (count < inheritedCapacity) sockets[count] = number;
+        count++;
+    }
+    closedir(folder);
+    return count <= inheritedCapacity ? count : -1;
+}
+
+static bool isAmong(const int *sockets, int count, int socket) {
+    for (int index = 0; index < count; index++)
+        if (sockets[index] == socket) return true;
+    return false;
+}
+
+// Many versions of libcurl make a pair of local sockets for each multi handle, and do not say that it is to be closed in
+// programs that are started. There is no way to ask which it is: it is what was not there before.
+OKCurlMulti *OKCurlMultiMake(void) {
+    int before[inheritedCapacity], after[inheritedCapacity];
+    int beforeCount = findInherited(before);
+    OKCurlMulti *multi = OKCurl.multiInit();
+    if (multi == NULL || beforeCount < 0) return multi;
+    int afterCount = findInherited(after);
+    // Another thread may have made some at the same moment, which are not ours to change.
+    if (afterCount - beforeCount != 2) return multi;
+    for (int index = 0; index < afterCount; index++)
+        if (!isAmong(before, beforeCount, after[index])) fcntl(after[index], F_SETFD, FD_CLOEXEC);
+    return multi;
+}
 
 static bool find(void *library, const char *name, void **function, const char **problem) {
     *function = dlsym(library, name);

@@ -316,6 +316,9 @@ static inline int OKCurlGetPrivate(OKCurlEasy *easy, void **value) {
     return OKCurl.easyGetInfo(easy, 0x100000 + 21, value);
 }
 
+/// Makes a multi handle none of whose own descriptors reaches programs that this one starts; NULL if it cannot.
+OKCurlMulti *OKCurlMultiMake(void);
+
 static inline int OKCurlMultiSetLong(OKCurlMulti *multi, int option, long value) {
     return OKCurl.multiSetOption(multi, option, value);
 }

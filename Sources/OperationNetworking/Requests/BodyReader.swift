@@ -7,7 +7,6 @@ import Foundation
 package final class BodyReader {
     private enum Source {
         case data(Data)
-        case file(OpenRegion)
         case stream(any BodyProducer)
     }
 
@@ -17,13 +16,15 @@ package final class BodyReader {
     private var count: Int64 = 0
 
     /// Opens the body; nothing is read yet.
+    ///
+    /// A file is opened and read elsewhere, so the first portion is not yet there.
     package init(_ body: RequestBody, waker: BodyWaker) throws(NetworkError) {
         self.waker = waker
         length = body.length
         switch body.source {
         case .none: source = .data(Data())
         case .data(let data): source = .data(data)
-        case .file(let region): source = .file(try OpenRegion(region))
+        case .file(let region): source = .stream(FileRegionProducer(region))
         case .stream(let makeProducer):
             do {
                 source = .stream(try makeProducer())
@@ -62,7 +63,6 @@ package final class BodyReader {
             let given = min(target.count, data.endIndex - start)
             data.copyBytes(to: target, from: start..<start + given)
             return .bytes(given)
-        case .file(let region): return .bytes(try region.read(at: count, into: target))
         case .stream(let producer):
             do {
                 return try producer.produce(into: target, waker: waker)

@@ -38,7 +38,7 @@ public struct RequestBody: Sendable {
         RequestBody(source: .data(data), length: Int64(data.count), canBeSentAgain: true)
     }
 
-    /// A file, or a part of it, read while it is sent.
+    /// A file, or a part of it, read while it is sent, on a thread of its own: a slow disk holds up nothing else.
     public static func file(_ region: FileRegion) -> RequestBody {
         RequestBody(source: .file(region), length: region.length, canBeSentAgain: true)
     }

@@ -6,12 +6,20 @@ import OperationNetworking
 /// The life of a task of a stub session: what is to be done next, given what is wanted.
 struct StubLife {
     enum Action {
-        /// Read the request's body, and ask for the answer.
+        /// Read a portion of the request's body; after the last, ask for the answer.
         case send
         case tell(StubAnswer.Step)
-        case awaitGate(Gate)
-        case awaitTime(Duration)
+        case awaitGate(Gate, Wait)
+        case awaitTime(Duration, Wait)
         case end(NetworkError.Code?)
+    }
+
+    /// What it waits for.
+    enum Wait: Equatable {
+        /// The body's producer, or the end of the call that reads from it.
+        case body
+        /// A gate or a time; the number tells one from another.
+        case step(Int)
     }
 
     private enum State {
@@ -27,8 +35,8 @@ struct StubLife {
     private(set) var phase = NetworkError.Phase.waiting
     var isSuspended = false
     var isHeld = false
-    /// A gate, a time or the body's producer will say when it goes on.
-    var isWaiting = false
+    private var wait: Wait?
+    private var stepCount = 0
 
     /// True if it is the first time.
     mutating func resume() -> Bool {
@@ -38,11 +46,24 @@ struct StubLife {
         return true
     }
 
+    /// Whether the end is decided.
+    var isStopped: Bool {
+        switch state {
+        case .stopped, .ended: true
+        case .created, .sending, .answering: false
+        }
+    }
+
+    /// What was waited for has come; it may also come too late, and then nothing happens.
+    mutating func goOn(after wait: Wait) {
+        if self.wait == wait { self.wait = nil }
+    }
+
     mutating func answer(_ steps: [StubAnswer.Step]) {
         guard case .sending = state else { return }
         state = .answering(steps[...])
         phase = .awaitingResponse
-        isWaiting = false
+        wait = nil
     }
 
     /// Decides the end, unless it is decided already.
@@ -59,12 +80,12 @@ struct StubLife {
             state = .ended
             return .end(code)
         }
-        guard !isSuspended, !isWaiting else { return nil }
+        guard !isSuspended, wait == nil else { return nil }
         switch state {
         case .created, .stopped, .ended: return nil
         case .sending:
             phase = .sending
-            isWaiting = true
+            wait = .body
             return .send
         case .answering(let steps): return next(of: steps)
         }
@@ -83,15 +104,17 @@ struct StubLife {
         guard !isHeld else { return nil }
         state = .answering(steps.dropFirst())
         switch step.kind {
-        case .gate(let gate):
-            isWaiting = true
-            return .awaitGate(gate)
-        case .pause(let duration):
-            isWaiting = true
-            return .awaitTime(duration)
+        case .gate(let gate): return .awaitGate(gate, beginWait())
+        case .pause(let duration): return .awaitTime(duration, beginWait())
         case .head(let status, _): if status >= 200 { phase = .receiving }
         case .bytes, .trailers, .failure: break
         }
         return .tell(step)
+    }
+
+    private mutating func beginWait() -> Wait {
+        stepCount += 1
+        wait = .step(stepCount)
+        return .step(stepCount)
     }
 }

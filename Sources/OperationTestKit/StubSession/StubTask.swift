@@ -55,24 +55,25 @@ final class StubTask: NetworkTask {
         switch action {
         case .send: send()
         case .tell(let step): tell(step)
-        case .awaitGate(let gate): gate.whenOpen { [self] in goOn() }
-        case .awaitTime(let duration): _ = session.clock.schedule(after: duration) { [self] in goOn() }
+        case .awaitGate(let gate, let wait): gate.whenOpen { [self] in goOn(after: wait) }
+        case .awaitTime(let duration, let wait):
+            _ = session.clock.schedule(after: duration) { [self] in goOn(after: wait) }
         case .end(let code): end(code)
         }
     }
 
-    private func goOn() {
-        life.withLock { $0.isWaiting = false }
+    private func goOn(after wait: StubLife.Wait) {
+        life.withLock { $0.goOn(after: wait) }
         play()
     }
 
     private func send() {
         do {
-            let waker = BodyWaker { [self] in goOn() }
-            let isComplete = try upload.read(waker) { count in
-                receiver.withLock { $0 }?.task(self, didSend: count, of: request.body.length)
-            }
-            guard isComplete else { return }
+            let waker = BodyWaker { [self] in goOn(after: .body) }
+            guard let portion = try upload.read(waker) else { return }
+            if let count = portion.count { tellSent(count) }
+            guard portion.isLast else { return life.withLock { $0.goOn(after: .body) } }
+            guard !life.withLock({ $0.isStopped }) else { return }
             let seen = StubRequest(
                 method: request.method, url: request.url, headers: request.headers, body: upload.bytes,
                 options: request.options)
@@ -81,6 +82,11 @@ final class StubTask: NetworkTask {
         } catch {
             life.withLock { $0.stop(.bodyUnreadable) }
         }
+    }
+
+    private func tellSent(_ count: Int64) {
+        guard !life.withLock({ $0.isStopped }) else { return }
+        receiver.withLock { $0 }?.task(self, didSend: count, of: request.body.length)
     }
 
     private func tell(_ step: StubAnswer.Step) {

@@ -8,6 +8,12 @@ import OperationNetworking
 final class StubUpload: @unchecked Sendable {
     // Sendable: only the serial queue of the session touches it.
 
+    struct Portion {
+        /// How many bytes were read by now; nil if none came with this portion.
+        var count: Int64?
+        let isLast: Bool
+    }
+
     private let body: RequestBody
     private var producer: (any BodyProducer)?
     private(set) var bytes = Data()
@@ -16,10 +22,10 @@ final class StubUpload: @unchecked Sendable {
         self.body = body
     }
 
-    /// Reads on; false if the producer has nothing yet and will use the waker.
-    func read(_ waker: BodyWaker, tellingCount tell: (Int64) -> Void) throws -> Bool {
+    /// Reads the next portion; nil if the producer has nothing yet and will use the waker.
+    func read(_ waker: BodyWaker) throws -> Portion? {
         switch body.source {
-        case .none: return true
+        case .none: return Portion(isLast: true)
         case .data(let data): bytes = data
         case .file(let region):
             let file = try FileHandle(forReadingFrom: region.url)
@@ -29,22 +35,19 @@ final class StubUpload: @unchecked Sendable {
         case .stream(let makeProducer):
             let producer = try self.producer ?? makeProducer()
             self.producer = producer
-            return try read(from: producer, waker, tell)
+            return try read(from: producer, waker)
         }
-        tell(Int64(bytes.count))
-        return true
+        return Portion(count: Int64(bytes.count), isLast: true)
     }
 
-    private func read(from producer: any BodyProducer, _ waker: BodyWaker, _ tell: (Int64) -> Void) throws -> Bool {
+    private func read(from producer: any BodyProducer, _ waker: BodyWaker) throws -> Portion? {
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
-        while true {
-            switch try buffer.withUnsafeMutableBytes({ try producer.produce(into: $0, waker: waker) }) {
-            case .bytes(let count):
-                bytes += buffer.prefix(count)
-                tell(Int64(bytes.count))
-            case .notYet: return false
-            case .end: return true
-            }
+        switch try buffer.withUnsafeMutableBytes({ try producer.produce(into: $0, waker: waker) }) {
+        case .bytes(let count):
+            bytes += buffer.prefix(count)
+            return Portion(count: Int64(bytes.count), isLast: false)
+        case .notYet: return nil
+        case .end: return Portion(isLast: true)
         }
     }
 }

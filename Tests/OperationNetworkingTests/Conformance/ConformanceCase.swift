@@ -31,7 +31,7 @@ struct ConformanceCase: Sendable, CustomTestStringConvertible {
         let bench = try Bench(kind, options)
         Self.trace("\(kind) \(name)")
         let watch = Task {
-            try await Task.sleep(for: Rounds.isSoak ? .seconds(1_500) : .seconds(40))
+            try await Task.sleep(for: Rounds.isSoak ? .seconds(1_500) : .seconds(90))
             Issue.record("\(name): this hangs; requests \(bench.server.requests.map(\.target)), \(bench.server.counts)")
         }
         let work = Task { try await body(bench) }

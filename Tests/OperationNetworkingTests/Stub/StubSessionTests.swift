@@ -112,4 +112,58 @@ struct StubSessionTests {
         #expect(await run.end().error?.code == .sessionClosed)
         #expect(await start(try request()).end().error?.code == .sessionClosed)
     }
+
+    @Test func `a task that is cancelled while its body is read tells no more of it`() async throws {
+        let bytes = TestPattern.bytes(count: 50_000)
+        for number in [1, 3] {
+            let count = Tally()
+            let body = RequestBody.stream(canBeSentAgain: true) {
+                PieceProducer(bytes, size: 9_000, isLate: number > 1)
+            }
+            let run = start(try request("/", "POST", body)) { event, task in
+                if case .sent = event, count.add() == number - 1 { task.cancel() }
+            }
+            let record = await run.end()
+            #expect(record.error?.code == .cancelled && record.sent == Int64(number * 9_000))
+            #expect(count.count == number)
+        }
+        #expect(session.requests.isEmpty)
+    }
+
+    @Test func `a suspended task reads no more of its body`() async throws {
+        session.route(nil, "/") { .text("\($0.body.count)") }
+        let bytes = TestPattern.bytes(count: 50_000)
+        let body = RequestBody.stream(canBeSentAgain: true) { PieceProducer(bytes, size: 9_000) }
+        let run = start(try request("/", "POST", body)) { event, task in
+            if case .sent(9_000, _) = event { task.suspend() }
+        }
+        _ = await run.receiver.record { $0.sent > 0 }
+        #expect(await start(try request()).end().text == "0")
+        #expect(run.receiver.record.sent == 9_000)
+        run.task.resume()
+        #expect(await run.end().text == "50000")
+    }
+
+    @Test func `a producer that wakes when nobody waits opens no gate`() async throws {
+        let gate = Gate()
+        session.route(nil, "/") { _ in StubAnswer(.head(200), .stall(until: gate), .bytes("hello")) }
+        let kept = Locked<BodyWaker?>(nil)
+        final class Producer: BodyProducer {
+            let keep: @Sendable (BodyWaker) -> Void
+            init(_ keep: @escaping @Sendable (BodyWaker) -> Void) { self.keep = keep }
+            func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
+                keep(waker)
+                return .end
+            }
+        }
+        let body = RequestBody.stream(canBeSentAgain: true) { Producer { waker in kept.withLock { $0 = waker } } }
+        let run = start(try request("/", "POST", body))
+        _ = await run.receiver.record { $0.head != nil }
+        kept.withLock { $0 }?.wake()
+        #expect(await start(try request("/none")).end().status == 404)
+        #expect(run.receiver.record.bodyCount == 0)
+        gate.open()
+        #expect(await run.end().text == "hello")
+        kept.withLock { $0 = nil }
+    }
 }

@@ -26,7 +26,7 @@ struct Bench: Sendable {
     ) throws -> NetworkRequest {
         var options = TransferOptions()
         // A case that would hang fails.
-        options.timeouts = TransferTimeouts(connect: .seconds(20), firstByte: .seconds(20), idle: .seconds(20))
+        options.timeouts = TransferTimeouts(connect: .seconds(60), firstByte: .seconds(60), idle: .seconds(60))
         change(&options)
         return try NetworkRequest(method, url: server.url(target), headers: headers, body: body, options: options)
     }

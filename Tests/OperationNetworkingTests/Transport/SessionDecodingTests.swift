@@ -76,6 +76,21 @@
             #expect(record.error == nil && record.bodyCount == 4 << 20 && record.disorder.isEmpty)
         }
 
+        @Test(arguments: ["br", "zstd", "compress", "gzip, br", "Zstd", "gzip, gzip"])
+        func `a coding that nobody asked for is an error, and as it is for who reads it himself`(coding: String)
+            async throws
+        {
+            server.route("/coded") { _ in .text("hello").with("Content-Encoding", coding) }
+            server.route("/plain") { _ in .text("plain").with("Content-Encoding", "identity") }
+            let record = try await session.run(server.url("/coded"))
+            #expect(record.code == .undecodableBody && record.bodyCount == 0 && record.error?.status == 200)
+            var options = TransferOptions()
+            options.decodesContent = false
+            #expect(try await session.run(server.url("/coded"), options: options).text == "hello")
+            #expect(try await session.run(server.url("/coded"), headers: ["Accept-Encoding": coding]).text == "hello")
+            #expect(try await session.run(server.url("/plain")).text == "plain")
+        }
+
         @Test func `a hold in the midst of a swelling body really holds, and can be cancelled`() async throws {
             answer(Compressed.zeros)
             var options = TransferOptions()

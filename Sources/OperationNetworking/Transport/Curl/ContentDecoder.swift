@@ -8,8 +8,8 @@
     ///
     /// libcurl could do it, too, but takes a body that is cut short for a whole one. Beneath it is the zlib that libcurl
     /// itself has loaded.
-    final class ContentDecoder {
-        enum Outcome: Equatable {
+    package final class ContentDecoder {
+        package enum Outcome: Equatable {
             /// So many bytes were used up, and so many made.
             case portion(used: Int, made: Int)
             case refused(String)
@@ -31,8 +31,9 @@
         private let isGzip: Bool
         private var state = State.fresh
 
-        /// Nil if the coding is not known.
-        init?(coding: String) {
+        /// Nil if the coding is not known, or nothing can be decompressed here.
+        package init?(coding: String) {
+            guard Self.isAvailable else { return nil }
             switch coding {
             case "gzip", "x-gzip": isGzip = true
             case "deflate": isGzip = false
@@ -48,11 +49,11 @@
         }
 
         /// Whether the body may end here.
-        var isComplete: Bool {
+        package var isComplete: Bool {
             if case .running = state { false } else { true }
         }
 
-        func decode(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) -> Outcome {
+        package func decode(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) -> Outcome {
             let stream: OpaquePointer
             switch (state, input.first) {
             case (.running(let running), _): stream = running

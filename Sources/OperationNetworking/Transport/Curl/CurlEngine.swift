@@ -22,8 +22,15 @@
             var isClosing = false
             /// Nobody has the session any more: the thread ends after the last task.
             var isFinishing = false
-            /// Somebody waits for the end of the thread, or did.
-            var isAwaited = false
+            var attendance = Attendance.nobody
+        }
+
+        /// Who waits for the end of the thread.
+        private enum Attendance {
+            case nobody
+            /// One joins the thread; the others wait until it did.
+            case joining([DispatchSemaphore])
+            case joined
         }
 
         /// What the thread is to do next.
@@ -70,43 +77,39 @@
         static let closed = NetworkError(
             code: .sessionClosed, phase: .waiting, message: "The session is closed. Make a new one.")
 
+        private static let forked = NetworkError(
+            code: .sessionUnavailable, phase: .waiting,
+            message: "The session was made before the process was forked. Start another program (Process) instead.")
+
         private var unavailability: NetworkError? {
             if case .failure(let error) = CurlLibrary.shared { return error }
-            guard OKForkCount() == forkCount else {
-                return NetworkError(
-                    code: .sessionUnavailable, phase: .waiting,
-                    message: "The session was made before the process was forked. Make a new one in the child.")
-            }
-            return bell.isValid ? nil : Self.exhausted
+            return isInherited ? Self.forked : bell.isValid ? nil : Self.exhausted
         }
+
+        /// Whether this is a child made by `fork`, in which the thread does not exist and a lock may be held for ever.
+        private var isInherited: Bool { OKForkCount() != forkCount }
 
         /// There is no thread of ours to tell it on.
         private func endElsewhere(_ task: CurlTask, _ error: NetworkError) {
+            // After a fork the threads of the queues are not there either.
+            if isInherited, CurlThread.run({ task.tellEnd(error) }) { return }
             DispatchQueue.global().async { task.tellEnd(error) }
         }
 
         /// Begins the thread; under the lock, so that there is one.
         private func begin(_ mailbox: inout Mailbox) -> Bool {
-            var thread = pthread_t()
-            let context = Unmanaged.passRetained(self)
-            let status = pthread_create(
-                &thread, nil,
-                { context in
-                    guard let context else { return nil }
-                    let engine = Unmanaged<CurlEngine>.fromOpaque(context).takeRetainedValue()
-                    CurlThread.prepare()
-                    if case .success(let library) = CurlLibrary.shared { CurlLoop(engine, library).run() }
-                    return nil
-                }, context.toOpaque())
-            guard status == 0 else {
-                context.release()
-                return false
+            let thread = CurlThread.begin { [self] in
+                CurlThread.prepare()
+                guard case .success(let library) = CurlLibrary.shared else { return }
+                repeat { CurlLoop(self, library).run() } while !threadEnds()
             }
+            guard let thread else { return false }
             mailbox.standing = .running(thread)
             return true
         }
 
         func close() {
+            guard !isInherited else { return }
             let rings = mailbox.withLock { mailbox in
                 mailbox.isClosing = true
                 if case .resting = mailbox.standing { mailbox.standing = .closed }
@@ -116,6 +119,7 @@
         }
 
         func finish() {
+            guard !isInherited else { return }
             let rings = mailbox.withLock { mailbox in
                 mailbox.isFinishing = true
                 return exchange(&mailbox.isAsleep, with: false)
@@ -123,16 +127,37 @@
             if rings { bell.ring() }
         }
 
-        /// Waits for the end of the thread, unless this is it.
+        /// Waits for the end of the thread, unless this is it: any number of callers at a time.
         func waitForThread() {
-            let thread = mailbox.withLock { mailbox -> pthread_t? in
-                guard case .running(let thread) = mailbox.standing, pthread_equal(thread, pthread_self()) == 0,
-                    !mailbox.isAwaited
-                else { return nil }
-                mailbox.isAwaited = true
-                return thread
+            guard !isInherited else { return }
+            enum Way {
+                case none
+                case join(pthread_t)
+                case wait(DispatchSemaphore)
             }
-            if let thread { pthread_join(thread, nil) }
+            let way: Way = mailbox.withLock { mailbox in
+                if case .running(let thread) = mailbox.standing {
+                    if pthread_equal(thread, pthread_self()) != 0 { return .none }
+                    if case .nobody = mailbox.attendance {
+                        mailbox.attendance = .joining([])
+                        return .join(thread)
+                    }
+                }
+                // The one who joins may still be at it, although the thread has said that it ends.
+                guard case .joining(let others) = mailbox.attendance else { return .none }
+                let semaphore = DispatchSemaphore(value: 0)
+                mailbox.attendance = .joining(others + [semaphore])
+                return .wait(semaphore)
+            }
+            switch way {
+            case .none: break
+            case .wait(let semaphore): semaphore.wait()
+            case .join(let thread):
+                pthread_join(thread, nil)
+                let attendance = mailbox.withLock { exchange(&$0.attendance, with: .joined) }
+                guard case .joining(let others) = attendance else { return }
+                for semaphore in others { semaphore.signal() }
+            }
         }
     }
 
@@ -156,11 +181,11 @@
         }
 
         /// The thread is to end, to be joined by who waits for it; false if something came in meanwhile.
-        func threadEnds() -> Bool {
+        private func threadEnds() -> Bool {
             mailbox.withLock { mailbox in
                 guard mailbox.tasks.isEmpty else { return false }
                 mailbox.standing = mailbox.isClosing ? .closed : .resting
-                if !mailbox.isAwaited { pthread_detach(pthread_self()) }
+                if case .nobody = mailbox.attendance { pthread_detach(pthread_self()) }
                 return true
             }
         }

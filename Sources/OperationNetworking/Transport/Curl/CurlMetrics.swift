@@ -9,13 +9,13 @@
         static func collect(_ transfer: CurlTransfer, _ task: CurlTask, now: Int64) -> TransferMetrics {
             let handle = transfer.handle
             var metrics = TransferMetrics()
-            // libcurl counts from the grant of the slot.
-            let granted = transfer.beganAt - task.confined.resumedAt
+            // libcurl counts from the moment at which it got the request.
+            let begun = transfer.soughtAt - task.confined.resumedAt
             func moment(_ info: Int) -> Duration? {
                 let microseconds = handle.size(info)
-                return microseconds > 0 ? .nanoseconds(granted + microseconds * 1000) : nil
+                return microseconds > 0 ? .nanoseconds(begun + microseconds * 1000) : nil
             }
-            metrics.slotGranted = .nanoseconds(granted)
+            metrics.slotGranted = .nanoseconds(transfer.beganAt - task.confined.resumedAt)
             metrics.requestBegan = moment(OKCurlInfoRequestTime)
             metrics.firstByte = moment(OKCurlInfoFirstByteTime)
             metrics.ended = .nanoseconds(now - task.confined.resumedAt)

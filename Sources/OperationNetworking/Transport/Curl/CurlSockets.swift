@@ -33,6 +33,9 @@
             OKPollWatch(poll, bell, UInt32(OKPollIn), false)
         }
 
+        /// Whether the system had a descriptor for them.
+        var areUsable: Bool { poll >= 0 }
+
         func close() {
             if poll >= 0 { Glibc.close(poll) }
             events.deallocate()

@@ -60,6 +60,9 @@
         /// What is wanted now; from now on, news are posted again.
         func takeWishes() -> TaskWishes { wishes.withLock { $0.take() } }
 
+        /// What is wanted now; news that were posted stay so.
+        var presentWishes: TaskWishes { wishes.withLock { $0 } }
+
         var isSuspended: Bool { wishes.withLock { $0.isSuspended } }
         var isBraked: Bool { wishes.withLock { $0.isBraked } }
         var isCancelled: Bool { wishes.withLock { $0.isCancelled } }
@@ -72,6 +75,9 @@
             let (isCancelled, isBraked) = wishes.withLock { ($0.isCancelled, $0.isBraked) }
             return isCancelled ? .drop : isBraked || !confined.pending.isEmpty ? .keep : .go
         }
+
+        /// Whether something waits to be told before the end may be.
+        var isHeldBack: Bool { isBraked || !confined.pending.isEmpty }
 
         /// Tells it now, or later if there is a brake.
         func tell(_ event: Pending) {

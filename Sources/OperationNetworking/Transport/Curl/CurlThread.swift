@@ -5,7 +5,7 @@
     import CurlDeclarations
     import Glibc
 
-    /// The thread of a session: how it is set up, and its clock.
+    /// The thread of a session: how it begins and is set up, and its clock.
     enum CurlThread {
         /// Names the thread and keeps the program's signals away from it.
         ///
@@ -17,6 +17,34 @@
             sigfillset(&signals)
             for fault in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT] { sigdelset(&signals, fault) }
             pthread_sigmask(SIG_BLOCK, &signals, nil)
+        }
+
+        private final class Work {
+            let body: @Sendable () -> Void
+
+            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        }
+
+        /// Begins a thread, which is to be joined or detached; nil if the system has none to give.
+        static func begin(_ body: @escaping @Sendable () -> Void) -> pthread_t? {
+            var thread = pthread_t()
+            let work = Unmanaged.passRetained(Work(body))
+            let status = pthread_create(
+                &thread, nil,
+                { context in
+                    if let context { Unmanaged<Work>.fromOpaque(context).takeRetainedValue().body() }
+                    return nil
+                }, work.toOpaque())
+            if status == 0 { return thread }
+            work.release()
+            return nil
+        }
+
+        /// Runs something on a thread that nobody waits for; false if the system has none to give.
+        static func run(_ body: @escaping @Sendable () -> Void) -> Bool {
+            guard let thread = begin(body) else { return false }
+            pthread_detach(thread)
+            return true
         }
 
         /// Nanoseconds of the monotonic clock.

@@ -13,7 +13,7 @@
 ///                             anything was sent
 /// ```
 ///
-/// A cancel leads to the end from everywhere.
+/// A cancel leads to the end from everywhere. A transfer that is begun anew is as one that was just granted.
 package struct TaskMachine {
     /// How far a transfer has come.
     package enum Stage: Sendable {
@@ -58,8 +58,8 @@ package struct TaskMachine {
         /// Give up a transfer of which nothing was sent.
         case abandon
         case brake(Brakes)
-        /// Tell what was held back, and the end.
-        case tellEnd
+        /// Tell what was held back, and then, unless that set a brake again (`restTold`), the end.
+        case tellRest
         /// Tell that it was cancelled, and give back what it has.
         case cancel(Holding)
     }
@@ -99,9 +99,7 @@ package struct TaskMachine {
             state = .running(stage, wanted)
             return .brake(wanted)
         case .finished:
-            guard !wishes.isBraked else { return .none }
-            state = .ended
-            return .tellEnd
+            return wishes.isBraked ? .none : .tellRest
         case .ended: return .none
         }
     }
@@ -135,10 +133,24 @@ package struct TaskMachine {
         state = .running(.receiving, brakes)
     }
 
-    /// The transfer is over; false if that may not be told yet: `wish` will say when.
-    package mutating func transferEnded(withFailure hasFailed: Bool, isBraked: Bool) -> Bool {
+    /// The request is to be sent anew, over another connection: all brakes are off.
+    package mutating func restarted() {
+        guard case .running = state else { return }
+        state = .running(.connecting, [])
+    }
+
+    /// The transfer is over; false if that may not be told yet, because there is a brake, or something that one had held
+    /// back is still to be told: `wish` will say when.
+    package mutating func transferEnded(withFailure hasFailed: Bool, isHeldBack: Bool) -> Bool {
         guard !isEnded else { return false }
-        state = isBraked && !hasFailed ? .finished : .ended
+        state = isHeldBack && !hasFailed ? .finished : .ended
         return isEnded
+    }
+
+    /// What was held back was told, as far as the brakes allowed; false if the end may not be told yet.
+    package mutating func restTold(isHeldBack: Bool) -> Bool {
+        guard case .finished = state, !isHeldBack else { return false }
+        state = .ended
+        return true
     }
 }

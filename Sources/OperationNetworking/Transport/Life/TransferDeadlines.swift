@@ -24,6 +24,8 @@ package struct TransferDeadlines: Sendable {
     private let total: Int64
     private var stage = Stage.connecting
     private var began: Int64
+    /// When the present connection began to be sought.
+    private var sought: Int64
     /// When something moved last.
     private var moved: Int64
     private var pausedSince: Int64?
@@ -37,6 +39,15 @@ package struct TransferDeadlines: Sendable {
         idle = nanoseconds(timeouts.idle)
         total = nanoseconds(timeouts.total)
         began = now
+        sought = now
+        moved = now
+    }
+
+    /// The request is to be sent anew over another connection: only the limit of the whole goes on.
+    package mutating func restart(at now: Int64) {
+        resume(at: now)
+        stage = .connecting
+        sought = now
         moved = now
     }
 
@@ -71,6 +82,7 @@ package struct TransferDeadlines: Sendable {
         pausedSince = nil
         paused += now - since
         began += now - since
+        sought += now - since
         moved += now - since
     }
 
@@ -91,7 +103,7 @@ package struct TransferDeadlines: Sendable {
 
     private var current: (due: Int64, limit: Limit) {
         switch stage {
-        case .connecting: (began.addingSaturated(connect), .connect)
+        case .connecting: (sought.addingSaturated(connect), .connect)
         case .awaiting: (moved.addingSaturated(firstByte), .firstByte)
         case .uploading, .receiving: (moved.addingSaturated(idle), .idle)
         }

@@ -29,10 +29,10 @@ struct TaskMachineTests {
         machine.responded()
         machine.connected()
         #expect(machine.stage == .receiving)
-        let told = machine.transferEnded(withFailure: false, isBraked: false)
+        let told = machine.transferEnded(withFailure: false, isHeldBack: false)
         #expect(told && machine.isEnded && machine.stage == nil)
         #expect(machine.wish(wishes(cancel)) == .none)
-        let again = machine.transferEnded(withFailure: true, isBraked: false)
+        let again = machine.transferEnded(withFailure: true, isHeldBack: false)
         #expect(!again)
     }
 
@@ -66,15 +66,40 @@ struct TaskMachineTests {
         _ = machine.granted()
         machine.connected()
         var failing = machine
-        let told = machine.transferEnded(withFailure: false, isBraked: true)
+        let told = machine.transferEnded(withFailure: false, isHeldBack: true)
         #expect(!told && !machine.isEnded)
         #expect(machine.wish(wishes(resume, hold)) == .none)
         var cancelled = machine
-        #expect(machine.wish(wishes(resume)) == .tellEnd)
-        #expect(machine.isEnded)
+        #expect(machine.wish(wishes(resume)) == .tellRest)
+        // What was held back set a brake again.
+        let early = machine.restTold(isHeldBack: true)
+        #expect(!early && !machine.isEnded)
+        #expect(machine.wish(wishes(resume, hold)) == .none)
+        #expect(machine.wish(wishes(resume)) == .tellRest)
+        let last = machine.restTold(isHeldBack: false)
+        #expect(last && machine.isEnded)
+        let again = machine.restTold(isHeldBack: false)
+        #expect(!again)
         #expect(cancelled.wish(wishes(resume, hold, cancel)) == .cancel(.nothing))
-        let failed = failing.transferEnded(withFailure: true, isBraked: true)
+        let failed = failing.transferEnded(withFailure: true, isHeldBack: true)
         #expect(failed)
+    }
+
+    @Test func `a request that is sent anew can be given up again, and its brakes are set anew`() {
+        var machine = TaskMachine()
+        machine.restarted()
+        #expect(machine.stage == nil)
+        _ = machine.wish(wishes(resume))
+        _ = machine.granted()
+        machine.connected()
+        #expect(machine.wish(wishes(resume, suspend)) == .brake([.receiving, .sending]))
+        var held = machine
+        machine.restarted()
+        #expect(machine.stage == .connecting)
+        #expect(machine.wish(wishes(resume, suspend)) == .abandon)
+        #expect(machine.wish(wishes(resume)) == .enterLine)
+        held.restarted()
+        #expect(held.wish(wishes(resume, hold)) == .brake(.receiving))
     }
 
     @Test func `a cancel gives back what the task has`() {

@@ -54,4 +54,19 @@ struct TransferDeadlinesTests {
         limits.connected(at: .max - 4)
         #expect(limits.next == nil)
     }
+
+    @Test func `sent anew, a request has all of its time to connect, and what is left of the whole`() {
+        var deadlines = TransferDeadlines(
+            TransferTimeouts(connect: .nanoseconds(10), firstByte: .nanoseconds(20), total: .nanoseconds(100)), now: 0)
+        deadlines.connected(at: 5)
+        #expect(deadlines.next == 25)
+        deadlines.pause(at: 6)
+        deadlines.restart(at: 16)
+        #expect(deadlines.paused == 10 && deadlines.next == 26)
+        #expect(deadlines.exceeded(at: 26) == .connect)
+        deadlines.connected(at: 20)
+        #expect(deadlines.next == 40)
+        #expect(deadlines.exceeded(at: 110) == .total)
+        #expect(deadlines.exceeded(at: 109) == .firstByte)
+    }
 }

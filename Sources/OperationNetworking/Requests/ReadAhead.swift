@@ -1,0 +1,82 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// Portions of a body that were read ahead of being sent: how much to read next, and who waits for it.
+///
+/// One reads and one takes, each on a thread of its own; what is kept never exceeds two portions.
+package struct ReadAhead {
+    private static var kept: Int { 2 }
+
+    private let length: Int64
+    private let portion: Int
+    private var ready = Fifo<[UInt8]>()
+    /// How much of the first of them was taken.
+    private var used = 0
+    /// How many bytes were read, or are being read.
+    private var asked: Int64 = 0
+    private var isReading = false
+    private var waker: BodyWaker?
+    private var failure: NetworkError?
+
+    package init(length: Int64, portion: Int) {
+        self.length = length
+        self.portion = portion
+    }
+
+    /// Fills a part of the buffer, or keeps the waker.
+    ///
+    /// True if somebody must begin to read.
+    package mutating func take(
+        into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker
+    ) throws(NetworkError) -> (BodyPortion, reads: Bool) {
+        guard let bytes = ready.first else {
+            if let failure { throw failure }
+            guard isReading || asked < length else { return (.end, false) }
+            self.waker = waker
+            return (.notYet, beginReading())
+        }
+        let count = min(bytes.count - used, buffer.count)
+        bytes.withUnsafeBytes { buffer.copyMemory(from: .init(rebasing: $0[used..<used + count])) }
+        used += count
+        if used == bytes.count {
+            _ = ready.popFirst()
+            used = 0
+        }
+        return (.bytes(count), beginReading())
+    }
+
+    private var wantsMore: Bool { failure == nil && asked < length && ready.count < Self.kept }
+
+    private mutating func beginReading() -> Bool {
+        guard !isReading, wantsMore else { return false }
+        isReading = true
+        return true
+    }
+
+    /// What is to be read next, from where and how much; nil if nobody needs to read any more for now.
+    package mutating func next() -> (offset: Int64, count: Int)? {
+        isReading = wantsMore
+        guard isReading else { return nil }
+        let offset = asked
+        let count = Int(min(Int64(portion), length - offset))
+        asked += Int64(count)
+        return (offset, count)
+    }
+
+    /// What `next` asked for was read.
+    ///
+    /// Whoever waits for it is to be woken.
+    package mutating func filled(_ bytes: [UInt8]) -> BodyWaker? {
+        ready.append(bytes)
+        return exchange(&waker, with: nil)
+    }
+
+    /// It could not be read.
+    ///
+    /// Whoever waits is to be woken and will learn of it.
+    package mutating func failed(_ error: NetworkError) -> BodyWaker? {
+        failure = error
+        isReading = false
+        return exchange(&waker, with: nil)
+    }
+}

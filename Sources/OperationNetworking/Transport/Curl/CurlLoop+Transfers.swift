@@ -1,0 +1,127 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import CurlDeclarations
+
+    // Transfers: from the grant of a slot to what libcurl made of them.
+    extension CurlLoop {
+        func grantSlots() {
+            while let grant = slots.next() {
+                let task = grant.ticket
+                task.confined.place = nil
+                guard task.confined.machine.granted() else {
+                    slots.release(grant.host)
+                    continue
+                }
+                begin(task, host: grant.host)
+            }
+        }
+
+        private func begin(_ task: CurlTask, host: Int) {
+            guard let transfer = transfers.take(orMake: { CurlTransfer($0, self) }) else {
+                slots.release(host)
+                return fail(task, CurlEngine.exhausted)
+            }
+            task.confined.transfer = transfer
+            transfer.begin(task, host: host)
+            launch(transfer, task)
+        }
+
+        private func launch(_ transfer: CurlTransfer, _ task: CurlTask) {
+            rearm(transfer)
+            if multi == nil { multi = CurlMulti(configuration, for: self) }
+            if let multi {
+                guard let refusal = multi.add(transfer.handle) else { return }
+                transfer.fail(.transferFailed, "libcurl did not take the request.", refusal)
+            } else {
+                transfer.fail(CurlEngine.exhausted)
+            }
+            endFailed(transfer, task)
+        }
+
+        /// The connection was broken, or the task was suspended until just now: nothing was sent, or what may be repeated.
+        private func beginAgain(_ task: CurlTask, _ transfer: CurlTransfer) {
+            multi?.remove(transfer.handle)
+            task.confined.machine.restarted()
+            transfer.beginAgain()
+            launch(transfer, task)
+            // The brakes that hold are set anew; one that is suspended gives up the transfer.
+            if !task.confined.machine.isEnded { fulfil(task.presentWishes, task) }
+        }
+
+        /// Takes the transfer away from the task, wherever it is, and gives it back.
+        func release(_ task: CurlTask) {
+            guard let transfer = task.confined.transfer else { return }
+            task.confined.transfer = nil
+            multi?.remove(transfer.handle)
+            deadlines.remove(transfer.number)
+            slots.release(transfer.host)
+            transfer.end()
+            transfers.putBack(transfer.number, isKept: library.forgetsHeaders || !transfer.hasReceivedHeaders)
+        }
+
+        /// Ends the transfers of which libcurl says so.
+        func endTransfers() {
+            while let (transfer, code) = multi?.nextEnded() { end(transfer, code: code) }
+        }
+
+        /// libcurl is done with a transfer.
+        func end(_ transfer: CurlTransfer, code: Int32) {
+            guard let task = transfer.task else { return }
+            if transfer.isToBeginAgain(after: code), !task.isCancelled { return beginAgain(task, transfer) }
+            guard transfer.mayEnd(code: code) else { return }
+            let error = transfer.problem ?? CurlFailure(transfer, code).error
+            if transfer.handle.long(OKCurlInfoHTTPVersion) == 3 { raiseLimit(transfer) }
+            if error == nil { task.tellSent(transfer.handle.wholeCount) }
+            conclude(transfer, task, error)
+        }
+
+        /// Ends a transfer that failed, whether or not libcurl knows of it.
+        func endFailed(_ transfer: CurlTransfer, _ task: CurlTask) {
+            conclude(transfer, task, transfer.problem)
+        }
+
+        /// Tells what is known at the end of a transfer, and gives it back.
+        private func conclude(_ transfer: CurlTransfer, _ task: CurlTask, _ error: NetworkError?) {
+            let metrics = CurlMetrics.collect(transfer, task, now: now)
+            let trailers = transfer.trailers
+            release(task)
+            if error != nil {
+                task.confined.pending = Fifo()
+            } else if !trailers.isEmpty {
+                task.tell(.trailers(trailers))
+            }
+            task.tell(.metrics(metrics))
+            if task.confined.machine.transferEnded(withFailure: error != nil, isHeldBack: task.isHeldBack) {
+                finish(task, error)
+            }
+        }
+
+        private func raiseLimit(_ transfer: CurlTransfer) {
+            let streams = max(configuration.maximumStreamsPerConnection, 1)
+            let (limit, overflow) = max(configuration.maximumConnectionsPerHost, 1).multipliedReportingOverflow(
+                by: streams)
+            slots.setLimit(overflow ? .max : limit, host: transfer.host)
+        }
+
+        /// The name of the host was looked up.
+        func resolved(_ transfer: CurlTransfer) {
+            slots.resolved(transfer.host)
+        }
+
+        /// The moment at which the transfer must be looked at may have become an earlier one; a later one is noticed then.
+        func rearm(_ transfer: CurlTransfer) {
+            guard let due = transfer.deadlines.next else { return deadlines.remove(transfer.number) }
+            if due < deadlines.due(transfer.number) ?? .max { deadlines.set(transfer.number, due: due) }
+        }
+
+        /// The moment has come at which a transfer must be looked at.
+        func lookAtDeadline(_ number: Int) {
+            guard let transfer = transfers[number], let task = transfer.task else { return }
+            guard let limit = transfer.deadlines.exceeded(at: now) else { return rearm(transfer) }
+            transfer.fail(limit)
+            endFailed(transfer, task)
+        }
+    }
+#endif

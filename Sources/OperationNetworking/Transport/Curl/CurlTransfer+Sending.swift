@@ -1,0 +1,113 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import CurlDeclarations
+
+    // What libcurl asks while it sends the request. Each answer is what its callback is to return.
+    extension CurlTransfer {
+        /// The connection is ready, and the request is about to be sent over it.
+        func announceRequest(fromPort port: UInt16) -> Int {
+            guard let task, problem == nil, !task.isCancelled else { return OKCurlPreRequestAbort }
+            if requestCount == 0, task.isSuspended || usesBrokenConnection(port, task) {
+                isGivenUp = true
+                return OKCurlPreRequestAbort
+            }
+            requestCount += 1
+            guard requestCount == 1 || task.request.isIdempotent else {
+                failUnanswered()
+                return OKCurlPreRequestAbort
+            }
+            task.confined.machine.connected()
+            deadlines.connected(at: loop.now)
+            loop.resolved(self)
+            loop.rearm(self)
+            return OKCurlPreRequestGo
+        }
+
+        private func usesBrokenConnection(_ port: UInt16, _ task: CurlTask) -> Bool {
+            guard !task.request.origin.isSecure, handle.long(OKCurlInfoNewConnections) == 0 else { return false }
+            return loop.sockets.isBroken(localPort: port)
+        }
+
+        /// libcurl wants bytes of the body to send.
+        func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+            guard let task, problem == nil, !task.isCancelled else { return OKCurlReadAbort }
+            if task.isSuspended {
+                // Whoever comes by because of the suspension lets go of this, too.
+                isReceivingStalled = true
+                return OKCurlReadPause
+            }
+            do throws(NetworkError) {
+                let portion = try outlet.read(into: buffer) { BodyWaker { [weak task] in task?.bodyIsReady() } }
+                return sent(portion, task)
+            } catch {
+                fail(error)
+                return OKCurlReadAbort
+            }
+        }
+
+        private func sent(_ portion: BodyPortion, _ task: CurlTask) -> Int {
+            switch portion {
+            case .notYet:
+                isSendingStalled = true
+                return OKCurlReadPause
+            case .end:
+                deadlines.sent(at: loop.now, isLast: true)
+                loop.rearm(self)
+                return 0
+            case .bytes(let count):
+                deadlines.sent(at: loop.now, isLast: outlet.isComplete == true)
+                loop.rearm(self)
+                task.tellSent(outlet.count)
+                return count
+            }
+        }
+
+        /// libcurl wants to send the body from its beginning, over a new connection.
+        func rewind(to offset: Int64) -> Int {
+            guard let task else { return OKCurlSeekFailed }
+            if offset == 0, !outlet.isOpen { return OKCurlSeekDone }
+            guard offset == 0, task.request.isIdempotent else {
+                failUnanswered()
+                return OKCurlSeekFailed
+            }
+            guard task.request.body.canBeSentAgain else {
+                fail(
+                    .bodyNotRepeatable,
+                    "The connection broke, and the body of the request cannot be sent again. Make the request anew.")
+                return OKCurlSeekFailed
+            }
+            outlet.rewind()
+            return OKCurlSeekDone
+        }
+
+        /// Whether the request is to be given to libcurl once more.
+        func isToBeginAgain(after code: Int32) -> Bool {
+            guard problem == nil else { return false }
+            return isGivenUp || isWorthRepeating(after: code)
+        }
+
+        /// Whether an old connection broke while the request was sent over it: it may be sent anew, over another one.
+        ///
+        /// libcurl does so by itself where it notices while it reads, and not where it notices while it sends.
+        private func isWorthRepeating(after code: Int32) -> Bool {
+            guard code == 55, headerCount == 0, handle.long(OKCurlInfoNewConnections) == 0,
+                let task, task.request.isIdempotent, task.request.body.canBeSentAgain,
+                task.confined.repetitions < Self.maximumRepetitions
+            else { return false }
+            task.confined.repetitions += 1
+            return true
+        }
+
+        /// As many old connections as may break under one request: as many as libcurl itself puts up with.
+        private static var maximumRepetitions: Int { 5 }
+
+        private func failUnanswered() {
+            fail(
+                .connectionLost,
+                "The connection broke before the server answered. It may have acted upon the request, which is therefore "
+                    + "not sent again.")
+        }
+    }
+#endif

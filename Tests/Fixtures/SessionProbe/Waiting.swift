@@ -1,0 +1,29 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import OperationNetworking
+
+/// Waits for the end of a task, without any thread that a child made by `fork` would not have.
+final class Waiting: NetworkReceiver, @unchecked Sendable {
+    // Sendable: it is written before the semaphore is signalled, and read after that.
+
+    private let isOver = DispatchSemaphore(value: 0)
+    private var outcome = "nothing"
+
+    func task(_ task: any NetworkTask, didReceive head: ResponseHead) { outcome = "\(head.status)" }
+    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
+
+    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+        if let error { outcome = "\(error.code)" }
+        isOver.signal()
+    }
+
+    /// Sends a request, and waits: the status or the code of the error.
+    static func run(_ request: NetworkRequest, on session: any NetworkSession) -> String {
+        let receiver = Waiting()
+        session.makeTask(with: request, receiver: receiver).resume()
+        receiver.isOver.wait()
+        return receiver.outcome
+    }
+}

@@ -1,0 +1,59 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    /// Sessions and other processes.
+    @Suite(.timeLimit(.minutes(2)))
+    struct ProcessTests {
+        // Under ThreadSanitizer such a child may make no threads.
+        #if !TSAN
+            @Test func `a child made by fork is told that the session is not for it, and may close it`() async throws {
+                let server = try LoopbackServer()
+                server.route("/") { _ in .text("hello") }
+                let (output, status) = try await Fixture("SessionProbe").run("fork", server.url().absoluteString)
+                #expect(
+                    output == """
+                        parent: 200
+                        child: sessionUnavailable
+                        child ended: 7
+                        parent: 200
+
+                        """)
+                #expect(status == 0)
+                await server.stopped()
+            }
+        #endif
+
+        @Test func `programs that are started under load inherit no descriptor of a session`() async throws {
+            let server = try LoopbackServer()
+            server.route("/") { _ in .text("hello") }
+            let (output, status) = try await Fixture("SessionProbe").run("spawn", server.url().absoluteString)
+            let lines = output.split(separator: "\n")
+            #expect(lines.last == "done" && status == 0)
+            let begin = try #require(lines.firstIndex(of: "begin"))
+            func target(_ line: Substring) -> Substring { line.split(separator: " ").last ?? "" }
+            let former = Set(lines[..<begin].map(target))
+            let latter = lines[begin...].filter { $0.contains(" -> ") }
+            #expect(latter.count { $0.contains("/proc/") } == 15, "\(output)")
+            let leaks = latter.filter { line in
+                ["socket:", "eventpoll", "eventfd", "probe-"].contains { line.contains($0) }
+                    && !former.contains(target(line))
+            }
+            #expect(leaks.isEmpty, "\(leaks)")
+            await server.stopped()
+        }
+
+        @Test func `writing to a connection that was reset does not kill the program`() async throws {
+            let server = try LoopbackServer()
+            server.routeEarly("/") { _ in LoopbackAnswer(.awaitBody(atLeast: 1_000)).followed(by: .reset) }
+            let (output, status) = try await Fixture("SessionProbe").run("pipe", server.url().absoluteString)
+            #expect(output == "survived: connectionLost\n" && status == 0, "\(output), \(status)")
+            await server.stopped()
+        }
+    }
+#endif

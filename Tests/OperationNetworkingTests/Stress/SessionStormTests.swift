@@ -1,0 +1,192 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite(.timeLimit(Rounds.timeLimit))
+    struct SessionStormTests {
+        @Test(arguments: SessionKind.onLibcurl)
+        func `a server that is restarted under load costs requests, and nothing else`(_ kind: SessionKind) async throws
+        {
+            let path = FileManager.default.temporaryDirectory.appendingPathComponent(
+                "restart-\(UInt32.random(in: 0...(.max)))"
+            ).path
+            let (session, transport) = kind.makeSession { $0.unixSocketPath = path }
+            let isOver = Gate()
+            let ends = Tally(), successes = Tally()
+            var options = LoopbackServer.Options()
+            options.addresses = [.unixSocket(path: path)]
+            // Nobody is answered before there is something to answer.
+            options.accepts = false
+            let url = try #require(URL(string: "http://example.com/"))
+
+            func makeServer() throws -> LoopbackServer {
+                let server = try LoopbackServer(options)
+                server.route("/") { _ in .repeating(TestPattern.block, count: 50_000) }
+                server.setAccepting(true)
+                return server
+            }
+
+            var server = try makeServer()
+            let before = try await TestThread.run { ProcessShape() }
+            let load = (0..<16).map { _ in
+                Task {
+                    var count = 0
+                    while !isOver.isOpen {
+                        let receiver = RecordingReceiver { event, _ in if case .end = event { ends.add() } }
+                        let request = try NetworkRequest(url: url, options: TransferOptions(timeouts: .none))
+                        session.makeTask(with: request, receiver: receiver).resume()
+                        let record = await receiver.end()
+                        count += 1
+                        let isWhole = record.isSuccess && record.bodyCount == 50_000
+                        let isLost = [.cannotConnect, .connectionLost, .truncatedBody].contains(record.error?.code)
+                        #expect((isWhole || isLost) && record.isPattern && record.faults.isEmpty, "\(record)")
+                        if isWhole { successes.add() }
+                    }
+                    return count
+                }
+            }
+            for _ in 0..<Rounds.count(ci: 5, soak: 300) {
+                // Some pass, and then the server goes away in their midst.
+                let reached = successes.count + 20
+                try await TestThread.run { while successes.count < reached { usleep(1_000) } }
+                await server.stopped()
+                server = try makeServer()
+            }
+            isOver.open()
+            var count = 0
+            for task in load { count += try await task.value }
+            #expect(ends.count == count)
+            let after = try await ProcessShape.settled(since: before, connections: 12)
+            print("soak: \(count) requests over restarts, \(successes.count) whole: \(before) became \(after)")
+            #expect(after.descriptors <= before.descriptors + 24)
+            transport.close()
+            await server.stopped()
+        }
+
+        /// Tasks in all situations: in line, sending, receiving, suspended, held, done, never started.
+        private func startAll(
+            _ session: any NetworkSession, _ server: LoopbackServer, _ ends: Tally
+        ) throws -> [RecordingReceiver] {
+            try (0..<30).map { number in
+                let receiver = RecordingReceiver { event, task in
+                    if case .end = event { ends.add() }
+                    guard case .head = event else { return }
+                    if number % 7 == 0 { task.suspend() }
+                    if number % 7 == 1 { task.hold() }
+                }
+                let path = ["/big", "/silent", "/small"][number % 3]
+                let body: RequestBody = number % 5 == 0 ? .data(Data(count: 200_000)) : .none
+                let request = try NetworkRequest(
+                    number % 5 == 0 ? "PUT" : "GET", url: server.url(path), body: body,
+                    options: TransferOptions(timeouts: .none))
+                let task = session.makeTask(with: request, receiver: receiver)
+                if number % 11 != 10 { task.resume() }
+                return receiver
+            }
+        }
+
+        @Test(arguments: SessionKind.onLibcurl)
+        func `a session that is closed at any moment, by several at once, has told every end when it is gone`(
+            _ kind: SessionKind
+        ) async throws {
+            let server = try LoopbackServer()
+            server.route("/big") { _ in .repeating(TestPattern.block, count: 1 << 30) }
+            server.route("/silent") { _ in .silence }
+            server.route("/small") { _ in .text("hello") }
+            var generator = SeededGenerator(seed: Rounds.firstSeed)
+            let rounds = Rounds.count(ci: 20, soak: 2_000)
+            let team = ThreadTeam(count: 3)
+            let before = try await TestThread.run { ProcessShape() }
+            for _ in 0..<rounds {
+                let turns = (0..<3).map { _ in Int.random(in: 0..<200, using: &generator) }
+                let (session, transport) = kind.makeSession { $0.maximumConnectionsPerHost = 16 }
+                let ends = Tally()
+                let receivers = try startAll(session, server, ends)
+                try await TestThread.run {
+                    team.run(
+                        turns.map { turns in
+                            {
+                                for _ in 0..<turns { sched_yield() }
+                                transport.closeAndWait()
+                            }
+                        })
+                }
+                // What stands above may tell its ends on other threads; the transport has none left.
+                if kind == .curl { #expect(ends.count == 28) }
+                for receiver in receivers.enumerated().filter({ $0.offset % 11 != 10 }).map(\.element) {
+                    let record = await receiver.end()
+                    #expect(record.ends == 1 && record.faults.isEmpty)
+                    #expect(record.error == nil || record.error?.code == .sessionClosed, "\(record)")
+                }
+                #expect(ends.count == 28)
+            }
+            await server.counts { $0.openConnections == 0 }
+            let after = try await ProcessShape.settled(since: before)
+            print("soak: \(rounds) sessions closed in flight, \(kind): \(before) became \(after)")
+            #expect(after.descriptors <= before.descriptors && after.threads <= before.threads + 4, "\(after)")
+            await server.stopped()
+        }
+
+        @Test func `many transfers that pause for long go on where they were, and no time limit runs meanwhile`()
+            async throws
+        {
+            let pause = Rounds.isSoak ? 10_000_000 : 500_000
+            let size = 2 << 20
+            let server = try LoopbackServer()
+            server.route("GET", "/") { _ in .repeating(TestPattern.block, count: size) }
+            server.routeEarly("PUT", "/") { _ in LoopbackAnswer(.awaitBody).followed(by: .head(204)) }
+            let (session, transport) = SessionKind.curl.makeSession { $0.maximumConnectionsPerHost = 64 }
+            var timeouts = TransferTimeouts.none
+            // In a slice on a busy machine nothing else shall be measured by a short limit.
+            if Rounds.isSoak { timeouts.idle = .seconds(5) }
+            let options = TransferOptions(timeouts: timeouts)
+            let paused = Tally()
+            let runs = try (0..<40).map { number -> Bench.Running in
+                let isUpload = number % 4 == 0
+                let receiver = RecordingReceiver { event, task in
+                    let count: Int64? =
+                        switch event {
+                        case .bytes: 1 << 20
+                        case .sent(let count, _): count
+                        default: nil
+                        }
+                    guard let count, count >= 1 << 20 else { return }
+                    if number % 4 == 1 { task.hold() } else { task.suspend() }
+                    paused.add()
+                }
+                let body: RequestBody = isUpload ? .data(Data(count: size)) : .none
+                let request = try NetworkRequest(
+                    isUpload ? "PUT" : "GET", url: server.url(), body: body, options: options)
+                let task = session.makeTask(with: request, receiver: receiver)
+                task.resume()
+                return Bench.Running(task: task, receiver: receiver)
+            }
+            var rounds = 0
+            while runs.contains(where: { $0.receiver.record.ends == 0 }) {
+                // The first pause is long, the others are not.
+                let length = rounds == 0 ? pause : 20_000
+                try await TestThread.run { _ = usleep(UInt32(length)) }
+                rounds += 1
+                for run in runs { run.task.resume(); run.task.proceed() }
+            }
+            for (number, run) in runs.enumerated() {
+                let record = await run.end()
+                #expect(record.isSuccess, "\(String(describing: record.error))")
+                if number % 4 == 0 {
+                    #expect(record.sent == Int64(size))
+                } else {
+                    #expect(record.bodyCount == size && record.isPattern)
+                }
+            }
+            print("soak: \(runs.count) transfers paused for \(Double(pause) / 1e6) s, \(paused.count) pauses in all")
+            transport.close()
+            await server.stopped()
+        }
+    }
+#endif

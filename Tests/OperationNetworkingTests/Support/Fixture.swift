@@ -1,0 +1,42 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationTestKit
+import Testing
+
+/// A program that was built beside the tests.
+struct Fixture: Sendable {
+    private let executable: URL
+
+    init(_ name: String) throws {
+        let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
+        let executables = [Bundle.main.executableURL, CommandLine.arguments.first.map(URL.init(fileURLWithPath:))]
+        let folders =
+            (bundles + executables.compactMap { $0 }).map { $0.deletingLastPathComponent() } + [Bundle.main.bundleURL]
+        executable = try #require(
+            folders.map { $0.appendingPathComponent(name) }
+                .first { FileManager.default.isExecutableFile(atPath: $0.path) },
+            "\(name) was not built beside the tests.")
+    }
+
+    /// Runs it: what it printed, and its status or the number of the signal that ended it, as a negative one.
+    func run(_ arguments: String...) async throws -> (output: String, status: Int32) {
+        let executable = executable
+        return try await TestThread.run {
+            let process = Process(), pipe = Pipe()
+            process.executableURL = executable
+            process.arguments = arguments
+            process.standardOutput = pipe
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            let output = pipe.fileHandleForReading.readDataToEndOfFile()
+            process.waitUntilExit()
+            let isSignal = process.terminationReason == .uncaughtSignal
+            return (
+                String(decoding: output, as: UTF8.self),
+                isSignal ? -process.terminationStatus : process.terminationStatus
+            )
+        }
+    }
+}

@@ -1,0 +1,33 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct IdleWatchTests {
+    @Test func `idleness counts from the first look at which there is nothing to do`() {
+        var watch = IdleWatch(lifetime: .nanoseconds(100))
+        #expect(watch.due == nil)
+        let first = watch.look(at: 1_000)
+        #expect(!first && watch.due == 1_100)
+        let early = watch.look(at: 1_099)
+        #expect(!early)
+        watch.wake()
+        #expect(watch.due == nil)
+        let anew = watch.look(at: 1_100)
+        #expect(!anew && watch.due == 1_200)
+        let over = watch.look(at: 1_200)
+        #expect(over && watch.due == nil)
+    }
+
+    @Test func `a life without end is no overflow, and a negative one ends at once`() {
+        var endless = IdleWatch(lifetime: .seconds(Int64.max))
+        _ = endless.look(at: .max >> 1)
+        #expect(endless.due.map { $0 > .max >> 1 } == true)
+        var none = IdleWatch(lifetime: .seconds(-1))
+        _ = none.look(at: 5)
+        let over = none.look(at: 5)
+        #expect(over)
+    }
+}

@@ -1,0 +1,69 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    /// Brakes at the very end of a transfer, when libcurl is done and something is still to be told.
+    @Suite(.timeLimit(.minutes(1)))
+    struct SessionHoldTests {
+        private let server: LoopbackServer
+        private let session = CurlSession()
+
+        init() throws {
+            server = try LoopbackServer()
+            server.route("/other") { _ in .text("other") }
+            server.route("/hinted") { _ in LoopbackAnswer(.head(103), .head(204)) }
+        }
+
+        /// Another exchange passes, and with it a turn of the session's thread.
+        private func letPass() async throws {
+            #expect(try await session.run(server.url("/other")).text == "other")
+        }
+
+        @Test func `a receiver that holds at a head which was held back hears nothing more until it proceeds`()
+            async throws
+        {
+            let receiver = RecordingReceiver { event, task in
+                switch event {
+                case .informational: task.suspend()
+                case .head: task.hold()
+                default: break
+                }
+            }
+            let task = session.makeTask(with: try NetworkRequest(url: server.url("/hinted")), receiver: receiver)
+            task.resume()
+            _ = await receiver.record { !$0.informational.isEmpty }
+            await server.counts { $0.answers >= 1 }
+            for _ in 0..<3 { try await letPass() }
+            #expect(receiver.record.head == nil)
+            task.resume()
+            _ = await receiver.record { $0.head != nil }
+            for _ in 0..<3 { try await letPass() }
+            #expect(receiver.record.ends == 0 && receiver.record.metrics == nil)
+            task.proceed()
+            let record = await receiver.end()
+            #expect(record.isSuccess && record.status == 204 && record.metrics != nil && record.faults.isEmpty)
+        }
+
+        @Test func `a brake that is let go of at the last moment loses no event`() async throws {
+            for round in 0..<200 {
+                let receiver = RecordingReceiver { event, task in
+                    guard case .informational = event else { return }
+                    task.hold()
+                    DispatchQueue.global().async {
+                        for _ in 0..<round { sched_yield() }
+                        task.proceed()
+                    }
+                }
+                session.makeTask(with: try NetworkRequest(url: server.url("/hinted")), receiver: receiver).resume()
+                let record = await receiver.end()
+                try #require(record.isSuccess && record.status == 204 && record.metrics != nil, "round \(round)")
+            }
+        }
+    }
+#endif
