@@ -1,0 +1,28 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import Testing
+
+    /// What runs in a child process: the cases that the environment names, one after the other.
+    @Suite(.enabled(if: ConformanceChild.numbers != nil, "It is for child processes."))
+    struct ConformanceChildTests {
+        @Test func `the cases that this process is to run`() async throws {
+            for number in ConformanceChild.numbers ?? [] {
+                let conformanceCase = ConformanceCase.all[number]
+                ConformanceChild.say("begin \(number)")
+                let issues = Locked<[String]>([])
+                try await withKnownIssue(isIntermittent: true) {
+                    try await conformanceCase.run(with: .urlSession)
+                } matching: { issue in
+                    issues.withLock { $0.append("\(issue)") }
+                    return true
+                }
+                let first = issues.withLock { $0.first }
+                ConformanceChild.say("end \(number) \((first.map { .wrong($0) } ?? ConformanceOutcome.passed).line)")
+            }
+        }
+    }
+#endif
