@@ -24,12 +24,15 @@ let package = Package(
             name: "MainThreadProbe", dependencies: ["OperationCore"], path: "Tests/Fixtures/MainThreadProbe"),
         .executableTarget(
             name: "DownloadProbe", dependencies: ["OperationNetworking"], path: "Tests/Fixtures/DownloadProbe"),
+        .executableTarget(
+            name: "SharingProbe", dependencies: ["OperationCore", "OperationNetworking"],
+            path: "Tests/Fixtures/SharingProbe"),
         .testTarget(
             name: "OperationCoreTests", dependencies: ["OperationCore", "OperationTestKit", "MainThreadProbe"]),
         .testTarget(name: "OperationTestKitTests", dependencies: ["OperationTestKit"]),
         .testTarget(
             name: "OperationNetworkingTests",
-            dependencies: ["OperationNetworking", "OperationTestKit", "DownloadProbe"]),
+            dependencies: ["OperationNetworking", "OperationTestKit", "DownloadProbe", "SharingProbe"]),
     ]
 )
 

@@ -30,6 +30,7 @@ final class CarriedTransfer: @unchecked Sendable {
     private(set) var status: Int?
     private var head: ResponseHead?
     private var headerCount = 0
+    private var sentCount: Int64 = 0
     private var receivedCount: Int64 = 0
     private var firstByteAt: Int64?
 
@@ -63,7 +64,14 @@ final class CarriedTransfer: @unchecked Sendable {
     var phase: NetworkError.Phase {
         if head != nil { return .receiving }
         guard work != nil else { return .waiting }
-        return request.body.isNone ? .awaitingResponse : .sending
+        return request.body.isNone || sentCount >= request.body.length ?? .max ? .awaitingResponse : .sending
+    }
+
+    /// So many bytes of the body were taken to be sent.
+    func sent(_ count: Int64, now: Int64) {
+        sentCount = count
+        deadlines.sent(at: now, isLast: count >= request.body.length ?? .max)
+        watchedUntil = .max
     }
 
     func apply(_ brakes: TaskMachine.Brakes, now: Int64) {

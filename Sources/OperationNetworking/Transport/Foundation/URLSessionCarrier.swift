@@ -64,13 +64,15 @@ final class URLSessionCarrier: Sendable {
 extension URLSessionCarrier {
     private func visit(_ task: CarriedTask) {
         let wishes = task.takeWishes()
+        if !wishes.isBraked, !wishes.isCancelled {
+            task.deliverPending()
+            // Who set a brake or cancelled from within is coming by again.
+            guard task.confined.pending.isEmpty else { return }
+        }
         let action = task.confined.machine.wish(wishes)
         if wishes.isStarted, !task.confined.machine.isEnded { remember(task) }
         perform(action, task)
-        if !task.confined.machine.isEnded {
-            if !wishes.isBraked { task.deliverPending() }
-            if isClosed, wishes.isStarted { end(task, with: Self.closed) }
-        }
+        if isClosed, wishes.isStarted { end(task, with: Self.closed) }
         grantSlots()
     }
 
@@ -82,12 +84,9 @@ extension URLSessionCarrier {
         case .leaveLine: leaveLine(task)
         case .abandon: release(task)
         case .brake(let brakes):
-            if !brakes.contains(.receiving) { task.deliverPending() }
             task.confined.transfer?.apply(brakes, now: Self.now)
             watchTime(of: task)
-        case .tellEnd:
-            task.deliverPending()
-            finish(task, nil)
+        case .tellEnd: finish(task, nil)
         case .cancel(let holding):
             let phase = task.confined.transfer?.phase ?? .waiting
             if holding == .place { leaveLine(task) }
@@ -203,7 +202,9 @@ extension URLSessionCarrier {
         switch event {
         case .redirect(let refuse): refuse()
         case .refusedChallenge: transfer.isChallengeRefused = true
-        case .sent(let count): task.tellSent(count)
+        case .sent(let count):
+            transfer.sent(count, now: Self.now)
+            task.tellSent(count)
         case .response(let response): fail(task, transfer.received(response, task, now: Self.now))
         case .bytes(let data): fail(task, transfer.received(data, task, now: Self.now))
         case .measured(let metrics): transfer.measured = metrics

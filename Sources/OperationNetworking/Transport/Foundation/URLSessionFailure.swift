@@ -36,11 +36,11 @@ struct URLSessionFailure {
             return (.secureConnectionFailed, "TLS could not be agreed upon with the server.")
         case -1 where says("transfer closed", "outstanding read data"):
             return (.truncatedBody, "The connection ended before the body was complete. Try again.")
-        case -1 where says("content encoding", "content-encoding", "decompress", "inflate", "unencoding"):
+        case -1 where says("content encoding", "content-encoding", "decompress", "inflate", "unencoding", "transfer-encoding"):
             return (.undecodableBody, "The body could not be decompressed.")
         case -1 where says("too large", "header size"):
             return (.headerTooLarge, "The head of the response is too large.")
-        case -1 where says("chunk", "hexadecimal", "weird", "malformed", "header", "http/"):
+        case -1 where says("chunk", "hexadecimal", "weird", "malformed", "header", "http/", "content-length"):
             return (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
         case -1 where says("unreachable", "no route"):
             return (.notConnected, "The host cannot be reached from here. Check the network.")

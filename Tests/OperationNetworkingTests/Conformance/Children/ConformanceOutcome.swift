@@ -13,7 +13,12 @@ enum ConformanceOutcome: Equatable, Sendable {
 
     /// What a child writes about a case that ended.
     init(line: Substring) {
-        self = line == "passed" ? .passed : .wrong(String(line.dropFirst("wrong ".count)))
+        self =
+            switch line {
+            case "passed": .passed
+            case "hung": .hung
+            default: .wrong(String(line.dropFirst("wrong ".count)))
+            }
     }
 
     var line: String {
