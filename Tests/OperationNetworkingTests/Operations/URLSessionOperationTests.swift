@@ -91,7 +91,8 @@ struct URLSessionOperationTests {
         bench.server.route("GET", "/") { _ in .repeating(TestPattern.block, count: 1 << 20) }
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("urlsession-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }
-        let operation = NetworkDownloadOperation<URL>(url: bench.server.url("/"), urlSession: session) { file, _ in file }
+        let operation = NetworkDownloadOperation<URL>(url: bench.server.url("/"), urlSession: session) { file, _ in file
+        }
         operation.destination = .file(folder.appendingPathComponent("file"))
         let bytes = try Data(contentsOf: try await operation.run())
         #expect(bytes.count == 1 << 20)

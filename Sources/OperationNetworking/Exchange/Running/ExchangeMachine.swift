@@ -23,7 +23,9 @@ package struct ExchangeBrakes: OptionSet, Sendable {
     package static let decision = ExchangeBrakes(rawValue: 4)
 }
 
-/// The life of an exchange: events in, actions out. It knows no sessions, caches, receivers and threads.
+/// The life of an exchange: events in, actions out.
+///
+/// It knows no sessions, caches, receivers and threads.
 ///
 /// ```text
 ///          resume            asked           delivers
@@ -77,9 +79,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
     /// Whether something with this number is still heard.
     package func isPresent(_ step: Int) -> Bool { !isEnded && step == self.step }
 
-    package var isEnded: Bool {
-        if case .ended = state { true } else { false }
-    }
+    package var isEnded: Bool { if case .ended = state { true } else { false } }
 
     /// How far it has come, for errors from outside.
     package var phase: NetworkError.Phase {
@@ -304,7 +304,9 @@ extension ExchangeMachine {
 
 // Reading from the cache.
 extension ExchangeMachine {
-    /// Whether somebody is to read on: from what, and with which number. Then nobody else does until `read` was called.
+    /// Whether somebody is to read on: from what, and with which number.
+    ///
+    /// Then nobody else does until `reads` was called.
     package mutating func startsReading() -> (source: Source, step: Int)? {
         guard !isSuspended, brakes.isEmpty, case .delivering(let source, let copy, let count, false) = state,
             source.isRead

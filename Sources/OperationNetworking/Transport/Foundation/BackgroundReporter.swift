@@ -6,11 +6,13 @@
     import OperationCore
 
     /// The delegate of a session for the background.
-    final class BackgroundReporter: NSObject, URLSessionDownloadDelegate, Sendable {
+    final class BackgroundReporter: NSObject, URLSessionDownloadDelegate, URLSessionDataDelegate, Sendable {
         private struct State {
             var tasks: [Int: BackgroundTask] = [:]
             /// Where the bodies of transfers lie whose end was not told yet.
             var files: [Int: SpooledFile] = [:]
+            /// The bodies of responses to uploads, which the system keeps in memory.
+            var bodies: [Int: Data] = [:]
             var onOrphan: (@Sendable (BackgroundSession.Orphan) -> Void)?
             var completion: (@Sendable () -> Void)?
         }
@@ -43,6 +45,10 @@
             state.withLock { $0.files[downloadTask.taskIdentifier] = SpooledFile(place) }
         }
 
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+            state.withLock { $0.bodies[dataTask.taskIdentifier, default: Data()] += data }
+        }
+
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
             totalBytesExpectedToSend: Int64
@@ -51,17 +57,18 @@
         }
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-            let (known, file, onOrphan) = state.withLock { state in
+            let number = task.taskIdentifier
+            let (known, file, body, onOrphan) = state.withLock { state in
                 (
-                    state.tasks.removeValue(forKey: task.taskIdentifier),
-                    state.files.removeValue(forKey: task.taskIdentifier), state.onOrphan
+                    state.tasks.removeValue(forKey: number), state.files.removeValue(forKey: number),
+                    state.bodies.removeValue(forKey: number), state.onOrphan
                 )
             }
             let failure = error.map { URLSessionFailure($0, phase: .receiving).error }
             let response = task.response as? HTTPURLResponse
-            if let known { return known.ended(response, file, failure) }
+            if let known { return known.ended(response, file, body, failure) }
             onOrphan?(
-                .init(request: task.originalRequest, response: response, file: file?.url, error: failure))
+                .init(request: task.originalRequest, response: response, file: file?.url, body: body, error: failure))
             withExtendedLifetime(file) {}
         }
 

@@ -31,6 +31,8 @@
             public let response: HTTPURLResponse?
             /// The body, in a file that is removed after the call: move it.
             public let file: URL?
+            /// The body of a response to an upload.
+            public let body: Data?
             /// Why it failed.
             public let error: NetworkError?
         }
@@ -64,7 +66,9 @@
             }
         }
 
-        /// What to do with transfers that were begun in an earlier run. Set it before anything else is done.
+        /// What to do with transfers that were begun in an earlier run.
+        ///
+        /// Set it before anything else is done.
         public var onOrphan: (@Sendable (Orphan) -> Void)? {
             get { reporter.onOrphan }
             set { reporter.onOrphan = newValue }

@@ -101,7 +101,7 @@
         }
 
         /// The system is done.
-        func ended(_ response: HTTPURLResponse?, _ file: SpooledFile?, _ error: NetworkError?) {
+        func ended(_ response: HTTPURLResponse?, _ file: SpooledFile?, _ data: Data?, _ error: NetworkError?) {
             queue.async { [self] in
                 guard case .running = state else { return }
                 if let error { return end(error) }
@@ -113,6 +113,7 @@
                 body = file
                 state = .telling(file.flatMap { try? FileHandle(forReadingFrom: $0.url) })
                 receiver?.task(self, didReceive: head)
+                if let data, !data.isEmpty { data.withUnsafeBytes { receiver?.task(self, didReceive: $0) } }
                 visit()
             }
         }

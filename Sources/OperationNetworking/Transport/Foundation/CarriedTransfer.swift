@@ -142,7 +142,8 @@ extension CarriedTransfer {
         guard task.confined.pendingBytes > CarriedTask.maximumPendingBytes else { return nil }
         return NetworkError(
             code: .resourcesExhausted, phase: .receiving,
-            message: "More than \(CarriedTask.maximumPendingBytes >> 20) MiB came in while the task was suspended or held, "
+            message:
+                "More than \(CarriedTask.maximumPendingBytes >> 20) MiB came in while the task was suspended or held, "
                 + "and Foundation cannot stop a server. Take it in more quickly, or use another session.")
     }
 

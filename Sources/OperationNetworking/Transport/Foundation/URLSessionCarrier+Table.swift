@@ -20,7 +20,9 @@ extension URLSessionCarrier {
     /// The carrier of a session.
     static func of(_ session: URLSession) -> URLSessionCarrier {
         let key = ObjectIdentifier(session)
-        if let known = table.withLock({ $0[key].flatMap { $0.session === session ? $0.carrier : nil } }) { return known }
+        if let known = table.withLock({ $0[key].flatMap { $0.session === session ? $0.carrier : nil } }) {
+            return known
+        }
         let made = URLSessionCarrier(session)
         var left: [Entry] = []
         let carrier = table.withLock { table -> URLSessionCarrier in

@@ -22,8 +22,16 @@ final class URLSessionCarrier: Sendable {
     private nonisolated(unsafe) var tasks: [ObjectIdentifier: CarriedTask] = [:]
     private nonisolated(unsafe) var isClosed = false
     private let maker: URLSessionTaskMaker
+    private let session: WeakSession
+
+    /// The user's session, unless it is gone.
+    private struct WeakSession: @unchecked Sendable {
+        // Sendable: written once.
+        weak var session: URLSession?
+    }
 
     init(_ session: URLSession) {
+        self.session = WeakSession(session: session)
         maker = URLSessionTaskMaker(session)
         let perHost = URLSessionTaskMaker.maximumPerHost(session)
         // Foundation looks names up on threads of its own, however many.
@@ -111,7 +119,8 @@ extension URLSessionCarrier {
         tasks[ObjectIdentifier(task)] = nil
         task.tellEnd(error)
         guard tasks.isEmpty else { return }
-        maker.idle { [weak self] in self?.rest() }
+        // Nobody can ask for anything any more where the session went with its last task.
+        if session.session == nil { maker.rest() } else { maker.idle { [weak self] in self?.rest() } }
     }
 
     /// Ends a task from outside, wherever it is.

@@ -25,7 +25,9 @@ struct URLSessionFailure {
             code: code, phase: isEarly ? .connecting : phase, message: message, underlying: known.underlying)
     }
 
-    /// Nil if the number says it all. On Linux most have the number -1, and only a text of libcurl's tells them apart.
+    /// Nil if the number says it all.
+    ///
+    /// On Linux most have the number -1, and only a text of libcurl's tells them apart.
     private func meaning(_ failure: URLError, _ known: NetworkError) -> (NetworkError.Code, String)? {
         let text = failure.localizedDescription.lowercased()
         func says(_ words: String...) -> Bool { words.contains { text.contains($0) } }
@@ -36,9 +38,11 @@ struct URLSessionFailure {
             return (.secureConnectionFailed, "TLS could not be agreed upon with the server.")
         case -1 where says("transfer closed", "outstanding read data"):
             return (.truncatedBody, "The connection ended before the body was complete. Try again.")
-        case -1 where says("content encoding", "content-encoding", "decompress", "inflate", "unencoding", "transfer-encoding"):
+        case -1
+        where says("content encoding", "content-encoding", "decompress", "inflate", "unencoding", "transfer-encoding"):
             return (.undecodableBody, "The body could not be decompressed.")
-        case -1 where says("too large", "header size"):
+        // libcurl has no room for a line that is longer than it ever reads.
+        case -1 where says("too large", "header size") || says("out of memory") && phase != .receiving:
             return (.headerTooLarge, "The head of the response is too large.")
         case -1 where says("chunk", "hexadecimal", "weird", "malformed", "header", "http/", "content-length"):
             return (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")

@@ -19,7 +19,9 @@
             FileHandle.standardOutput.write(Data("\(mark)\(text)\n".utf8))
         }
 
-        /// Runs cases in as many children as it takes: each that is lost takes one case along. It blocks.
+        /// Runs cases in as many children as it takes: each that is lost takes one case along.
+        ///
+        /// It blocks.
         static func outcomes(of numbers: [Int]) throws -> [Int: ConformanceOutcome] {
             var outcomes: [Int: ConformanceOutcome] = [:]
             var rest = numbers[...]

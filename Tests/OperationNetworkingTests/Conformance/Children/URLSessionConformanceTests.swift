@@ -40,7 +40,10 @@
         private func check(_ name: String, _ outcome: ConformanceOutcome?) {
             let kind = URLSessionDifference.byName[name]?.kind
             switch (outcome, kind) {
-            case (_, .unreliable), (.passed, nil), (.wrong, .wrong), (.crashed, .ends), (.hung, .hangs): break
+            // On a slow machine what is different may also come too late.
+            case (_, .unreliable), (.passed, nil), (.wrong, .wrong), (.hung, .wrong), (.crashed, .ends),
+                (.hung, .hangs):
+                break
             case (.passed, _): Issue.record("\(name): it passes now. Take it off the list.")
             case (nil, _): Issue.record("\(name): the child did not come to it.")
             case (let outcome?, nil): Issue.record("\(name): \(outcome.line)")

@@ -188,8 +188,9 @@ package final class DiskCache {
         used + bytes <= limits.totalBytes && unseen < max(limits.totalBytes / 8, 1)
     }
 
-    /// Looks at the folder and makes room for so many bytes; false if that cannot be done. The folder is claimed, so that
-    /// no card is taken away that another cache has just put there.
+    /// Looks at the folder and makes room for so many bytes; false if that cannot be done.
+    ///
+    /// The folder is claimed, so that no card is taken away that another cache has just put there.
     private func makeRoom(_ bytes: Int64, now: Date) -> Bool {
         guard bytes <= limits.totalBytes else { return false }
         let files = folder.list()
