@@ -53,7 +53,7 @@ struct URLSessionDifference: Sendable {
             .hangs, "A stream is written to a file before anything is sent, so no request goes out.",
             "a task is cancelled while its producer has nothing"),
         group(
-            .wrong, "Foundation cannot slow a server down. What comes is kept in memory, up to a bound.",
+            .unreliable, "Foundation cannot slow a server down. What comes is kept in memory, up to a bound.",
             "while a task is suspended nothing comes, and the server comes to a halt"),
         group(
             .wrong, "Foundation wants a blank behind each colon, and fails.",
