@@ -124,6 +124,10 @@ struct URLSessionDifference: Sendable {
             .unreliable, "Foundation cannot hold a response: it may be complete before the task is cancelled.",
             "a task is cancelled while its receiver holds it"),
         group(
+            .unreliable,
+            "What is wanted of a task is seen to behind what Foundation told before; its turn may come first.",
+            "a suspended task leaves the line of those who wait"),
+        group(
             .unreliable, "Foundation hands over without a bound what comes, so a cancellation is far back in its line.",
             "after cancel returned, nothing comes but the end"),
     ].flatMap { $0 }
