@@ -24,12 +24,14 @@ let package = Package(
             name: "MainThreadProbe", dependencies: ["OperationCore"], path: "Tests/Fixtures/MainThreadProbe"),
         .executableTarget(
             name: "DownloadProbe", dependencies: ["OperationNetworking"], path: "Tests/Fixtures/DownloadProbe"),
+        .executableTarget(
+            name: "SessionProbe", dependencies: ["OperationNetworking"], path: "Tests/Fixtures/SessionProbe"),
         .testTarget(
             name: "OperationCoreTests", dependencies: ["OperationCore", "OperationTestKit", "MainThreadProbe"]),
         .testTarget(name: "OperationTestKitTests", dependencies: ["OperationTestKit"]),
         .testTarget(
             name: "OperationNetworkingTests",
-            dependencies: ["OperationNetworking", "OperationTestKit", "DownloadProbe"]),
+            dependencies: ["OperationNetworking", "OperationTestKit", "DownloadProbe", "SessionProbe"]),
     ]
 )
 

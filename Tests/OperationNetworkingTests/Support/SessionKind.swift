@@ -15,13 +15,21 @@ enum SessionKind: String, Sendable, CaseIterable {
     func makeSession() -> (any NetworkSession, @Sendable () -> Void) {
         switch self {
         #if os(Linux)
-            case .curl: makeCurlSession { _ in }
-            case .exchangeOverCurl: makeExchangeSession()
+            case .curl, .exchangeOverCurl: makeSession { _ in }
         #endif
         }
     }
 
     #if os(Linux)
+        func makeSession(
+            _ change: (inout CurlSession.Configuration) -> Void
+        ) -> (any NetworkSession, @Sendable () -> Void) {
+            switch self {
+            case .curl: makeCurlSession(change)
+            case .exchangeOverCurl: makeExchangeSession(change)
+            }
+        }
+
         func makeCurlSession(
             _ change: (inout CurlSession.Configuration) -> Void
         ) -> (any NetworkSession, @Sendable () -> Void) {
@@ -32,8 +40,10 @@ enum SessionKind: String, Sendable, CaseIterable {
             return (session, { session.close() })
         }
 
-        private func makeExchangeSession() -> (any NetworkSession, @Sendable () -> Void) {
-            let (session, close) = makeCurlSession { _ in }
+        private func makeExchangeSession(
+            _ change: (inout CurlSession.Configuration) -> Void
+        ) -> (any NetworkSession, @Sendable () -> Void) {
+            let (session, close) = makeCurlSession(change)
             var exchange = ExchangeConfiguration()
             exchange.redirects = .stop
             exchange.limits.headerBytes = .max

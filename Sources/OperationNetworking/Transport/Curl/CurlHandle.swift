@@ -28,6 +28,15 @@
         /// The list of header fields is the one that most requests have: the coding alone.
         private var hasPlainHeaders = false
         var overrides = CurlList([])
+        /// Whether the connection is to be closed if the transfer ends before its time and nobody else is using it.
+        ///
+        /// Over HTTP/1 it is in any case. Over HTTP/2 libcurl keeps it, and tells the server that a stream was given up when
+        /// it has something else to say to it, which may be never.
+        var forbidsReuse = false {
+            didSet {
+                if forbidsReuse != oldValue { set(OKCurlOptionForbidReuse, forbidsReuse ? 1 : 0) }
+            }
+        }
 
         init?(_ configuration: CurlSession.Configuration, _ library: CurlLibrary) {
             guard let easy = OKCurl.easyInit() else {
@@ -99,6 +108,7 @@
         /// Sets everything that is the request's own; `wholeLimit` is the size up to which a body is handed over as a whole.
         func prepare(_ request: NetworkRequest, connectMilliseconds: Int, wholeLimit: Int) {
             text[0] = 0
+            forbidsReuse = false
             set(OKCurlOptionURL, request.url.absoluteString)
             let upload = Self.upload(request, wholeLimit)
             if upload != self.upload || request.method != method || upload != .none { set(upload, request) }

@@ -55,6 +55,7 @@
                 (OKCurlMultiOptionMaximumIdleConnections, configuration.maximumConnections),
                 (OKCurlMultiOptionMaximumConnections, configuration.maximumConnections),
                 (OKCurlMultiOptionMaximumHostConnections, configuration.maximumConnectionsPerHost),
+                (OKCurlMultiOptionMaximumStreams, configuration.maximumStreamsPerConnection),
             ] { _ = OKCurlMultiSetLong(multi, Int32(option), max(value, 1)) }
             _ = OKCurlMultiSetSocket(multi) { _, socket, interest, context, _ in
                 CurlLoop.of(context)?.sockets.want(socket, Int(interest))
@@ -258,9 +259,10 @@
         }
 
         /// Takes the transfer away from the task, wherever it is, and gives it back.
-        private func release(_ task: CurlTask) {
+        private func release(_ task: CurlTask, isComplete: Bool = false) {
             guard let transfer = task.confined.transfer else { return }
             task.confined.transfer = nil
+            if !isComplete { transfer.handle.forbidsReuse = true }
             _ = OKCurl.multiRemove(multi, transfer.handle.easy)
             deadlines.remove(transfer.number)
             slots.release(transfer.host)
@@ -293,7 +295,7 @@
             let trailers = transfer.trailers
             if transfer.handle.long(OKCurlInfoHTTPVersion) == 3 { raiseLimit(transfer) }
             if error == nil { task.tellSent(transfer.handle.wholeCount) }
-            release(task)
+            release(task, isComplete: true)
             if error == nil, !trailers.isEmpty { task.tell(.trailers(trailers)) }
             if error != nil { task.confined.pending = Fifo() }
             task.tell(.metrics(metrics))

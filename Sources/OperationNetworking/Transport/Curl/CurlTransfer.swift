@@ -80,6 +80,7 @@
 
         func fail(_ code: NetworkError.Code, _ message: String, _ underlying: NetworkError.Underlying? = nil) {
             guard problem == nil else { return }
+            handle.forbidsReuse = true
             problem = NetworkError(code: code, phase: phase, message: message, underlying: underlying)
             problem?.status = status
         }
@@ -96,6 +97,7 @@
         }
 
         private func fail(_ error: NetworkError) {
+            handle.forbidsReuse = true
             if problem == nil { problem = error }
         }
 
@@ -221,7 +223,9 @@
             guard let task, problem == nil else { return 0 }
             if deadlines.received(at: loop.now) { loop.rearm(self) }
             switch hasUndecoded && task.permission == .go ? .keep : task.permission {
-            case .drop: return 0
+            case .drop:
+                handle.forbidsReuse = true
+                return 0
             case .keep:
                 isReceivingStalled = true
                 return OKCurlWritePause
