@@ -29,6 +29,9 @@ let package = Package(
         .executableTarget(
             name: "SharingProbe", dependencies: ["OperationCore", "OperationNetworking"],
             path: "Tests/Fixtures/SharingProbe"),
+        .executableTarget(
+            name: "EnvironmentProbe", dependencies: ["OperationNetworking"],
+            path: "Tests/Fixtures/EnvironmentProbe"),
         .testTarget(
             name: "OperationCoreTests", dependencies: ["OperationCore", "OperationTestKit", "MainThreadProbe"]),
         .testTarget(name: "OperationTestKitTests", dependencies: ["OperationTestKit"]),
@@ -36,6 +39,7 @@ let package = Package(
             name: "OperationNetworkingTests",
             dependencies: [
                 "OperationNetworking", "OperationTestKit", "DownloadProbe", "SessionProbe", "SharingProbe",
+                "EnvironmentProbe",
             ]),
     ]
 )

@@ -3,8 +3,10 @@
 
 // The peer of the transport benchmark: small requests by libcurl's multi interface, with nothing above it.
 //
-// cc -O2 -o transport-peer transport.c -lcurl && ./transport-peer URL COUNT IN-FLIGHT
-// prints the seconds that it took and the microseconds of processor time.
+// transport-peer URL COUNT IN-FLIGHT
+//     prints the seconds that it took, the microseconds of processor time, and the number of failures.
+// transport-peer hold URL COUNT
+//     says that it is ready, waits for a line, and begins so many requests at once to a server that does not answer.
 
 #include <curl/curl.h>
 #include <stdio.h>
@@ -47,36 +49,56 @@ static int setTimer(CURLM *multi, long milliseconds, void *context) {
     return 0;
 }
 
-int main(int count, char **arguments) {
-    if (count < 4) return 2;
-    long remaining = atol(arguments[2]), inFlight = atol(arguments[3]), failed = 0;
+static CURLM *makeMulti(void) {
     curl_global_init(CURL_GLOBAL_ALL);
     epoll = epoll_create1(EPOLL_CLOEXEC);
     CURLM *multi = curl_multi_init();
     curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, watch);
     curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, multi);
     curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, setTimer);
+    return multi;
+}
+
+static void begin(CURLM *multi, const char *url) {
+    CURL *easy = curl_easy_init();
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, receive);
+    curl_easy_setopt(easy, CURLOPT_URL, url);
+    curl_multi_add_handle(multi, easy);
+}
+
+/// Waits for events, and lets libcurl act on them.
+static void turn(CURLM *multi) {
+    struct epoll_event events[64];
+    int running;
+    int found = epoll_wait(epoll, events, 64, (int)timeout);
+    if (found == 0) curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    for (int index = 0; index < found; index++) {
+        int mask = 0;
+        if (events[index].events & (EPOLLIN | EPOLLHUP)) mask |= CURL_CSELECT_IN;
+        if (events[index].events & EPOLLOUT) mask |= CURL_CSELECT_OUT;
+        if (events[index].events & EPOLLERR) mask |= CURL_CSELECT_ERR;
+        curl_multi_socket_action(multi, events[index].data.fd, mask, &running);
+    }
+}
+
+_Noreturn static void hold(const char *url, long count) {
+    CURLM *multi = makeMulti();
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    for (long index = 0; index < count; index++) begin(multi, url);
+    while (1) turn(multi);
+}
+
+static int measure(const char *url, long remaining, long inFlight) {
+    long failed = 0, open = 0;
+    CURLM *multi = makeMulti();
     struct timespec start, end;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    int running = 0, open = 0;
-    for (long index = 0; index < inFlight && remaining > 0; index++, remaining--, open++) {
-        CURL *easy = curl_easy_init();
-        curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-        curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, receive);
-        curl_easy_setopt(easy, CURLOPT_URL, arguments[1]);
-        curl_multi_add_handle(multi, easy);
-    }
+    for (; open < inFlight && remaining > 0; remaining--, open++) begin(multi, url);
     while (open > 0) {
-        struct epoll_event events[64];
-        int found = epoll_wait(epoll, events, 64, (int)timeout);
-        if (found == 0) curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running);
-        for (int index = 0; index < found; index++) {
-            int mask = 0;
-            if (events[index].events & (EPOLLIN | EPOLLHUP)) mask |= CURL_CSELECT_IN;
-            if (events[index].events & EPOLLOUT) mask |= CURL_CSELECT_OUT;
-            if (events[index].events & EPOLLERR) mask |= CURL_CSELECT_ERR;
-            curl_multi_socket_action(multi, events[index].data.fd, mask, &running);
-        }
+        turn(multi);
         int left;
         CURLMsg *message;
         while ((message = curl_multi_info_read(multi, &left)) != NULL) {
@@ -88,7 +110,7 @@ int main(int count, char **arguments) {
             if (remaining == 0) continue;
             remaining--;
             open++;
-            curl_easy_setopt(easy, CURLOPT_URL, arguments[1]);
+            curl_easy_setopt(easy, CURLOPT_URL, url);
             curl_multi_add_handle(multi, easy);
         }
     }
@@ -100,4 +122,15 @@ int main(int count, char **arguments) {
                        + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     printf("%.6f %.0f %ld\n", seconds, processor, failed);
     return failed == 0 ? 0 : 1;
+}
+
+int main(int count, char **arguments) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (count != 4) return 2;
+    if (strcmp(arguments[1], "hold") == 0) hold(arguments[2], atol(arguments[3]));
+    return measure(arguments[1], atol(arguments[2]), atol(arguments[3]));
 }

@@ -55,7 +55,8 @@ package struct BenchmarkCommand {
         }
         let missed = report.figures.filter { !$0.isMet }
         for figure in missed { print("MISSED: \(figure.name): \(figure.judged), target \(figure.target.text)") }
-        exit(isCheck && !missed.isEmpty ? 1 : 0)
+        if isCheck, report.figures.isEmpty { print("MISSED: nothing could be measured") }
+        exit(isCheck && (!missed.isEmpty || report.figures.isEmpty) ? 1 : 0)
     }
 
     private func take(_ flag: String, from arguments: inout [String]) -> Bool {

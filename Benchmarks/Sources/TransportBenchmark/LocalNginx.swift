@@ -3,37 +3,40 @@
 
 import Foundation
 
-/// An nginx with one worker on this machine, which serves a file of 100 bytes.
+/// An nginx with one worker on this machine, which serves a file of 100 bytes and a large one, and takes files.
 final class LocalNginx {
-    /// The URL of the file.
-    let url: String
+    /// The folder in which it works; what is in `root` is served.
+    let folder: URL
+    private let port = Int.random(in: 20_000...29_999)
     private let process = Process()
-    private let folder: URL
 
     /// Starts it; nil if there is none.
-    init?() {
+    init?(largeSize: Int) {
         let environment = ProcessInfo.processInfo.environment
         let paths = [environment["TRANSPORT_NGINX"], "/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"]
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("transport-\(UUID().uuidString)")
         guard let program = paths.compactMap({ $0 }).first(where: FileManager.default.isExecutableFile) else {
             return nil
         }
-        let port = Int.random(in: 20_000...29_999)
-        url = "http://127.0.0.1:\(port)/small"
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("transport-\(UUID().uuidString)")
         process.executableURL = URL(fileURLWithPath: program)
         let configuration = folder.appendingPathComponent("nginx.conf")
         process.arguments = ["-p", folder.path, "-c", configuration.path, "-e", folder.path + "/error.log"]
         do {
             let root = folder.appendingPathComponent("root")
-            try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(
+                at: root.appendingPathComponent("taken"), withIntermediateDirectories: true)
             try Data(repeating: 0x78, count: 100).write(to: root.appendingPathComponent("small"))
-            try Data(Self.configuration(port: port, folder: folder.path).utf8).write(to: configuration)
+            try Self.write(largeSize, to: root.appendingPathComponent("large"))
+            try Data(text.utf8).write(to: configuration)
             try process.run()
         } catch {
             return nil
         }
-        Thread.sleep(forTimeInterval: 0.3)
+        for _ in 0..<500 where !FileManager.default.fileExists(atPath: "\(folder.path)/nginx.pid") { usleep(10_000) }
+        guard process.isRunning else { return nil }
     }
+
+    func url(_ target: String) -> String { "http://127.0.0.1:\(port)/\(target)" }
 
     func stop() {
         process.terminate()
@@ -41,21 +44,37 @@ final class LocalNginx {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    private static func configuration(port: Int, folder: String) -> String {
+    private static func write(_ size: Int, to file: URL) throws {
+        try Data().write(to: file)
+        let handle = try FileHandle(forWritingTo: file)
+        let block = Data((0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        for _ in 0..<size >> 20 { try handle.write(contentsOf: block) }
+        try handle.close()
+    }
+
+    private var text: String {
         """
         daemon off;
         worker_processes 1;
-        pid \(folder)/nginx.pid;
-        events { worker_connections 20000; }
+        worker_rlimit_nofile 20000;
+        \(getuid() == 0 ? "user root;" : "")
+        pid \(folder.path)/nginx.pid;
+        events { worker_connections 10000; }
         http {
             access_log off;
-            client_body_temp_path \(folder)/body;
-            proxy_temp_path \(folder)/proxy;
-            fastcgi_temp_path \(folder)/fastcgi;
-            uwsgi_temp_path \(folder)/uwsgi;
-            scgi_temp_path \(folder)/scgi;
+            client_max_body_size 0;
+            client_body_temp_path \(folder.path)/body;
+            proxy_temp_path \(folder.path)/proxy;
+            fastcgi_temp_path \(folder.path)/fastcgi;
+            uwsgi_temp_path \(folder.path)/uwsgi;
+            scgi_temp_path \(folder.path)/scgi;
             keepalive_requests 1000000000;
-            server { listen 127.0.0.1:\(port); root \(folder)/root; }
+            sendfile on;
+            server {
+                listen 127.0.0.1:\(port);
+                root \(folder.path)/root;
+                location /taken/ { dav_methods PUT; }
+            }
         }
 
         """

@@ -4,16 +4,45 @@
 import BenchmarkSupport
 import Foundation
 
-/// Small requests to an nginx on this machine, by `CurlSession`, by `URLSession`, and by a bare C program on libcurl.
+/// Requests to an nginx on this machine, by `CurlSession`, by `URLSession`, by a bare C program on libcurl, and by the
+/// curl command.
 ///
-/// `Scripts/prepare-transport-benchmark` installs nginx and libcurl's headers, and builds the C program.
+/// What it needs is installed and built by `Scripts/prepare-transport-benchmark`, which it calls itself.
 @main
 enum TransportBenchmark {
     static func main() {
-        let arguments = CommandLine.arguments
-        if arguments.count == 6, arguments[1] == "--client", let client = TransportClient(Array(arguments[3...])) {
-            return client.run(arguments[2])
+        var arguments = Array(CommandLine.arguments.dropFirst())
+        guard let role = arguments.first.flatMap(Role.init) else {
+            BenchmarkCommand("transport", workload: transportWorkload).main()
         }
-        BenchmarkCommand("transport", workload: transportWorkload).main()
+        arguments.removeFirst()
+        raiseFileLimit()
+        switch role {
+        case .client: TransportClient(Array(arguments.dropFirst()))?.run(arguments[0])
+        case .download: LargeTransfer(arguments)?.download()
+        case .upload: LargeTransfer(arguments)?.upload()
+        case .hold: HeldRequests(arguments)?.run()
+        }
+    }
+
+    /// What a process is that the benchmark starts, so that time and memory are its alone.
+    enum Role: String {
+        case client = "--client"
+        case download = "--download"
+        case upload = "--upload"
+        case hold = "--hold"
+    }
+
+    /// Lets this process, and those that it starts, have as many descriptors as the system allows.
+    static func raiseFileLimit() {
+        var limit = rlimit()
+        #if os(Linux)
+            let kind = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        #else
+            let kind = RLIMIT_NOFILE
+        #endif
+        guard getrlimit(kind, &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(kind, &limit)
     }
 }

@@ -65,6 +65,7 @@ struct TransportClient {
         private func runCurlSession() -> Int {
             var configuration = CurlSession.Configuration()
             configuration.maximumConnectionsPerHost = inFlight
+            configuration.proxy = .none
             let session = CurlSession(configuration: configuration)
             let rest = Countdown(count)
             for _ in 0..<inFlight { Collector.begin(url, session, rest) }

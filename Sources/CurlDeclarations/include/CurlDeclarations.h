@@ -81,6 +81,7 @@ enum {
     OKCurlOptionBufferSize = 98,
     OKCurlOptionCAData = 40309,
     OKCurlOptionCAFile = 10065,
+    OKCurlOptionCAFolder = 10097,
     OKCurlOptionClientCertificate = 10025,
     OKCurlOptionClientCertificateKind = 10086,
     OKCurlOptionClientKey = 10087,
@@ -91,6 +92,7 @@ enum {
     OKCurlOptionConnectTo = 10243,
     OKCurlOptionErrorBuffer = 10010,
     OKCurlOptionExpectTimeoutMilliseconds = 227,
+    OKCurlOptionForbidReuse = 75,
     OKCurlOptionGet = 80,
     OKCurlOptionHeaderData = 10029,
     OKCurlOptionHeaderFunction = 20079,
@@ -112,7 +114,11 @@ enum {
     OKCurlOptionPrivate = 10103,
     OKCurlOptionProtocols = 181,
     OKCurlOptionProxy = 10004,
+    OKCurlOptionProxyCAData = 40310,
+    OKCurlOptionProxyCAFile = 10246,
+    OKCurlOptionProxyCAFolder = 10247,
     OKCurlOptionProxyCredentials = 10006,
+    OKCurlOptionProxyTLSVersion = 250,
     OKCurlOptionReadData = 10009,
     OKCurlOptionReadFunction = 20012,
     OKCurlOptionSeekData = 10168,
@@ -138,6 +144,7 @@ enum {
     OKCurlMultiOptionTimerData = 10005,
     OKCurlMultiOptionMaximumIdleConnections = 6,
     OKCurlMultiOptionMaximumHostConnections = 7,
+    OKCurlMultiOptionMaximumStreams = 16,
     OKCurlMultiOptionMaximumConnections = 13
 };
 

@@ -26,10 +26,15 @@ struct ConformanceCase: Sendable, CustomTestStringConvertible {
 
     /// Runs the case with a new session and a new server; a case that hangs fails after a while.
     func run(with kind: SessionKind) async throws {
+        try await run { options in try Bench(kind, options) }
+    }
+
+    /// The same with a bench of another kind.
+    func run(_ makeBench: (LoopbackServer.Options) throws -> Bench) async throws {
         var options = LoopbackServer.Options()
         self.options(&options)
-        let bench = try Bench(kind, options)
-        Self.trace("\(kind) \(name)")
+        let bench = try makeBench(options)
+        Self.trace("\(bench.kind) \(name)")
         let watch = Task {
             try await Task.sleep(for: patience(kind))
             Issue.record("\(name): this hangs; requests \(bench.server.requests.map(\.target)), \(bench.server.counts)")

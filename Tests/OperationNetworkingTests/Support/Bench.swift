@@ -7,55 +7,38 @@ import OperationTestKit
 import Testing
 
 /// What a case of the conformance suite works with: a session, and a server of its own.
-struct Bench: Sendable {
+struct Bench: ClientBench {
+    typealias Running = RunningTask
+
     let kind: SessionKind
     let session: any NetworkSession
     let server: LoopbackServer
     /// Closes the session; its tasks end.
     let closeSession: @Sendable () -> Void
+    private let makeURL: @Sendable (String) throws -> URL
 
     init(_ kind: SessionKind, _ options: LoopbackServer.Options = .init()) throws {
         self.kind = kind
-        server = try LoopbackServer(options)
+        let server = try LoopbackServer(options)
+        self.server = server
+        makeURL = { server.url($0) }
         (session, closeSession) = kind.makeSession()
     }
 
-    func request(
-        _ method: String = "GET", _ target: String = "/", _ headers: HeaderFields = [:], body: RequestBody = .none,
-        _ change: (inout TransferOptions) -> Void = { _ in }
-    ) throws -> NetworkRequest {
-        var options = TransferOptions()
-        // A case that would hang fails.
-        options.timeouts = TransferTimeouts(connect: .seconds(60), firstByte: .seconds(60), idle: .seconds(60))
-        change(&options)
-        return try NetworkRequest(method, url: server.url(target), headers: headers, body: body, options: options)
-    }
+    #if os(Linux)
+        /// The same with a real server between session and server.
+        init(_ kind: SessionKind, _ options: LoopbackServer.Options, through front: ServerFront) throws {
+            self.kind = kind
+            let server = try LoopbackServer(options)
+            self.server = server
+            makeURL = { try front.url($0, behind: server.port) }
+            (session, closeSession) = kind.makeSession { configuration in
+                configuration.tls.trust = .file(front.server.certificates.authority)
+            }
+        }
+    #endif
 
-    /// Makes a task and starts it.
-    func start(
-        _ request: NetworkRequest,
-        _ react: @escaping @Sendable (RecordingReceiver.Event, any NetworkTask) -> Void = { _, _ in }
-    ) -> Running {
-        let receiver = RecordingReceiver(react)
-        let task = session.makeTask(with: request, receiver: receiver)
-        task.resume()
-        return Running(task: task, receiver: receiver)
-    }
-
-    /// Starts a task and waits for its end, which must come once and by the rules.
-    func run(
-        _ request: NetworkRequest, location: SourceLocation = #_sourceLocation,
-        _ react: @escaping @Sendable (RecordingReceiver.Event, any NetworkTask) -> Void = { _, _ in }
-    ) async -> RecordingReceiver.Record {
-        await start(request, react).end(location)
-    }
-
-    /// Asks for a target, and waits for the end.
-    func get(_ target: String = "/", location: SourceLocation = #_sourceLocation) async throws
-        -> RecordingReceiver.Record
-    {
-        await run(try request("GET", target), location: location)
-    }
+    func url(_ target: String) throws -> URL { try makeURL(target) }
 
     /// Sees that the session still works, and that it sent nothing against the rules.
     func checkHealth(location: SourceLocation = #_sourceLocation) async throws {
@@ -68,18 +51,5 @@ struct Bench: Sendable {
         server.route("/health") { _ in .text("well") }
         let record = try await get("/health", location: location)
         #expect(record.text == "well", "afterwards: \(String(describing: record.error))", sourceLocation: location)
-    }
-
-    struct Running: Sendable {
-        let task: any NetworkTask
-        let receiver: RecordingReceiver
-
-        @discardableResult
-        func end(_ location: SourceLocation = #_sourceLocation) async -> RecordingReceiver.Record {
-            let record = await receiver.end()
-            #expect(record.ends == 1, sourceLocation: location)
-            #expect(record.faults == [], sourceLocation: location)
-            return record
-        }
     }
 }

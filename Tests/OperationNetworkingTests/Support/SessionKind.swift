@@ -26,8 +26,7 @@ enum SessionKind: String, Sendable, CaseIterable {
     func makeSession() -> (any NetworkSession, @Sendable () -> Void) {
         switch self {
         #if os(Linux)
-            case .curl: makeCurlSession { _ in }
-            case .exchangeOverCurl: makeExchangeSession()
+            case .curl, .exchangeOverCurl: makeSession { _ in }
         #endif
         case .urlSession: makeURLSession()
         }
@@ -39,6 +38,15 @@ enum SessionKind: String, Sendable, CaseIterable {
     }
 
     #if os(Linux)
+        func makeSession(
+            _ change: (inout CurlSession.Configuration) -> Void
+        ) -> (any NetworkSession, @Sendable () -> Void) {
+            switch self {
+            case .curl: makeCurlSession(change)
+            case .exchangeOverCurl: makeExchangeSession(change)
+            }
+        }
+
         func makeCurlSession(
             _ change: (inout CurlSession.Configuration) -> Void
         ) -> (any NetworkSession, @Sendable () -> Void) {
@@ -49,8 +57,10 @@ enum SessionKind: String, Sendable, CaseIterable {
             return (session, { session.close() })
         }
 
-        private func makeExchangeSession() -> (any NetworkSession, @Sendable () -> Void) {
-            let (session, close) = makeCurlSession { _ in }
+        private func makeExchangeSession(
+            _ change: (inout CurlSession.Configuration) -> Void
+        ) -> (any NetworkSession, @Sendable () -> Void) {
+            let (session, close) = makeCurlSession(change)
             var exchange = ExchangeConfiguration()
             exchange.redirects = .stop
             exchange.limits.headerBytes = .max

@@ -32,6 +32,8 @@
 
         private var meaning: (NetworkError.Code, String) {
             switch code {
+            case _ where [35, 55, 56].contains(code) && isAboutOurCertificate:
+                (.clientCertificateRejected, "The server refused our certificate, or wants one.")
             case 0: (.invalidResponse, "The response has no head: the server does not speak HTTP.")
             case 1, 8: (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
             case 3: (.invalidURL, "The URL cannot be sent. Check it.")
@@ -61,6 +63,12 @@
         private var isMalformed: Bool {
             let said = text.lowercased()
             return ["chunk", "header", "hexadecimal"].contains { said.contains($0) }
+        }
+
+        /// What a server says of the other side's certificate, it says by an alert of TLS.
+        private var isAboutOurCertificate: Bool {
+            let said = text.lowercased()
+            return said.contains("alert") && (said.contains("certificate") || said.contains("unknown ca"))
         }
 
         private var connecting: (NetworkError.Code, String) {

@@ -28,21 +28,34 @@
         func set(_ tls: CurlSession.TLS, _ library: CurlLibrary) {
             set(OKCurlOptionVerifyPeer, 1)
             set(OKCurlOptionVerifyHost, 2)
-            switch tls.trust {
-            case .system: break
-            case .file(let url): set(OKCurlOptionCAFile, url.path)
-            case .data(let data) where library.takesTrustData: set(OKCurlOptionCAData, data)
-            // Rather nobody than everybody.
-            case .data: set(OKCurlOptionCAFile, "/dev/null")
-            }
+            set(tls.trust, library)
             if let keys = tls.pinnedKeys {
                 let none = "sha256//" + Data(repeating: 0, count: 32).base64EncodedString()
                 set(OKCurlOptionPinnedKeys, keys.isEmpty ? none : keys.map { "sha256//\($0)" }.joined(separator: ";"))
             }
             set(OKCurlOptionClientCertificate, tls.clientCertificate?.path)
             set(OKCurlOptionClientKey, tls.clientKey?.path)
-            set(OKCurlOptionClientKeyPassword, tls.clientKeyPassword)
-            set(OKCurlOptionTLSVersion, tls.oldestVersion.number | (tls.newestVersion?.number ?? 0) << 16)
+            // Without any, OpenSSL would ask for it on the terminal, and wait.
+            set(OKCurlOptionClientKeyPassword, tls.clientKeyPassword ?? "")
+            let versions = tls.oldestVersion.number | (tls.newestVersion?.number ?? 0) << 16
+            set(OKCurlOptionTLSVersion, versions)
+            set(OKCurlOptionProxyTLSVersion, versions)
+        }
+
+        /// Of servers and of proxies alike; the folder that libcurl was built with would be trusted in addition.
+        private func set(_ trust: CurlSession.TLS.Trust, _ library: CurlLibrary) {
+            if trust == .system { return }
+            set(OKCurlOptionCAFolder, UnsafeRawPointer?.none)
+            set(OKCurlOptionProxyCAFolder, UnsafeRawPointer?.none)
+            if case .data(let data) = trust, library.takesTrustData, !data.isEmpty {
+                set(OKCurlOptionCAData, data)
+                return set(OKCurlOptionProxyCAData, data)
+            }
+            // Rather nobody than everybody.
+            var path = "/dev/null"
+            if case .file(let url) = trust { path = url.path }
+            set(OKCurlOptionCAFile, path)
+            set(OKCurlOptionProxyCAFile, path)
         }
 
         private func set(_ option: Int, _ data: Data) {

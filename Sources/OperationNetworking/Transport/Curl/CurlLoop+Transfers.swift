@@ -51,9 +51,10 @@
         }
 
         /// Takes the transfer away from the task, wherever it is, and gives it back.
-        func release(_ task: CurlTask) {
+        func release(_ task: CurlTask, isComplete: Bool = false) {
             guard let transfer = task.confined.transfer else { return }
             task.confined.transfer = nil
+            if !isComplete { transfer.handle.forbidsReuse = true }
             multi?.remove(transfer.handle)
             deadlines.remove(transfer.number)
             slots.release(transfer.host)
@@ -86,7 +87,7 @@
         private func conclude(_ transfer: CurlTransfer, _ task: CurlTask, _ error: NetworkError?) {
             let metrics = CurlMetrics.collect(transfer, task, now: now)
             let trailers = transfer.trailers
-            release(task)
+            release(task, isComplete: true)
             if error != nil {
                 task.confined.pending = Fifo()
             } else if !trailers.isEmpty {

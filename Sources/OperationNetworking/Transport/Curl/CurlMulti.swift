@@ -23,6 +23,7 @@
                 (OKCurlMultiOptionMaximumIdleConnections, configuration.maximumConnections),
                 (OKCurlMultiOptionMaximumConnections, configuration.maximumConnections),
                 (OKCurlMultiOptionMaximumHostConnections, configuration.maximumConnectionsPerHost),
+                (OKCurlMultiOptionMaximumStreams, configuration.maximumStreamsPerConnection),
             ] { _ = OKCurlMultiSetLong(multi, Int32(option), max(value, 1)) }
             _ = OKCurlMultiSetSocket(multi) { _, socket, interest, context, _ in
                 CurlLoop.of(context)?.sockets.want(socket, Int(interest))

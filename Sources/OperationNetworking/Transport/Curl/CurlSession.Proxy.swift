@@ -23,15 +23,23 @@
             ///
             /// - Parameters:
             ///   - url: Its URL: `http://host:port`, `https://…`, `socks5h://…`.
-            ///   - user: The user that it asks for.
+            ///   - user: The user that it asks for; it is told at once, in the scheme Basic.
             ///   - password: And the password.
             ///   - exceptions: Hosts and domains that are connected to directly.
             public static func url(
                 _ url: String, user: String? = nil, password: String = "", exceptions: [String] = []
             ) -> Proxy {
-                let credentials = user.map { "\($0):\(password)" }
+                // libcurl takes the first colon for the end of the name, and decodes both parts.
+                let credentials = user.map { "\(encoded($0)):\(encoded(password))" }
                 return Proxy(
                     kind: .explicit(url: url, credentials: credentials, exceptions: exceptions.joined(separator: ",")))
+            }
+
+            private static func encoded(_ text: String) -> String {
+                text.utf8.map { byte in
+                    let digits = String(byte, radix: 16)
+                    return digits.count == 1 ? "%0\(digits)" : "%\(digits)"
+                }.joined()
             }
         }
     }

@@ -19,7 +19,7 @@
                 case data(Data)
             }
 
-            /// Where the certificates are that are trusted: those of the system.
+            /// Where the certificates are that are trusted, of servers and of proxies: those of the system.
             public var trust = Trust.system
             /// Which public keys a server may have, as SHA-256 of their DER in Base64: all if nil, and none if empty.
             public var pinnedKeys: [String]?

@@ -69,7 +69,9 @@
             guard let task, problem == nil else { return 0 }
             if deadlines.received(at: loop.now) { loop.rearm(self) }
             switch intake.hasRest && task.permission == .go ? .keep : task.permission {
-            case .drop: return 0
+            case .drop:
+                handle.forbidsReuse = true
+                return 0
             case .keep:
                 isReceivingStalled = true
                 return OKCurlWritePause

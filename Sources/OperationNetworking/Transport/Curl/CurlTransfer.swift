@@ -85,6 +85,7 @@
 
         func fail(_ code: NetworkError.Code, _ message: String, _ underlying: NetworkError.Underlying? = nil) {
             guard problem == nil else { return }
+            handle.forbidsReuse = true
             problem = NetworkError(code: code, phase: phase, message: message, underlying: underlying)
             problem?.status = status
         }
@@ -94,6 +95,7 @@
         }
 
         func fail(_ error: NetworkError) {
+            handle.forbidsReuse = true
             if problem == nil { problem = error }
         }
     }

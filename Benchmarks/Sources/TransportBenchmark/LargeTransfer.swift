@@ -1,0 +1,59 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationCore
+import OperationNetworking
+
+/// Moves one large file, and prints what that took: seconds, and by how many bytes the process grew at most.
+struct LargeTransfer {
+    let url: URL
+    let file: URL
+
+    init?(_ arguments: [String]) {
+        guard arguments.count == 2, let url = URL(string: arguments[0]) else { return nil }
+        self.url = url
+        file = URL(fileURLWithPath: arguments[1])
+    }
+
+    /// Downloads to the file, which is not brought to the disk: the curl command does not do that either.
+    func download() {
+        // First uses are not what is measured.
+        let small = url.deletingLastPathComponent().appendingPathComponent("small")
+        _ = download(small, to: file.appendingPathExtension("first"))
+        report { download(url, to: file) }
+    }
+
+    private func download(_ url: URL, to file: URL) -> Bool {
+        let operation = NetworkDownloadOperation<URL>(url: url) { file, _ in file }
+        operation.destination = .file(file)
+        operation.downloadOptions.isDurable = false
+        operation.downloadOptions.checkpointInterval = .seconds(3_600)
+        operation.downloadOptions.existingItem = .replace
+        return (try? operation.startAndWait()) != nil
+    }
+
+    /// Sends the file.
+    func upload() {
+        _ = upload(.data(Data(count: 100)), to: url.appendingPathExtension("first"))
+        report {
+            guard let region = try? FileRegion(file) else { return false }
+            return upload(.file(region), to: url)
+        }
+    }
+
+    private func upload(_ body: RequestBody, to url: URL) -> Bool {
+        let operation = NetworkUploadOperation(url: url, method: "PUT", body: body) { _, response in response.statusCode
+        }
+        return (try? operation.startAndWait()) != nil
+    }
+
+    private func report(_ body: () -> Bool) {
+        let before = ProcessMemory.bytes("VmRSS")
+        let start = DispatchTime.now().uptimeNanoseconds
+        guard body() else { return print("failed") }
+        let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
+        print("\(seconds) \(ProcessMemory.bytes("VmHWM") - before)")
+    }
+}

@@ -1,0 +1,50 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import Synchronization
+
+/// Takes connections on this machine, and never says a word.
+final class SilentServer: Sendable {
+    let port: UInt16
+    private let listener: Int32
+    private let sockets = Mutex<[Int32]>([])
+
+    init() {
+        #if os(Linux)
+            let kind = Int32(SOCK_STREAM.rawValue)
+        #else
+            let kind = SOCK_STREAM
+        #endif
+        listener = socket(AF_INET, kind, 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = bind(listener, $0, length)
+                _ = getsockname(listener, $0, &length)
+            }
+        }
+        _ = listen(listener, 4_096)
+        port = UInt16(bigEndian: address.sin_port)
+        Thread { [self] in
+            while case let socket = accept(listener, nil, nil), socket >= 0 {
+                sockets.withLock { $0.append(socket) }
+            }
+        }.start()
+    }
+
+    /// How many connections it has taken since the last time it was emptied.
+    var count: Int { sockets.withLock { $0.count } }
+
+    /// Ends all connections.
+    func empty() {
+        sockets.withLock { sockets in
+            for socket in sockets { close(socket) }
+            sockets = []
+        }
+    }
+}

@@ -1,0 +1,87 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    extension RealServerCase {
+        private static func connections(
+            _ bench: RealBench, requests count: Int, target: String = "/connection"
+        ) async throws -> Set<String> {
+            let runs = try (0..<count).map { _ in bench.start(try bench.request("GET", target)) }
+            var numbers: Set<String> = []
+            for run in runs {
+                let record = await run.end()
+                #expect(record.status == 200, "\(String(describing: record.error))")
+                numbers.insert(record.head?.headers["X-Connection"] ?? "")
+            }
+            return numbers
+        }
+
+        static var connecting: [RealServerCase] {
+            [
+                RealServerCase("a connection is used again") { bench async throws in
+                    var numbers: Set<String> = []
+                    for index in 0..<20 {
+                        let record = try await bench.get("/connection")
+                        numbers.insert(record.text)
+                        #expect(record.metrics?.isConnectionReused == (index > 0))
+                    }
+                    #expect(numbers.count == 1)
+                },
+                RealServerCase("a connection is used again after each kind of response") { bench async throws in
+                    var numbers: Set<String?> = []
+                    for target in ["/small", "/gzip", "/trailers", "/nothing", "/permanent", "/secret", "/large"] {
+                        numbers.insert(try await bench.get(target).head?.headers["X-Connection"])
+                        let head = await bench.run(try bench.request("HEAD", target))
+                        numbers.insert(head.head?.headers["X-Connection"])
+                    }
+                    #expect(numbers.count == 1)
+                },
+                RealServerCase("many requests at once all end, over few connections") { bench async throws in
+                    let numbers = try await connections(bench, requests: 300)
+                    #expect(numbers.count <= 6)
+                },
+                RealServerCase(
+                    "over one connection go as many as are allowed", configure: { $0.maximumConnectionsPerHost = 1 }
+                ) { bench async throws in
+                    let numbers = try await connections(bench, requests: 300)
+                    #expect(numbers.count == 1)
+                },
+                RealServerCase(
+                    "many large bodies at once come with every byte once",
+                    configure: { $0.maximumConnectionsPerHost = 2 }
+                ) { bench async throws in
+                    let runs = try (0..<8).map { _ in bench.start(try bench.request("GET", "/large")) }
+                    for run in runs {
+                        let record = await run.end()
+                        #expect(record.isSuccess, "\(String(describing: record.error))")
+                        #expect(record.bodyCount == NginxServer.largeCount && record.isPattern)
+                    }
+                },
+                RealServerCase(
+                    "requests that the server lets wait do not keep others of the same connection waiting",
+                    configure: { $0.maximumConnectionsPerHost = 6 }
+                ) { bench async throws in
+                    let upstream = try LoopbackServer()
+                    let gate = Gate()
+                    upstream.route("/late") { _ in .text("late").after(gate) }
+                    #expect(try await bench.get("/small").isSuccess)
+                    let waiting = try (0..<5).map { _ in
+                        bench.start(try bench.request("GET", "/up/\(upstream.port)/late"))
+                    }
+                    _ = await upstream.heads(atLeast: 5)
+                    #expect(try await bench.get("/small").bodyCount == 100)
+                    gate.open()
+                    for run in waiting { #expect(await run.end().text == "late") }
+                    await upstream.stopped()
+                },
+                RealServerCase("a connection that the server closes is followed by another") { bench async throws in
+                    for _ in 0..<5 { #expect(try await bench.get("/closing").text == "closing") }
+                },
+            ]
+        }
+    }
+#endif

@@ -1,0 +1,31 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite(.enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."), .timeLimit(.minutes(2)))
+    struct RealServerTests {
+        @Test(arguments: Pairing.all, RealServerCase.chosen)
+        func `every session does what it should with a real server`(
+            _ pairing: Pairing, _ realCase: RealServerCase
+        ) async throws {
+            try await realCase.run(with: pairing.kind, over: pairing.wire)
+        }
+
+        /// A session, and what it speaks.
+        struct Pairing: Sendable, CustomTestStringConvertible {
+            let kind: SessionKind
+            let wire: Wire
+
+            /// All in the soak; otherwise what is above a session has its say over one wire.
+            static let all = SessionKind.allCases.flatMap { kind in
+                Wire.allCases.map { Pairing(kind: kind, wire: $0) }
+            }.filter { Rounds.isSoak || $0.kind == .curl || $0.wire == .http2 }
+
+            var testDescription: String { "\(kind), \(wire)" }
+        }
+    }
+#endif

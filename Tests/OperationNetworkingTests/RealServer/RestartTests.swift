@@ -1,0 +1,131 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    /// A server that goes away and comes back while hundreds of requests are on their way to it.
+    @Suite(
+        .enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."), .timeLimit(Rounds.timeLimit),
+        .serialized)
+    struct RestartTests {
+        private static let inFlight = 300
+        private static let wires: [Wire] = Rounds.isSoak ? Wire.allCases : [.plain, .http2]
+
+        /// What may happen to a request whose server goes away.
+        private static let allowed: Set<NetworkError.Code> = [
+            .connectionLost, .cannotConnect, .truncatedBody, .secureConnectionFailed, .transferFailed,
+        ]
+
+        private func withServer(_ wire: Wire, _ body: (RealBench, NginxServer) async throws -> Void) async throws {
+            let server = try await TestThread.run { try NginxServer(restarts: true) }
+            let bench = RealBench(server, .curl, wire) { $0.maximumConnectionsPerHost = 64 }
+            let result: Result<Void, any Error>
+            do { result = .success(try await body(bench, server)) } catch { result = .failure(error) }
+            bench.closeSession()
+            try await TestThread.run { server.remove() }
+            try result.get()
+        }
+
+        /// Keeps hundreds of requests on their way, each begun by the end of another, while `disturb` is at work; sees that
+        /// each ends once, with a right answer or an error that fits, and that all is well afterwards.
+        private func load(_ bench: RealBench, _ disturb: @escaping @Sendable () throws -> Void) async throws -> Tally {
+            let ledger = Ledger()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<Self.inFlight {
+                    group.addTask {
+                        while !ledger.isClosed { ledger.add(try await Self.one(bench, number)) }
+                    }
+                }
+                group.addTask {
+                    defer { ledger.close() }
+                    try await TestThread.run {
+                        while ledger.tally.good < Self.inFlight { usleep(1_000) }
+                        try disturb()
+                        let before = ledger.tally.good
+                        while ledger.tally.good < before + Self.inFlight { usleep(1_000) }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            for _ in 0..<20 { #expect(try await bench.get("/small").bodyCount == 100) }
+            return ledger.tally
+        }
+
+        private static func one(_ bench: RealBench, _ number: Int) async throws -> RecordingReceiver.Record {
+            let request =
+                switch number % 3 {
+                case 0: try bench.request("GET", "/text")
+                case 1: try bench.request("POST", "/spoken", body: .data(Data(count: 1_000)))
+                default: try bench.request("GET", "/small")
+                }
+            let record = await bench.run(request)
+            if let error = record.error {
+                #expect(allowed.contains(error.code), "\(error)")
+            } else {
+                let count = number % 3 == 0 ? 110_000 : number % 3 == 2 ? 100 : record.bodyCount
+                #expect(record.status == 200 && record.bodyCount == count)
+            }
+            return record
+        }
+
+        private struct Tally: Sendable {
+            var good = 0
+            var failed: [NetworkError.Code: Int] = [:]
+        }
+
+        /// What became of all requests.
+        private final class Ledger: Sendable {
+            private let state = Locked((tally: Tally(), isClosed: false))
+
+            var tally: Tally { state.withLock { $0.tally } }
+            var isClosed: Bool { state.withLock { $0.isClosed } }
+
+            func close() { state.withLock { $0.isClosed = true } }
+
+            func add(_ record: RecordingReceiver.Record) {
+                state.withLock { state in
+                    if let error = record.error {
+                        state.tally.failed[error.code, default: 0] += 1
+                    } else {
+                        state.tally.good += 1
+                    }
+                }
+            }
+        }
+
+        @Test(arguments: wires)
+        func `a server that is stopped and started again costs some requests, and nothing afterwards`(
+            _ wire: Wire
+        ) async throws {
+            try await withServer(wire) { bench, server in
+                let tally = try await load(bench) {
+                    for _ in 0..<Rounds.count(ci: 1, soak: 50) {
+                        server.stop()
+                        try server.start()
+                        usleep(50_000)
+                    }
+                }
+                print("soak: restarts over \(wire): \(tally.good) answers, errors \(tally.failed)")
+            }
+        }
+
+        @Test(arguments: wires)
+        func `a server that is reloaded ends what it has begun`(_ wire: Wire) async throws {
+            try await withServer(wire) { bench, server in
+                let tally = try await load(bench) {
+                    for _ in 0..<Rounds.count(ci: 1, soak: 100) {
+                        try server.reload()
+                        usleep(100_000)
+                    }
+                }
+                print("soak: reloads over \(wire): \(tally.good) answers, errors \(tally.failed)")
+                #expect(tally.good > tally.failed.values.reduce(0, +))
+            }
+        }
+    }
+#endif

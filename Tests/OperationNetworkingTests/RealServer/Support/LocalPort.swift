@@ -1,0 +1,68 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import Glibc
+
+    /// Ports of this machine for servers that cannot choose one themselves.
+    enum LocalPort {
+        /// A number that nobody listens at, below those that the system gives to clients: so it can be used again and again.
+        static func free() -> UInt16 {
+            while true {
+                let port = UInt16.random(in: 10_000..<32_000)
+                let socket = makeSocket()
+                defer { close(socket) }
+                if withAddress(port, { bind(socket, $0, $1) }) == 0 { return port }
+            }
+        }
+
+        /// Whether somebody listens there.
+        static func isOpen(_ port: UInt16) -> Bool {
+            let socket = makeSocket()
+            defer { close(socket) }
+            return withAddress(port) { connect(socket, $0, $1) } == 0
+        }
+
+        /// A connection to a port, or -1.
+        static func connection(to port: UInt16) -> Int32 {
+            let socket = makeSocket()
+            if withAddress(port, { connect(socket, $0, $1) }) == 0 { return socket }
+            close(socket)
+            return -1
+        }
+
+        /// A socket that listens, and its port.
+        static func listener() -> (socket: Int32, port: UInt16) {
+            let socket = makeSocket()
+            _ = withAddress(0) { bind(socket, $0, $1) }
+            _ = listen(socket, 1_024)
+            var address = sockaddr_in()
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            _ = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &length) }
+            }
+            return (socket, UInt16(bigEndian: address.sin_port))
+        }
+
+        private static func makeSocket() -> Int32 {
+            let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            var yes: Int32 = 1
+            setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+            return socket
+        }
+
+        private static func withAddress(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32
+        {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = inet_addr("127.0.0.1")
+            return withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+        }
+    }
+#endif

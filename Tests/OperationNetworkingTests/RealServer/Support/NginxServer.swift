@@ -1,0 +1,121 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import Glibc
+    import OperationCore
+    import OperationTestKit
+
+    /// A real nginx, started as a child of the tests in a folder of its own.
+    ///
+    /// Everything in it blocks: to be called by `TestThread.run`.
+    final class NginxServer: Sendable {
+        /// The one that most tests share; it ends with the process.
+        static let shared = Task { try await TestThread.run { try NginxServer() } }
+
+        /// The size of `/large`.
+        static let largeCount = 8 << 20
+
+        let certificates: TestCertificates
+        let ports: NginxPorts
+        private let folder: URL
+        private let nginx: String
+        private let program: Locked<GuardedProgram?>
+
+        /// Starts it; one that is to be stopped and started again must be removed at the end.
+        init(restarts: Bool = false) throws {
+            guard let nginx = ServerPrograms.nginx, let openssl = ServerPrograms.openssl else {
+                throw ServerFailure(description: "There is no nginx, or no openssl. Run Scripts/prepare-servers.")
+            }
+            self.nginx = nginx
+            folder = FileManager.default.temporaryDirectory.appendingPathComponent("nginx-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(
+                at: folder.appendingPathComponent("root/files"), withIntermediateDirectories: true)
+            certificates = try TestCertificates(in: folder, openssl: openssl)
+            try Self.writeFiles(folder)
+            var ports = NginxPorts()
+            var attempts = 1
+            while true {
+                do {
+                    program = Locked(try Self.start(nginx, folder, ports))
+                    break
+                } catch  where attempts < 5 {
+                    // Somebody else was quicker to take one of the ports.
+                    ports = NginxPorts()
+                    attempts += 1
+                } catch {
+                    try? FileManager.default.removeItem(at: folder)
+                    throw error
+                }
+            }
+            self.ports = ports
+            if !restarts { try Data().write(to: folder.appendingPathComponent("litter")) }
+        }
+
+        private static func writeFiles(_ folder: URL) throws {
+            let root = folder.appendingPathComponent("root")
+            try Data(repeating: 0x78, count: 100).write(to: root.appendingPathComponent("small"))
+            try Data(TestPattern.bytes(count: largeCount)).write(to: root.appendingPathComponent("large"))
+            try Data(String(repeating: "All work and no play. ", count: 5_000).utf8)
+                .write(to: root.appendingPathComponent("text"))
+            try Data("Aladdin:{PLAIN}open sesame\n".utf8).write(to: folder.appendingPathComponent("users"))
+        }
+
+        private static func start(_ nginx: String, _ folder: URL, _ ports: NginxPorts) throws -> GuardedProgram {
+            let configuration = folder.appendingPathComponent("nginx.conf")
+            try Data(NginxConfiguration(folder: folder.path, ports: ports).text.utf8).write(to: configuration)
+            let log = folder.appendingPathComponent("error.log")
+            let program = try GuardedProgram(
+                nginx, ["-p", folder.path, "-c", configuration.path, "-e", log.path],
+                removing: folder,
+                endingBy: "TERM")
+            let end = ContinuousClock.now + .seconds(30)
+            while !ports.all.allSatisfy(LocalPort.isOpen) {
+                guard program.isRunning, ContinuousClock.now < end else {
+                    let text = try? String(contentsOf: log, encoding: .utf8)
+                    program.end()
+                    throw ServerFailure(description: "nginx did not start: \(text ?? "")")
+                }
+                usleep(5_000)
+            }
+            return program
+        }
+
+        /// The file that a PUT to `/files/NAME` left.
+        func uploaded(_ name: String) -> URL { folder.appendingPathComponent("root/files/\(name)") }
+    }
+
+    // Restarting.
+    extension NginxServer {
+        /// Ends it at once, whatever it is doing.
+        func stop() {
+            let running = program.withLock { program in
+                defer { program = nil }
+                return program
+            }
+            running?.end()
+        }
+
+        /// Starts it again, with the same ports.
+        func start() throws {
+            let started = try Self.start(nginx, folder, ports)
+            program.withLock { $0 = started }
+        }
+
+        /// Lets new workers take over, while the old ones end what they have begun.
+        func reload() throws {
+            let text = try String(contentsOf: folder.appendingPathComponent("nginx.pid"), encoding: .utf8)
+            guard let process = Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+                throw ServerFailure(description: "nginx has no process number")
+            }
+            kill(process, SIGHUP)
+        }
+
+        /// Ends it for good.
+        func remove() {
+            stop()
+            try? FileManager.default.removeItem(at: folder)
+        }
+    }
+#endif

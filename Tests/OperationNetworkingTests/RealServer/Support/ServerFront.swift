@@ -1,0 +1,16 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+
+    /// An nginx between a session and a loopback server, which then hears of everything what nginx makes of it.
+    struct ServerFront: Sendable {
+        let server: NginxServer
+        let wire: Wire
+
+        func url(_ target: String, behind port: UInt16) throws -> URL {
+            try wire.url("/up/\(port)\(target)", server.ports)
+        }
+    }
+#endif

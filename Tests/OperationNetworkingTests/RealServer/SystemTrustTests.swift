@@ -1,0 +1,48 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationTestKit
+    import Testing
+
+    /// Whom the system trusts is changed for one process, which sees other files in the system's place.
+    @Suite(
+        .enabled(if: ServerPrograms.areThere && MountNamespaces.areThere, "It needs nginx, root and mount namespaces."),
+        .timeLimit(.minutes(2)))
+    struct SystemTrustTests {
+        /// What the probe prints where `authority` is all that the system trusts, in both forms in which systems keep that.
+        private func answer(_ site: String, trusting trust: String = "") async throws -> String {
+            let server = try await NginxServer.shared.value
+            let openssl = try #require(ServerPrograms.openssl)
+            let folder = server.certificates.file("system-\(UUID().uuidString)").path
+            let script = """
+                set -e
+                mkdir "$1"
+                cp "$2" "$1/ca-certificates.crt"
+                cp "$2" "$1/$("$3" x509 -in "$2" -noout -hash).0"
+                mount --bind "$1" /etc/ssl/certs
+                shift 3
+                exec "$@"
+                """
+            return try await EnvironmentProbe.run(
+                ["\(site)/spoken", trust, "\(site.dropFirst(8)):443:127.0.0.1:\(server.ports.http2)"],
+                by: [
+                    "/usr/bin/env", "unshare", "-m", "sh", "-c", script, "sh", folder,
+                    server.certificates.authority.path, openssl,
+                ])
+        }
+
+        @Test func `what the system trusts is trusted`() async throws {
+            #expect(try await answer("https://good.test") == "200 HTTP/2.0 TLSv1.3 NONE")
+            #expect(try await answer("https://strange.test") == "untrustedCertificate")
+        }
+
+        @Test func `where others are to be trusted, the system's are not`() async throws {
+            let server = try await NginxServer.shared.value
+            let stranger = server.certificates.file("stranger.pem").path
+            #expect(try await answer("https://strange.test", trusting: stranger) == "200 HTTP/2.0 TLSv1.3 NONE")
+            #expect(try await answer("https://good.test", trusting: stranger) == "untrustedCertificate")
+        }
+    }
+#endif
