@@ -36,7 +36,7 @@ struct ConformanceCase: Sendable, CustomTestStringConvertible {
         let bench = try makeBench(options)
         Self.trace("\(bench.kind) \(name)")
         let watch = Task {
-            try await Task.sleep(for: patience(kind))
+            try await Task.sleep(for: patience(bench.kind))
             Issue.record("\(name): this hangs; requests \(bench.server.requests.map(\.target)), \(bench.server.counts)")
         }
         let work = Task { try await body(bench) }

@@ -71,7 +71,7 @@
         func `a cancel at every step of a task's life is exact`(_ kind: SessionKind) async throws {
             let rounds = Rounds.count(ci: 1_000, soak: 100_000)
             let server = try makeServer()
-            let (session, transport) = kind.makeSession { $0.maximumConnectionsPerHost = 4 }
+            let (session, transport) = kind.makeCurlPair { $0.maximumConnectionsPerHost = 4 }
             let taken = Tally(), ends = Tally()
             await run(rounds / 10, session, server, taken, ends)
             let early = ProcessShape()

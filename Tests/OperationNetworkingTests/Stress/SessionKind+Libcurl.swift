@@ -9,7 +9,7 @@
         static let onLibcurl: [SessionKind] = [.curl, .exchangeOverCurl]
 
         /// A session of such a kind, set up as a test needs it, and how it is closed.
-        func makeSession(
+        func makeCurlPair(
             _ change: (inout CurlSession.Configuration) -> Void
         ) -> (any NetworkSession, CurlSession) {
             var configuration = CurlSession.Configuration()

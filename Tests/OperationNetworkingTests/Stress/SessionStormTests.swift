@@ -16,7 +16,7 @@
             let path = FileManager.default.temporaryDirectory.appendingPathComponent(
                 "restart-\(UInt32.random(in: 0...(.max)))"
             ).path
-            let (session, transport) = kind.makeSession { $0.unixSocketPath = path }
+            let (session, transport) = kind.makeCurlPair { $0.unixSocketPath = path }
             let isOver = Gate()
             let ends = Tally(), successes = Tally()
             var options = LoopbackServer.Options()
@@ -105,7 +105,7 @@
             let before = try await TestThread.run { ProcessShape() }
             for _ in 0..<rounds {
                 let turns = (0..<3).map { _ in Int.random(in: 0..<200, using: &generator) }
-                let (session, transport) = kind.makeSession { $0.maximumConnectionsPerHost = 16 }
+                let (session, transport) = kind.makeCurlPair { $0.maximumConnectionsPerHost = 16 }
                 let ends = Tally()
                 let receivers = try startAll(session, server, ends)
                 try await TestThread.run {
@@ -141,7 +141,7 @@
             let server = try LoopbackServer()
             server.route("GET", "/") { _ in .repeating(TestPattern.block, count: size) }
             server.routeEarly("PUT", "/") { _ in LoopbackAnswer(.awaitBody).followed(by: .head(204)) }
-            let (session, transport) = SessionKind.curl.makeSession { $0.maximumConnectionsPerHost = 64 }
+            let (session, transport) = SessionKind.curl.makeCurlPair { $0.maximumConnectionsPerHost = 64 }
             var timeouts = TransferTimeouts.none
             // In a slice on a busy machine nothing else shall be measured by a short limit.
             if Rounds.isSoak { timeouts.idle = .seconds(5) }

@@ -21,7 +21,7 @@
             options.keptRequests = 16
             let server = try LoopbackServer(options)
             Mischief.serve(on: server)
-            let (session, transport) = kind.makeSession { $0.maximumConnectionsPerHost = 32 }
+            let (session, transport) = kind.makeCurlPair { $0.maximumConnectionsPerHost = 32 }
             let ends = Tally()
             let start = ContinuousClock.now
 
@@ -88,7 +88,7 @@
             let server = try LoopbackServer()
             let gate = Gate()
             server.route("/") { _ in .text("hello").after(gate) }
-            let (session, transport) = SessionKind.curl.makeSession {
+            let (session, transport) = SessionKind.curl.makeCurlPair {
                 $0.maximumConnectionsPerHost = count
                 $0.maximumConnections = count
             }

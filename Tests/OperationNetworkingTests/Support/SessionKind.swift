@@ -44,6 +44,7 @@ enum SessionKind: String, Sendable, CaseIterable {
             switch self {
             case .curl: makeCurlSession(change)
             case .exchangeOverCurl: makeExchangeSession(change)
+            case .urlSession: makeURLSession()
             }
         }
 

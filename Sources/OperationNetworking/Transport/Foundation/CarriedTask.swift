@@ -73,6 +73,8 @@ extension CarriedTask {
     func takeWishes() -> TaskWishes { wishes.withLock { $0.take() } }
 
     var isBraked: Bool { wishes.withLock { $0.isBraked } }
+    /// Whether something waits to be told before the end may be.
+    var isHeldBack: Bool { isBraked || !confined.pending.isEmpty }
 
     private var permission: Permission {
         let (isCancelled, isBraked) = wishes.withLock { ($0.isCancelled, $0.isBraked) }

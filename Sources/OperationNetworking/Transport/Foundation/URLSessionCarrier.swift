@@ -94,7 +94,9 @@ extension URLSessionCarrier {
         case .brake(let brakes):
             task.confined.transfer?.apply(brakes, now: Self.now)
             watchTime(of: task)
-        case .tellEnd: finish(task, nil)
+        case .tellRest:
+            task.deliverPending()
+            if task.confined.machine.restTold(isHeldBack: task.isHeldBack) { finish(task, nil) }
         case .cancel(let holding):
             let phase = task.confined.transfer?.phase ?? .waiting
             if holding == .place { leaveLine(task) }
@@ -133,7 +135,7 @@ extension URLSessionCarrier {
         release(task)
         task.dropPending()
         if let metrics { task.tell(.metrics(metrics)) }
-        _ = task.confined.machine.transferEnded(withFailure: true, isBraked: false)
+        _ = task.confined.machine.transferEnded(withFailure: true, isHeldBack: false)
         finish(task, error)
     }
 }
@@ -235,8 +237,7 @@ extension URLSessionCarrier {
         let metrics = transfer.metrics(of: task, now: Self.now)
         release(task)
         task.tell(.metrics(metrics))
-        let isBraked = task.isBraked || !task.confined.pending.isEmpty
-        if task.confined.machine.transferEnded(withFailure: false, isBraked: isBraked) { finish(task, nil) }
+        if task.confined.machine.transferEnded(withFailure: false, isHeldBack: task.isHeldBack) { finish(task, nil) }
     }
 }
 
