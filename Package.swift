@@ -26,12 +26,15 @@ let package = Package(
             name: "DownloadProbe", dependencies: ["OperationNetworking"], path: "Tests/Fixtures/DownloadProbe"),
         .executableTarget(
             name: "SessionProbe", dependencies: ["OperationNetworking"], path: "Tests/Fixtures/SessionProbe"),
+        .executableTarget(
+            name: "SharingProbe", dependencies: ["OperationCore", "OperationNetworking"],
+            path: "Tests/Fixtures/SharingProbe"),
         .testTarget(
             name: "OperationCoreTests", dependencies: ["OperationCore", "OperationTestKit", "MainThreadProbe"]),
         .testTarget(name: "OperationTestKitTests", dependencies: ["OperationTestKit"]),
         .testTarget(
             name: "OperationNetworkingTests",
-            dependencies: ["OperationNetworking", "OperationTestKit", "DownloadProbe", "SessionProbe"]),
+            dependencies: ["OperationNetworking", "OperationTestKit", "DownloadProbe", "SessionProbe", "SharingProbe"]),
     ]
 )
 

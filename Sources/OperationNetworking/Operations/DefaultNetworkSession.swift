@@ -1,12 +1,17 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
 import OperationCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
 
 /// The session that operations use to which no other is given: that of the platform, until you set another.
 ///
-/// `urlSession: .shared` means this one. On Linux it follows redirects and keeps limits (``ExchangeSession``) over a
-/// ``CurlSession``.
+/// `urlSession: .shared` means this one. It follows redirects and keeps limits (``ExchangeSession``): on Linux over a
+/// ``CurlSession``, on Apple's systems, and where libcurl cannot be found, over a `URLSession`.
 public final class DefaultNetworkSession: NetworkSession {
     /// The one there is.
     public static let standard = DefaultNetworkSession()
@@ -34,10 +39,9 @@ public final class DefaultNetworkSession: NetworkSession {
 
     private static var transport: any NetworkSession {
         #if os(Linux)
-            CurlSession.shared
-        #else
-            UnavailableSession()
+            if CurlSession.problem == nil { return CurlSession.shared }
         #endif
+        return URLSession(configuration: .bare)
     }
 }
 
@@ -46,33 +50,15 @@ extension NetworkSession where Self == DefaultNetworkSession {
     public static var shared: DefaultNetworkSession { .standard }
 }
 
-#if !os(Linux)
-    /// Stands where a platform has no session yet: its tasks say so.
-    final class UnavailableSession: NetworkSession {
-        func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-            UnavailableTask(receiver)
-        }
+extension URLSessionConfiguration {
+    /// Without all that is done above a session: cookies, credentials, caching.
+    fileprivate static var bare: URLSessionConfiguration {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.urlCache = nil
+        configuration.urlCredentialStorage = nil
+        configuration.httpCookieStorage = nil
+        configuration.httpCookieAcceptPolicy = .never
+        configuration.httpShouldSetCookies = false
+        return configuration
     }
-
-    private final class UnavailableTask: NetworkTask {
-        private let receiver: Locked<(any NetworkReceiver)?>
-
-        init(_ receiver: any NetworkReceiver) {
-            self.receiver = Locked(receiver)
-        }
-
-        func resume() { end() }
-        func suspend() {}
-        func cancel() { end() }
-        func hold() {}
-        func proceed() {}
-
-        private func end() {
-            let receiver = receiver.withLock { exchange(&$0, with: nil) }
-            let error = NetworkError(
-                code: .sessionUnavailable, phase: .waiting,
-                message: "There is no default session on this platform. Set DefaultNetworkSession.standard.session.")
-            receiver?.task(self, didEndWith: error)
-        }
-    }
-#endif
+}

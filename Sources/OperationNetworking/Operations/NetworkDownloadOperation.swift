@@ -72,7 +72,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         let (destination, options) = saving.withLock { ($0.destination, $0.options) }
         guard destination != .temporary else { return super.operationSession }
         let (rules, clock) = (responseRules, clock)
-        return SavingSession(over: super.operationSession) { request in
+        return SavingSession(over: super.operationSession.withPolicy) { request in
             let accepted = request.headers.values("Accept")
             return Download(to: destination, options: options, clock: clock) { head in
                 rules.accepts(head) && rules.contentTypes.accepts(head.headers["Content-Type"], requested: accepted)

@@ -282,12 +282,12 @@ extension NetworkOperation: AttemptHost {
 
     package func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask {
         let session = operationSession
-        if isPlain { return session.makeTask(with: request, receiver: receiver) }
+        if isPlain { return session.withPolicy.makeTask(with: request, receiver: receiver) }
         let foundation = RequestDraft(head: .checked(request)).foundationWithBody
         if let task = createTask(with: foundation, using: session as? URLSession ?? .shared) {
             return FoundationTask(task)
         }
-        return try createTask(with: request, using: BoundSession(session, receiver))
+        return try createTask(with: request, using: BoundSession(session.withPolicy, receiver))
     }
 
     package func makeCollector(

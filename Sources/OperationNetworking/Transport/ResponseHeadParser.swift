@@ -122,7 +122,7 @@ extension HeaderFields {
     }
 
     /// Two lengths that differ, or one that is none.
-    fileprivate var framingProblem: String? {
+    var framingProblem: String? {
         if contains("Transfer-Encoding") { return nil }
         var lengths = Set<Substring>()
         for value in values("Content-Length") {

@@ -25,21 +25,21 @@
             try Data(count: 8).write(to: counter)
             var killed = 0
             for _ in 0..<Self.kills {
-                let child = try Child(bench.server.url("/file"), to: bench.url("in/file"), counter: counter)
+                let child = try start(bench, counter)
                 let target =
                     bench.server.counts.sentBytes
                     + Int.random(in: 0...(2 * Self.size / (Self.kills + 2)), using: &generator)
                 // At once, too: before it asked, while it prepares.
                 _ = await bench.server.counts { $0.sentBytes >= target || $0.openConnections == 0 && $0.answers > 0 }
                 child.kill()
-                killed += try await child.ended() == "" ? 1 : 0
+                killed += await child.ended() == "" ? 1 : 0
                 if bench.names("in").contains("file") { break }
             }
             var rounds = 0
             while !bench.names("in").contains("file"), rounds < 3 {
                 rounds += 1
-                let child = try Child(bench.server.url("/file"), to: bench.url("in/file"), counter: counter)
-                #expect(try await child.ended() == "OK \(Self.size)\n", "seed \(seed)")
+                let child = try start(bench, counter)
+                #expect(await child.ended() == "OK \(Self.size)\n", "seed \(seed)")
             }
             #expect(bench.names("in") == ["file"], "seed \(seed)")
             #expect(try isPattern(bench.url("in/file")), "seed \(seed)")
@@ -66,17 +66,17 @@
             let counter = bench.url("counter")
             try Data(count: 8).write(to: counter)
             for _ in 0..<Rounds.count(ci: 6, soak: 60) {
-                let child = try Child(bench.server.url("/file"), to: bench.url("in/file"), counter: counter)
+                let child = try start(bench, counter)
                 let target = bench.server.counts.sentBytes + Int.random(in: 0...size, using: &generator)
                 _ = await bench.server.counts { $0.sentBytes >= target }
                 child.kill()
-                _ = try await child.ended()
+                _ = await child.ended()
                 if bench.names("in").contains("file") { break }
                 if generator.chance(1, in: 2) { version.withLock { $0 += 1 } }
             }
             if !bench.names("in").contains("file") {
-                let child = try Child(bench.server.url("/file"), to: bench.url("in/file"), counter: counter)
-                #expect(try await child.ended() == "OK \(size)\n", "seed \(seed)")
+                let child = try start(bench, counter)
+                #expect(await child.ended() == "OK \(size)\n", "seed \(seed)")
             }
             let bytes = try #require(bench.bytes("in/file"))
             let last = version.withLock { $0 }
@@ -95,59 +95,10 @@
             return offset == Self.size
         }
 
-        /// A program that downloads, and what it said at its end.
-        private struct Child: Sendable {
-            private let process: Int32
-            private let output: Locked<String>.Shared
-            private let gate = Gate()
-
-            init(_ url: URL, to destination: URL, counter: URL) throws {
-                let process = Process(), pipe = Pipe()
-                let executable: URL = try #require(Self.probe, "DownloadProbe was not built beside the tests.")
-                process.executableURL = executable
-                process.arguments = [url.absoluteString, destination.path, counter.path]
-                process.standardOutput = pipe
-                process.standardError = FileHandle.nullDevice
-                let (gate, output) = (gate, Locked<String>.Shared(""))
-                self.output = output
-                try process.run()
-                self.process = process.processIdentifier
-                Thread {
-                    let bytes = pipe.fileHandleForReading.readDataToEndOfFile()
-                    process.waitUntilExit()
-                    output.lock.withLock { $0 = String(decoding: bytes, as: UTF8.self) }
-                    gate.open()
-                }.start()
-            }
-
-            func kill() { _ = Foundation.kill(process, SIGKILL) }
-
-            /// What it printed, when it has ended.
-            func ended() async throws -> String {
-                await gate.passage()
-                return output.lock.withLock { $0 }
-            }
-
-            /// The executable, beside the bundle of the tests wherever that was built.
-            private static let probe: URL? = {
-                let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
-                let executables = [
-                    Bundle.main.executableURL, CommandLine.arguments.first.map(URL.init(fileURLWithPath:)),
-                ]
-                let folders =
-                    (bundles + executables.compactMap { $0 }).map { $0.deletingLastPathComponent() }
-                    + [Bundle.main.bundleURL]
-                return folders.map { $0.appendingPathComponent("DownloadProbe") }
-                    .first { FileManager.default.isExecutableFile(atPath: $0.path) }
-            }()
-        }
-    }
-
-    extension Locked where Value: Sendable {
-        /// A value behind a lock that several hold.
-        fileprivate final class Shared: Sendable {
-            let lock: Locked<Value>
-            init(_ value: Value) { lock = Locked(value) }
+        private func start(_ bench: DownloadBench, _ counter: URL) throws -> ProbeProgram {
+            try ProbeProgram(
+                "DownloadProbe",
+                [bench.server.url("/file").absoluteString, bench.url("in/file").path, counter.path])
         }
     }
 #endif

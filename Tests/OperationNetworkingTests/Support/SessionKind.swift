@@ -1,7 +1,12 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
 import OperationNetworking
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
 
 /// The sessions that the conformance suite is run with.
 enum SessionKind: String, Sendable, CaseIterable {
@@ -9,6 +14,12 @@ enum SessionKind: String, Sendable, CaseIterable {
         case curl
         /// What is above a session, over the one on libcurl: with nothing to do it must be as if it were not there.
         case exchangeOverCurl
+    #endif
+    /// Foundation's. On Linux it can end the process, so it is only used in child processes there.
+    case urlSession
+
+    #if os(Linux)
+        static let allCases: [SessionKind] = [.curl, .exchangeOverCurl]
     #endif
 
     /// A fresh session, and how it is closed.
@@ -18,7 +29,13 @@ enum SessionKind: String, Sendable, CaseIterable {
             case .curl: makeCurlSession { _ in }
             case .exchangeOverCurl: makeExchangeSession()
         #endif
+        case .urlSession: makeURLSession()
         }
+    }
+
+    private func makeURLSession() -> (any NetworkSession, @Sendable () -> Void) {
+        let session = URLSession(configuration: .ephemeral)
+        return (session, { [weak session] () -> Void in session?.closeNetworkTasks() })
     }
 
     #if os(Linux)

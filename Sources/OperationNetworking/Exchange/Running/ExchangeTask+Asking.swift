@@ -10,7 +10,7 @@ extension ExchangeTask {
     func start(_ hop: Hop, proof: Proof?, isRedirect: Bool = false) {
         let prepared = PreparedHop(hop, proof: proof, session: session)
         let (step, failure): (Int?, RedirectFailure?) = state.withLock { state in
-            (state.advance(), isRedirect ? state.redirects.follow(hop, cookies: prepared.cookies) : nil)
+            (state.machine.advance(), isRedirect ? state.redirects.follow(hop, cookies: prepared.cookies) : nil)
         }
         guard let step else { return }
         if let failure { return finish(error(failure.code, .awaitingResponse, failure.message)) }
@@ -83,14 +83,10 @@ extension ExchangeTask {
         }
         let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
         let flight = Flight(prepared: prepared, task: task, sent: configuration.now(), kept: kept)
-        let isPresent = state.withLock { state in
-            guard state.step == step, case .preparing = state.phase else { return false }
-            state.phase = .asking(flight)
-            return true
-        }
+        let isPresent = state.withLock { $0.machine.asked(.network(flight), step) }
         // One that was never resumed is not in anybody's way; it is let go of by its end.
-        if isPresent { settle(task) } else { task.cancel() }
+        if isPresent { settle() } else { task.cancel() }
     }
 
-    func isPresent(_ step: Int) -> Bool { state.withLock { $0.step == step } }
+    func isPresent(_ step: Int) -> Bool { state.withLock { $0.machine.isPresent(step) } }
 }

@@ -16,15 +16,10 @@ extension ExchangeTask {
 
     /// A response came from the session.
     func received(_ head: ResponseHead, step: Int) {
-        let flight: Flight? = state.withLock { state in
-            guard state.step == step, case .asking(let flight) = state.phase else { return nil }
-            state.wasAnswered = true
-            return flight
-        }
-        guard let flight else { return }
+        guard case .network(let flight) = state.withLock({ $0.machine.answered(step) }) else { return }
         configuration.cookies?.receive(head.headers.values("Set-Cookie"), from: head.url)
         if let next = afterAsking(head, flight) {
-            drain(flight, head, next, step: step)
+            leave(.network(flight), head, for: next, step: step)
         } else {
             decide(head, from: .network(flight), step: step)
         }
@@ -74,7 +69,10 @@ extension ExchangeTask {
             var error = error(failure.code, .awaitingResponse, failure.message)
             error.status = head.status
             finish(error)
-        case .askForCredential(let questions): ask(about: head, from: source, step: step) { await $0.answer(questions) }
+        case .askForCredential(let questions):
+            ask(about: head, from: source, step: step) {
+                await $0.answer(questions, step: step)
+            }
         case .askForRedirect(let proposal, let hop):
             ask(about: head, from: source, step: step) { await $0.answer(proposal, hop) }
         }
@@ -118,20 +116,14 @@ extension ExchangeTask {
         about head: ResponseHead, from source: ResponseSource, step: Int,
         _ question: @escaping @Sendable (ExchangeTask) async -> Answer
     ) {
-        let isPresent = state.withLock { state in
-            guard state.step == step else { return false }
-            state.phase = .deciding(source, head)
-            state.brakes.insert(.decision)
-            return true
-        }
-        guard isPresent else { return discard(source) }
-        if let task = source.task { settle(task) }
+        guard state.withLock({ $0.machine.asksRule(source, step) }) else { return discard(source) }
+        settle()
         let task = Task { [self] in
             let answer = await question(self)
             carryOut(answer, head, source, step: step)
         }
         let isOver = state.withLock { state in
-            guard state.step == step, case .deciding = state.phase else { return true }
+            guard state.machine.beingDecided(step) != nil else { return true }
             state.question = task
             return false
         }
@@ -141,7 +133,7 @@ extension ExchangeTask {
 
     private func carryOut(_ answer: Answer, _ head: ResponseHead, _ source: ResponseSource, step: Int) {
         let isPresent = state.withLock { state in
-            guard state.step == step, case .deciding = state.phase else { return false }
+            guard state.machine.beingDecided(step) != nil else { return false }
             state.question = nil
             return true
         }
@@ -156,12 +148,12 @@ extension ExchangeTask {
         }
     }
 
-    private func answer(_ questions: [CredentialQuestion]) async -> Answer {
+    private func answer(_ questions: [CredentialQuestion], step: Int) async -> Answer {
         guard let rule = configuration.challenges?.rule else { return .deliver }
         for question in questions {
             let credential = await rule(question)
             let found: NextStep? = state.withLock { state in
-                guard case .deciding(let source, _) = state.phase,
+                guard let source = state.machine.beingDecided(step),
                     let proof = state.challenges.take(credential, for: question, clientNonce: Self.newNonce())
                 else { return nil }
                 return .proof(source.prepared.hop, proof)

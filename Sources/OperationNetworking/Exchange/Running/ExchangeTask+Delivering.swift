@@ -14,21 +14,17 @@ extension ExchangeTask {
             return discard(source)
         }
         let tee = source.task.flatMap { _ in keep(head, from: source) }
-        let (isPresent, broken): (Bool, NetworkError?) = state.withLock { state in
-            guard state.step == step else { return (false, nil) }
-            state.phase = .delivering(source, tee)
-            return (true, state.broken)
-        }
-        guard isPresent else {
+        switch state.withLock({ $0.machine.delivers(source, tee, step) }) {
+        case .drop:
             tee?.end(isComplete: false)
-            return discard(source)
-        }
-        calls.make { [self] in $0.task(self, didReceive: head) }
-        if let broken { return finish(broken) }
-        switch source {
-        case .network: if state.withLock({ $0.brakes.contains(.decision) }) { release(.decision) }
-        case .cache: release(.decision)
-        case .nothing: finish(nil)
+            discard(source)
+        case .tellHead(let after):
+            calls.make { [self] in $0.task(self, didReceive: head) }
+            switch after {
+            case .nothing: break
+            case .release: release(.decision)
+            case .finish(let error): finish(error)
+            }
         }
     }
 
@@ -54,28 +50,18 @@ extension ExchangeTask {
     }
 
     /// Bytes came from the session.
-    func received(_ bytes: UnsafeRawBufferPointer, step: Int) {
-        enum Fate {
-            case ignore
-            case discard(CacheTee?, cancelled: (any NetworkTask)?)
-            case tooMany
-            case handOver(CacheTee?)
-        }
-        let limit = configuration.limits.bodyBytes
-        let fate: Fate = state.withLock { state in
-            guard state.step == step else { return .ignore }
-            if let (tee, task) = Self.discardBytes(bytes.count, &state) { return .discard(tee, cancelled: task) }
-            guard case .delivering(_, let tee) = state.phase else { return .ignore }
-            state.handedOver += Int64(bytes.count)
-            return state.handedOver > limit ?? .max ? .tooMany : .handOver(tee)
+    func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, step: Int) {
+        let limit = configuration.limits.bodyBytes ?? .max
+        let fate = state.withLock {
+            $0.machine.received(bytes.count, limit: limit, drainLimit: Self.drainLimit, step)
         }
         switch fate {
         case .ignore: break
-        case .discard(let tee, let cancelled):
+        case .discard(let tee, let isEnough):
             // Less than what the cache would ask to be held for.
             _ = tee?.append(bytes, proceed: {})
-            cancelled?.cancel()
-        case .tooMany: finish(bodyTooLarge(nil, limit ?? 0))
+            if isEnough { task.cancel() }
+        case .tooMany: finish(bodyTooLarge(nil, limit))
         case .handOver(let tee): handOver(bytes, tee)
         }
     }
@@ -91,102 +77,55 @@ extension ExchangeTask {
 
     /// The request ended.
     func ended(_ error: NetworkError?, step: Int) {
-        enum Fate {
-            case ignore
-            case finish
-            case go(NextStep, CacheTee?)
-            case failed(Flight)
-        }
-        let fate: Fate = state.withLock { state in
-            guard state.step == step else { return .ignore }
-            switch state.phase {
-            case .asking(let flight): return .failed(flight)
-            case .draining(_, let next, let tee, _):
-                // However it ended: nothing was wanted of it any more.
-                state.phase = .preparing
-                return .go(next, tee)
-            case .deciding:
-                state.broken = error
-                return .ignore
-            case .delivering: return .finish
-            case .waiting, .preparing, .ended: return .ignore
-            }
-        }
-        switch fate {
+        switch state.withLock({ $0.machine.ended(error, step) }) {
         case .ignore: break
         case .finish: finish(error)
-        case .go(let next, let tee):
+        case .goOn(let next, let tee):
             tee?.end(isComplete: error == nil)
             go(next)
-        case .failed(let flight): fail(flight, error)
+        case .failed(.network(let flight)): fail(flight, error, step: step)
+        case .failed: break
         }
     }
 
     /// A request ended without a response.
-    private func fail(_ flight: Flight, _ error: NetworkError?) {
+    private func fail(_ flight: Flight, _ error: NetworkError?, step: Int) {
         let error =
             error ?? self.error(.invalidResponse, .awaitingResponse, "The session ended without a response.")
         guard let next = stale(flight) else { return finish(error) }
-        let isPresent = state.withLock { state in
-            guard case .asking = state.phase else { return false }
-            state.phase = .preparing
-            return true
-        }
-        if isPresent { go(next) }
+        if state.withLock({ $0.machine.failsOver(step) }) { go(next) }
     }
 
     /// Something of the answer that is neither head nor body.
     func handOn(step: Int, _ call: @escaping @Sendable (any NetworkReceiver, ExchangeTask) -> Void) {
-        let isPresent = state.withLock { state in
-            guard state.step == step else { return false }
-            switch state.phase {
-            case .asking, .delivering: return true
-            default: return false
-            }
-        }
-        if isPresent { calls.make { [self] in call($0, self) } }
+        if state.withLock({ $0.machine.handsOn(step) }) { calls.make { [self] in call($0, self) } }
     }
 
     /// The request's body moved on; told only where it is further than before, whichever request it was.
     func sent(_ count: Int64, of total: Int64?, step: Int) {
-        let isNews = state.withLock { state in
-            guard state.step == step, count > state.sent else { return false }
-            state.sent = count
-            return true
-        }
+        let isNews = state.withLock { $0.machine.sent(count, step) }
         if isNews { calls.make { [self] in $0.task(self, didSend: count, of: total) } }
     }
 
     /// Reads on from the cache, unless somebody does so already or may not.
     func pump() {
-        let body: (number: Int?, step: Int)? = state.withLock { state in
-            guard case .delivering(.cache(_, let body), _) = state.phase, !state.isPumping, !state.isSuspended,
-                state.brakes.isEmpty
-            else { return nil }
-            state.isPumping = true
-            return (body, state.step)
-        }
-        guard let body else { return }
-        configuration.cache?.perform { [self] disk, _ in pump(body.number, from: disk, step: body.step) }
+        guard case (.cache(_, let body), let step)? = state.withLock({ $0.machine.startsReading() }) else { return }
+        configuration.cache?.perform { [self] disk, _ in pump(body, from: disk, step: step) }
     }
 
     /// One portion; on the queue of the cache, which others want to use as well.
     private func pump(_ body: Int?, from disk: DiskCache, step: Int) {
-        let mayGoOn = state.withLock { state in
-            state.isPumping = false
-            return state.step == step && !state.isSuspended && state.brakes.isEmpty
-        }
-        guard mayGoOn else { return }
+        guard state.withLock({ $0.machine.reads(step) }) else { return }
         switch body.map({ disk.read($0) }) ?? .end {
         case .bytes(let data):
             let limit = configuration.limits.bodyBytes ?? .max
-            let isTooMuch = state.withLock { state in
-                state.handedOver += Int64(data.count)
-                return state.handedOver > limit
+            switch state.withLock({ $0.machine.received(data.count, limit: limit, drainLimit: 0, step) }) {
+            case .handOver:
+                calls.make { [self] receiver in data.withUnsafeBytes { receiver.task(self, didReceive: $0) } }
+                pump()
+            case .tooMany: finish(bodyTooLarge(nil, limit))
+            case .ignore, .discard: break
             }
-            if isTooMuch { return finish(bodyTooLarge(nil, limit)) }
-            calls.make { [self] receiver in data.withUnsafeBytes { receiver.task(self, didReceive: $0) } }
-            pump()
         case .end: finish(nil)
         case .failed:
             finish(error(.truncatedBody, .receiving, "The body in the cache can no longer be read. Ask again."))

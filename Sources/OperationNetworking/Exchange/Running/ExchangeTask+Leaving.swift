@@ -7,48 +7,26 @@ import OperationCore
 // From a response that is not the answer to the next step.
 extension ExchangeTask {
     /// How much of a body is read that nobody wants: so the connection can be used again.
-    private static let drainLimit = 64 << 10
+    static let drainLimit = 64 << 10
 
-    /// Leaves a response behind.
+    /// Leaves a response behind; what is left of one from the session runs out.
     func leave(_ source: ResponseSource, _ head: ResponseHead, for next: NextStep, step: Int) {
-        if case .network(let flight) = source { return drain(flight, head, next, step: step) }
-        let isPresent = state.withLock { state in
-            guard state.step == step else { return false }
-            state.phase = .preparing
-            state.brakes.remove(.decision)
-            return true
-        }
-        discard(source)
-        if isPresent { go(next) }
-    }
-
-    /// Lets what is left of a response run out.
-    func drain(_ flight: Flight, _ head: ResponseHead, _ next: NextStep, step: Int) {
         var tee: CacheTee?
         // A redirect can be kept like any other response, and may tell of a change.
-        if case .redirect = next { tee = keep(head, from: .network(flight)) }
-        let (isPresent, isBroken) = state.withLock { state in
-            guard state.step == step else { return (false, false) }
-            let isBroken = state.broken != nil
-            state.broken = nil
-            state.brakes.remove(.decision)
-            state.phase = isBroken ? .preparing : .draining(flight, next, tee, discarded: 0)
-            return (true, isBroken)
+        if case .redirect = next { tee = keep(head, from: source) }
+        switch state.withLock({ $0.machine.leaves(source, for: next, tee, step) }) {
+        case .drop:
+            tee?.end(isComplete: false)
+            discard(source)
+        case .goOn:
+            tee?.end(isComplete: false)
+            discard(source)
+            go(next)
+        case .drain:
+            settle()
+            let isLong = source.prepared.hop.method != "HEAD" && (head.expectedLength ?? 0) > Int64(Self.drainLimit)
+            if isLong { source.task?.cancel() }
         }
-        if !isPresent || isBroken { tee?.end(isComplete: false) }
-        guard isPresent else { return }
-        if isBroken { return go(next) }
-        settle(flight.task)
-        let isLong = flight.prepared.hop.method != "HEAD" && (head.expectedLength ?? 0) > Int64(Self.drainLimit)
-        if isLong { flight.task.cancel() }
-    }
-
-    /// Counts bytes that nobody wants but perhaps the cache; the task is to be cancelled when they become too many.
-    static func discardBytes(_ count: Int, _ state: inout State) -> (tee: CacheTee?, cancelled: (any NetworkTask)?)? {
-        guard case .draining(let flight, let next, let tee, let discarded) = state.phase else { return nil }
-        let sum = discarded + count
-        state.phase = .draining(flight, next, tee, discarded: sum)
-        return (tee, sum > drainLimit && discarded <= drainLimit ? flight.task : nil)
     }
 
     /// Lets go of a body in the cache.
@@ -73,5 +51,5 @@ extension ExchangeTask {
         }
     }
 
-    private func nextStep() -> Int? { state.withLock { $0.advance() } }
+    private func nextStep() -> Int? { state.withLock { $0.machine.advance() } }
 }

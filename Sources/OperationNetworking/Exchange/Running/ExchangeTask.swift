@@ -6,39 +6,14 @@ import OperationCore
 
 /// One exchange: as many requests as it takes, and one answer.
 ///
-/// What happens is decided by values under the lock, and done after it. Each request has a number; what comes from one
-/// that is no longer the present one is not heard.
+/// What happens is decided by values under the lock, and done after it.
 final class ExchangeTask: NetworkTask {
     struct State {
-        /// The number of no request: that of an exchange that ended.
-        static let noStep = -1
-
-        var phase: ExchangePhase
-        /// Counts the requests and looks into the cache.
-        var step = 0
-        var isSuspended = true
-        var brakes: ExchangeBrakes = []
+        var machine = ExchangeMachine<ResponseSource, NextStep, CacheTee>()
         var redirects: RedirectMachine
         var challenges: ChallengeMachine
-        /// How many bytes of the body were handed over.
-        var handedOver: Int64 = 0
-        /// How many bytes of the request's body were told to be sent.
-        var sent: Int64 = 0
-        /// Why the request ended while a rule was asked about its response.
-        var broken: NetworkError?
-        /// Whether a server answered one of the requests, so that it cannot be said that nothing was sent.
-        var wasAnswered = false
-        /// Whether somebody reads from the cache now.
-        var isPumping = false
         var timer: (any OperationTimer)?
         var question: Task<Void, Never>?
-
-        /// The number of the next request; nil if the exchange ended.
-        mutating func advance() -> Int? {
-            if case .ended = phase { return nil }
-            step += 1
-            return step
-        }
     }
 
     let session: ExchangeSession
@@ -55,7 +30,6 @@ final class ExchangeTask: NetworkTask {
         let configuration = session.configuration
         state = Locked(
             State(
-                phase: .waiting(Hop(request)),
                 redirects: RedirectMachine(policy: configuration.redirects),
                 challenges: ChallengeMachine(maximumTries: configuration.challenges?.maximumTries ?? 0)))
     }
@@ -67,34 +41,11 @@ final class ExchangeTask: NetworkTask {
 
 // The user's brakes.
 extension ExchangeTask {
-    func resume() {
-        enum Way {
-            case start(Hop?)
-            case goOn((any NetworkTask)?)
-        }
-        let way: Way = state.withLock { state in
-            state.isSuspended = false
-            guard case .waiting(let hop) = state.phase else { return .goOn(state.phase.source?.task) }
-            state.phase = .preparing
-            return .start(hop)
-        }
-        switch way {
-        case .start(let hop?):
-            setDeadline()
-            start(hop, proof: nil)
-        case .start(nil):
-            finish(error(.invalidURL, .checking, "The URL names a host that cannot be. Check it."), isAbrupt: true)
-        case .goOn(let task?): settle(task)
-        case .goOn(nil): pump()
-        }
-    }
+    func resume() { perform(state.withLock { $0.machine.resume() }) }
 
     func suspend() {
-        let task = state.withLock { state in
-            state.isSuspended = true
-            return state.phase.source?.task
-        }
-        if let task { settle(task) }
+        state.withLock { $0.machine.suspend() }
+        settle()
     }
 
     func hold() { setBrake(.receiver) }
@@ -106,52 +57,46 @@ extension ExchangeTask {
     }
 
     func setBrake(_ brake: ExchangeBrakes) {
-        let task = state.withLock { state in
-            state.brakes.insert(brake)
-            return state.phase.source?.task
-        }
-        if let task { settle(task) }
+        state.withLock { $0.machine.set(brake) }
+        settle()
     }
 
-    func release(_ brake: ExchangeBrakes) {
-        let task = state.withLock { state in
-            state.brakes.remove(brake)
-            return state.phase.source?.task
-        }
-        if let task {
-            settle(task)
-        } else {
-            pump()
+    func release(_ brake: ExchangeBrakes) { perform(state.withLock { $0.machine.release(brake) }) }
+
+    private func perform(_ release: ExchangeMachine<ResponseSource, NextStep, CacheTee>.Release) {
+        switch release {
+        case .start: begin()
+        case .settle: settle()
+        case .read: pump()
         }
     }
 
-    /// Brings a task of the session to what is wanted now.
+    private func begin() {
+        // An address that cannot be taken apart is none.
+        guard let hop = Hop(first) else {
+            return finish(
+                error(.invalidURL, .checking, "The URL names a host that cannot be. Check it."), isAbrupt: true)
+        }
+        setDeadline()
+        start(hop, proof: nil)
+    }
+
+    /// Brings the present task of the session to what is wanted now.
     ///
     /// Two threads may do so at once and overtake each other; so each looks again until it did what is still wanted.
-    func settle(_ task: any NetworkTask) {
-        var done: (isSuspended: Bool, isHeld: Bool)?
-        while true {
-            let wanted: (isSuspended: Bool, isHeld: Bool)? = state.withLock { state in
-                guard state.phase.source?.task === task else { return nil }
-                return (state.isSuspended, !state.brakes.isEmpty)
-            }
-            guard let wanted, done.map({ $0 != wanted }) ?? true else { return }
+    func settle() {
+        var done: (task: any NetworkTask, isSuspended: Bool, isHeld: Bool)?
+        while let wanted = state.withLock({ $0.machine.wanted }), let task = wanted.source.task {
+            if let last = done, last.task !== task { done = nil }
+            if let done, done.isSuspended == wanted.isSuspended, done.isHeld == wanted.isHeld { return }
             if wanted.isHeld != done?.isHeld { wanted.isHeld ? task.hold() : task.proceed() }
             if wanted.isSuspended != done?.isSuspended { wanted.isSuspended ? task.suspend() : task.resume() }
-            done = wanted
+            done = (task, wanted.isSuspended, wanted.isHeld)
         }
     }
 
     /// How far the exchange has come, for errors from outside.
-    private var presentPhase: NetworkError.Phase {
-        state.withLock { state in
-            switch state.phase {
-            case .waiting: .waiting
-            case .delivering: .receiving
-            default: .awaitingResponse
-            }
-        }
-    }
+    private var presentPhase: NetworkError.Phase { state.withLock { $0.machine.phase } }
 
     private func setDeadline() {
         guard let deadline = configuration.deadline else { return }
@@ -162,7 +107,7 @@ extension ExchangeTask {
                 isAbrupt: true)
         }
         let isOver = state.withLock { state in
-            if case .ended = state.phase { return true }
+            if state.machine.isEnded { return true }
             state.timer = timer
             return false
         }
@@ -179,26 +124,15 @@ extension ExchangeTask {
     ///   - isAbrupt: Whether it comes from outside, when calls of the receiver may be on their way: they are not made any
     ///     more, and the end is told on another thread, because the caller may be within one.
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
-        struct Left {
-            let phase: ExchangePhase
-            let wasAnswered: Bool
-            let timer: (any OperationTimer)?
-            let question: Task<Void, Never>?
-        }
-        let left: Left? = state.withLock { state in
-            if case .ended = state.phase { return nil }
-            let left = Left(
-                phase: state.phase, wasAnswered: state.wasAnswered, timer: state.timer, question: state.question)
-            state.phase = .ended
-            state.step = State.noStep
-            state.timer = nil
-            state.question = nil
-            return left
+        let (left, timer, question) = state.withLock { state in
+            let left = state.machine.finish()
+            guard left != nil else { return (left, nil as (any OperationTimer)?, nil as Task<Void, Never>?) }
+            return (left, exchange(&state.timer, with: nil), exchange(&state.question, with: nil))
         }
         guard let left else { return }
-        left.timer?.cancel()
-        left.question?.cancel()
-        close(left.phase, isComplete: error == nil)
+        timer?.cancel()
+        question?.cancel()
+        close(left, isComplete: error == nil)
         var error = error
         if left.wasAnswered { error?.isUnsent = false }
         let tell: @Sendable () -> Void = { [self, error] in
@@ -207,13 +141,9 @@ extension ExchangeTask {
         if isAbrupt { DispatchQueue.global().async(execute: tell) } else { tell() }
     }
 
-    private func close(_ phase: ExchangePhase, isComplete: Bool) {
-        switch phase {
-        case .delivering(_, let tee?): tee.end(isComplete: isComplete)
-        case .draining(_, _, let tee?, _): tee.end(isComplete: false)
-        default: break
-        }
-        switch phase.source {
+    private func close(_ left: ExchangeMachine<ResponseSource, NextStep, CacheTee>.Left, isComplete: Bool) {
+        left.copy?.end(isComplete: isComplete && left.isAnswer)
+        switch left.source {
         case .network(let flight): if !isComplete { flight.task.cancel() }
         case .cache(_, let body?): configuration.cache?.perform { disk, _ in disk.closeReader(body) }
         case .cache, .nothing, nil: break

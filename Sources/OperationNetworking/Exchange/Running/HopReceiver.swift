@@ -16,7 +16,7 @@ final class HopReceiver: NetworkReceiver {
     }
 
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
-        exchange.received(bytes, step: step)
+        exchange.received(bytes, by: task, step: step)
     }
 
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {

@@ -3,6 +3,10 @@
 
 import Foundation
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 /// The session that `createTask(with:using:)` gets: tasks made with it alone tell the operation what comes.
 final class BoundSession: NetworkSession {
     let session: any NetworkSession
@@ -23,6 +27,9 @@ final class BoundSession: NetworkSession {
 }
 
 extension NetworkSession {
+    /// The session with what is done above it, if it is one of Foundation's: of such one expects that it follows redirects.
+    var withPolicy: any NetworkSession { self is URLSession ? ExchangeSession(over: self) : self }
+
     /// Makes a task whose response goes to the operation to which the session was handed.
     ///
     /// It is for ``NetworkOperation/createTask(with:using:)``, which gets a session that is bound to its operation. Tasks

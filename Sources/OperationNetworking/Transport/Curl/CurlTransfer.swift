@@ -90,14 +90,7 @@
         }
 
         func fail(_ limit: TransferDeadlines.Limit) {
-            let text: String
-            switch limit {
-            case .connect: text = "No connection was ready within the time limit (timeouts.connect)."
-            case .firstByte: text = "The server did not begin to answer within the time limit (timeouts.firstByte)."
-            case .idle: text = "Nothing moved for longer than the time limit (timeouts.idle)."
-            case .total: text = "The transfer was not complete within the time limit (timeouts.total)."
-            }
-            fail(.timedOut, "\(text) Raise it in the request's options, or see what keeps the server.")
+            fail(.timedOut, limit.message)
         }
 
         func fail(_ error: NetworkError) {

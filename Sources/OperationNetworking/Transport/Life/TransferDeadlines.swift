@@ -9,6 +9,18 @@ package struct TransferDeadlines: Sendable {
         case firstByte
         case idle
         case total
+
+        /// What happened, and what to do about it.
+        var message: String {
+            let text =
+                switch self {
+                case .connect: "No connection was ready within the time limit (timeouts.connect)."
+                case .firstByte: "The server did not begin to answer within the time limit (timeouts.firstByte)."
+                case .idle: "Nothing moved for longer than the time limit (timeouts.idle)."
+                case .total: "The transfer was not complete within the time limit (timeouts.total)."
+                }
+            return "\(text) Raise it in the request's options, or see what keeps the server."
+        }
     }
 
     private enum Stage {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationNetworking
 
 /// A cache in a folder of its own, which goes when the test lets go of it.
-final class CacheFolderFixture {
+final class CacheFolderFixture: Sendable {
     let url = FileManager.default.temporaryDirectory.appendingPathComponent("operationkit-cache-\(UUID())")
 
     deinit { try? FileManager.default.removeItem(at: url) }

@@ -67,8 +67,10 @@ package struct CacheCard: Equatable, Sendable {
         return true
     }
 
-    /// Takes a response out.
-    package mutating func remove(_ body: CacheBody) {
+    /// Takes a response out; returns whether it was there.
+    package mutating func remove(_ body: CacheBody) -> Bool {
+        let count = variants.count
         variants.removeAll { $0.body == body }
+        return variants.count < count
     }
 }

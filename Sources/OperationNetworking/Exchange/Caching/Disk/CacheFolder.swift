@@ -33,6 +33,26 @@ package struct CacheFolder {
         return "\(key)-\(String(random.0, radix: 36))\(String(random.1, radix: 36))\(suffix)"
     }
 
+    /// Changes cards while no other cache of this folder does, in this process or in another.
+    ///
+    /// Who holds the folder is never waited for long: it may have been stopped. Then, and where the file system has no such
+    /// claims, of two changes at once only the later one counts.
+    func exclusively<Value>(_ change: () -> Value) -> Value {
+        let claim = claimed()
+        return withExtendedLifetime(claim) { change() }
+    }
+
+    private func claimed() -> OpenFile? {
+        guard let folder = try? files.openFolder(FolderEntry(PathBytes(url.path))).get() else { return nil }
+        for _ in 0..<Self.claimTries {
+            guard case .failure(let error) = files.claim(folder), error.number == EWOULDBLOCK else { return folder }
+            usleep(1_000)
+        }
+        return nil
+    }
+
+    private static let claimTries = 250
+
     /// All bytes of a small file.
     package func read(_ name: String, limit: Int = 4 << 20) -> [UInt8]? {
         guard let file = try? files.open(entry(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).get(),

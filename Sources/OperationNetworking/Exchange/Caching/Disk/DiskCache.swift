@@ -82,7 +82,8 @@ package final class DiskCache {
     /// Writes on; false if the body is not to be kept after all.
     package func append(_ data: Data, to number: Int, now: Date) -> Bool {
         guard let writer = writers[number] else { return false }
-        guard writer.length + Int64(data.count) <= limits.bodyBytes, makeRoom(Int64(data.count), now: now),
+        guard writer.length + Int64(data.count) <= limits.bodyBytes,
+            hasRoom(Int64(data.count)) || folder.exclusively({ makeRoom(Int64(data.count), now: now) }),
             data.withUnsafeBytes({ writer.append($0) })
         else {
             discardWriter(number)
@@ -105,25 +106,31 @@ package final class DiskCache {
             used -= writer.length
             return
         }
-        var card = self.card(resource, now: now) ?? CacheCard(resource: resource)
-        let removed = card.put(CacheCard.Variant(response: response, body: body))
-        guard save(card, now: now) else { return remove(body) }
-        for body in removed { remove(body) }
+        folder.exclusively {
+            var card = self.card(resource, now: now) ?? CacheCard(resource: resource)
+            let removed = card.put(CacheCard.Variant(response: response, body: body))
+            guard save(card, now: now) else { return remove(body) }
+            for body in removed { remove(body) }
+        }
     }
 
     /// A server said that a response still holds.
     package func freshen(_ body: CacheBody, with response: CachedResponse, at resource: String, now: Date) {
-        guard var card = card(resource, now: now), card.freshen(body, with: response) else { return }
-        _ = save(card, now: now)
+        folder.exclusively {
+            guard var card = card(resource, now: now), card.freshen(body, with: response) else { return }
+            _ = save(card, now: now)
+        }
     }
 
     /// Forgets what is kept at an address.
     package func forget(_ resource: String) {
         let name = CacheFile.key(of: resource) + CacheFile.cardSuffix
-        guard let bytes = folder.read(name) else { return }
-        folder.remove(name)
-        used -= Int64(bytes.count)
-        for variant in CacheCard(bytes, resource: resource)?.variants ?? [] { remove(variant.body) }
+        folder.exclusively {
+            guard let bytes = folder.read(name) else { return }
+            folder.remove(name)
+            used -= Int64(bytes.count)
+            for variant in CacheCard(bytes, resource: resource)?.variants ?? [] { remove(variant.body) }
+        }
     }
 
     /// Forgets everything, of other instances, too.
@@ -138,12 +145,14 @@ package final class DiskCache {
     private func drop(_ body: CacheBody, of resource: String, now: Date) {
         folder.remove(body.name)
         unseen = .max
-        guard var card = card(resource, now: now) else { return }
-        card.remove(body)
-        if card.variants.isEmpty {
-            folder.remove(CacheFile.key(of: resource) + CacheFile.cardSuffix)
-        } else {
-            _ = save(card, now: now)
+        folder.exclusively {
+            // Another cache may have put a new card there meanwhile, which does not name the body.
+            guard var card = card(resource, now: now), card.remove(body) else { return }
+            if card.variants.isEmpty {
+                folder.remove(CacheFile.key(of: resource) + CacheFile.cardSuffix)
+            } else {
+                _ = save(card, now: now)
+            }
         }
     }
 
@@ -152,10 +161,11 @@ package final class DiskCache {
         used -= body.length
     }
 
+    /// The folder is claimed.
     private func save(_ card: CacheCard, now: Date) -> Bool {
         let key = CacheFile.key(of: card.resource)
         noteUse(key)
-        guard let bytes = card.encoded(), makeRoom(Int64(bytes.count), now: now),
+        guard let bytes = card.encoded(), hasRoom(Int64(bytes.count)) || makeRoom(Int64(bytes.count), now: now),
             folder.write(bytes, to: key + CacheFile.cardSuffix)
         else { return false }
         // The card before it is gone; that it is counted twice only makes the next look come earlier.
@@ -173,11 +183,16 @@ package final class DiskCache {
         recency[key] = lastUse
     }
 
-    /// Makes room for so many bytes; false if that cannot be done.
+    /// Whether there is room for so many bytes, as far as that is known without a look.
+    private func hasRoom(_ bytes: Int64) -> Bool {
+        used + bytes <= limits.totalBytes && unseen < max(limits.totalBytes / 8, 1)
+    }
+
+    /// Looks at the folder and makes room for so many bytes; false if that cannot be done.
+    ///
+    /// The folder is claimed, so that no card is taken away that another cache has just put there.
     private func makeRoom(_ bytes: Int64, now: Date) -> Bool {
         guard bytes <= limits.totalBytes else { return false }
-        let hasRoom = used + bytes <= limits.totalBytes
-        if hasRoom, unseen < max(limits.totalBytes / 8, 1) { return true }
         let files = folder.list()
         used = files.reduce(0) { $0 + $1.size }
         unseen = 0

@@ -1,0 +1,47 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// How a request's body is given to Foundation.
+enum CarriedBody {
+    /// What Foundation sends with the right length.
+    enum Form {
+        case none
+        case data(Data)
+        case file(FileRegion)
+        case temporary(SpooledFile)
+    }
+
+    case ready(Form)
+    /// Foundation would send it in chunks, and stop all sessions while it has nothing to give: it is written to a file
+    /// first.
+    case toBeWritten
+
+    init(_ body: RequestBody) {
+        switch body.source {
+        case .none: self = .ready(.none)
+        case .data(let data): self = .ready(.data(data))
+        case .file(let region):
+            let isWhole = region.offset == 0 && FileRegionStatus(path: region.url.path)?.size == region.length
+            self = isWhole ? .ready(.file(region)) : .toBeWritten
+        case .stream: self = .toBeWritten
+        }
+    }
+}
+
+extension CarriedBody.Form {
+    /// Sees whether the file is still the one that was meant: before it is sent, and afterwards.
+    func check() throws(NetworkError) {
+        guard case .file(let region) = self else { return }
+        guard let status = FileRegionStatus(path: region.url.path) else {
+            throw NetworkError(
+                code: .bodyUnreadable, phase: .sending, message: "\(region.url.path) cannot be read. Check the file.")
+        }
+        guard status.isRegular, status.size == region.length, status.modificationTime == region.modificationTime else {
+            throw NetworkError(
+                code: .bodyChanged, phase: .sending,
+                message: "\(region.url.path) was changed since the request was made. Make the request anew.")
+        }
+    }
+}

@@ -1,0 +1,187 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What is known of a task of Foundation's while it is on its way; on the queue of its carrier.
+final class CarriedTransfer: @unchecked Sendable {
+    // Sendable: only used on that queue.
+
+    let host: Int
+    let beganAt: Int64
+    private let request: NetworkRequest
+    private var work: URLSessionWork?
+    /// The body, which a file may have to be kept for.
+    private var body = CarriedBody.Form.none
+    var spool: BodySpool?
+    var deadlines: TransferDeadlines
+    var timer: (any OperationTimer)?
+    /// When the timer fires; the largest number if there is none.
+    var watchedUntil = Int64.max
+    /// A challenge was answered with no, so that Foundation calls the request cancelled.
+    var isChallengeRefused = false
+    /// What Foundation measured, where it does.
+    var measured: TransferMetrics?
+    private(set) var status: Int?
+    private var head: ResponseHead?
+    private var headerCount = 0
+    private var sentCount: Int64 = 0
+    private var receivedCount: Int64 = 0
+    private var firstByteAt: Int64?
+
+    init(_ task: CarriedTask, host: Int, now: Int64) {
+        self.host = host
+        request = task.request
+        beganAt = now
+        // When the connection is ready is not told: the first limit that holds is the one for the first byte.
+        deadlines = TransferDeadlines(task.request.options.timeouts, now: now)
+    }
+
+    func start(_ work: URLSessionWork, _ body: CarriedBody.Form, now: Int64) {
+        self.work = work
+        self.body = body
+        spool = nil
+        deadlines.connected(at: now)
+        work.task.resume()
+    }
+
+    /// There is nothing to be cancelled any more.
+    func foundationHasEnded() { work?.hasEnded = true }
+
+    func stop() {
+        timer?.cancel()
+        spool?.stop()
+        work?.stop()
+        work = nil
+        body = .none
+    }
+
+    var phase: NetworkError.Phase {
+        if head != nil { return .receiving }
+        guard work != nil else { return .waiting }
+        return request.body.isNone || sentCount >= request.body.length ?? .max ? .awaitingResponse : .sending
+    }
+
+    /// So many bytes of the body were taken to be sent.
+    func sent(_ count: Int64, now: Int64) {
+        sentCount = count
+        deadlines.sent(at: now, isLast: count >= request.body.length ?? .max)
+        watchedUntil = .max
+    }
+
+    func apply(_ brakes: TaskMachine.Brakes, now: Int64) {
+        if brakes.isEmpty { deadlines.resume(at: now) } else { deadlines.pause(at: now) }
+        watchedUntil = .max
+        work?.setSuspended(!brakes.isEmpty)
+    }
+
+    func metrics(of task: CarriedTask, now: Int64) -> TransferMetrics {
+        var metrics = measured ?? TransferMetrics()
+        let resumedAt = task.confined.resumedAt
+        metrics.slotGranted = .nanoseconds(beganAt - resumedAt)
+        metrics.firstByte = firstByteAt.map { .nanoseconds($0 - resumedAt) }
+        metrics.ended = .nanoseconds(now - resumedAt)
+        metrics.paused = .nanoseconds(deadlines.paused)
+        metrics.bodyBytesSent = max(metrics.bodyBytesSent, task.confined.toldSent)
+        metrics.bodyBytesReceived = max(metrics.bodyBytesReceived, receivedCount)
+        metrics.headerBytesReceived = max(metrics.headerBytesReceived, Int64(headerCount))
+        return metrics
+    }
+}
+
+// What came; each gives the error with which that ends the transfer.
+extension CarriedTransfer {
+    func received(_ response: URLResponse, _ task: CarriedTask, now: Int64) -> NetworkError? {
+        if firstByteAt == nil { firstByteAt = now }
+        _ = deadlines.received(at: now)
+        guard let response = response as? HTTPURLResponse, let head = ResponseHead(response, to: request) else {
+            return NetworkError(
+                code: .invalidResponse, phase: .awaitingResponse, message: "What the server sent is no valid HTTP.")
+        }
+        headerCount += head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
+        let limit = request.options.maximumHeaderSize
+        guard headerCount <= limit else {
+            return NetworkError(
+                code: .headerTooLarge, phase: .awaitingResponse,
+                message: "The head of the response is larger than \(limit) bytes. "
+                    + "Raise maximumHeaderSize in the request's options if that is right.")
+        }
+        guard head.status >= 200 else {
+            guard head.status != 101 else {
+                return NetworkError(
+                    code: .invalidResponse, phase: .awaitingResponse,
+                    message: "The server switched to a protocol that nobody asked for.")
+            }
+            task.tell(.informational(head))
+            return nil
+        }
+        guard self.head == nil else { return nil }
+        if let problem = head.headers.framingProblem {
+            return NetworkError(
+                code: .invalidResponse, phase: .awaitingResponse,
+                message: "The response is no valid HTTP: \(problem).")
+        }
+        self.head = head
+        status = head.status
+        task.confined.machine.responded()
+        task.tell(.head(head))
+        return nil
+    }
+
+    func received(_ data: Data, _ task: CarriedTask, now: Int64) -> NetworkError? {
+        guard let head, !data.isEmpty else { return nil }
+        _ = deadlines.received(at: now)
+        receivedCount += Int64(data.count)
+        if let error = expansionError(head) { return error }
+        task.tell(.bytes(data))
+        guard task.confined.pendingBytes > CarriedTask.maximumPendingBytes else { return nil }
+        return NetworkError(
+            code: .resourcesExhausted, phase: .receiving,
+            message:
+                "More than \(CarriedTask.maximumPendingBytes >> 20) MiB came in while the task was suspended or held, "
+                + "and Foundation cannot stop a server. Take it in more quickly, or use another session.")
+    }
+
+    /// How far a body swells is only known where its packed length is.
+    private func expansionError(_ head: ResponseHead) -> NetworkError? {
+        guard head.isDecoded, receivedCount > 1 << 20,
+            let packed = head.headers["Content-Length"].flatMap({ Int64($0) }), packed > 0
+        else { return nil }
+        let limit = request.options.maximumExpansion
+        guard receivedCount / packed >= Int64(limit) else { return nil }
+        return NetworkError(
+            code: .expansionTooLarge, phase: .receiving,
+            message: "The decompressed body is more than \(limit) times as large as what was received. "
+                + "Raise maximumExpansion in the request's options if that is right.")
+    }
+
+    /// Why a transfer failed that Foundation ended; nil if it succeeded.
+    func failure(after error: (any Error)?, _ task: CarriedTask) -> NetworkError? {
+        if let error, !isChallengeRefused || (error as? URLError)?.code != .cancelled {
+            var failure = URLSessionFailure(error, phase: phase).error
+            failure.status = status
+            return failure
+        }
+        if head == nil, let response = work?.task.response,
+            let error = received(response, task, now: URLSessionCarrier.now)
+        {
+            return error
+        }
+        guard let head else {
+            return NetworkError(
+                code: .invalidResponse, phase: .awaitingResponse, message: "The session ended without a response.")
+        }
+        do throws(NetworkError) { try body.check() } catch { return error }
+        guard request.method != "HEAD", head.status != 204, head.status != 304, let expected = head.expectedLength,
+            receivedCount < expected
+        else { return nil }
+        return NetworkError(
+            code: .truncatedBody, phase: .receiving,
+            message: "The connection ended before the body was complete. Try again.")
+    }
+}

@@ -1,0 +1,40 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Sessions of Foundation's carry requests, too: any of yours, whatever its delegate is.
+///
+/// ```swift
+/// func title(of url: URL) -> NetworkDataOperation<String> {
+///     NetworkDataOperation(url: url, urlSession: URLSession(configuration: .ephemeral)) { data, _ in
+///         String(decoding: data, as: UTF8.self)
+///     }
+/// }
+/// ```
+///
+/// On Apple's systems the tasks are the session's own, each with a delegate of its own; what that leaves open goes to the
+/// session's delegate. On Linux they belong to a private session, which is made from the configuration of this one and
+/// used in the few ways that do no harm there. It cannot do all that ``CurlSession`` can: `Docs/Guides/SessionDifferences.md`
+/// has the list.
+extension URLSession: NetworkSession {
+    /// Makes a task that waits for its first `resume()`.
+    ///
+    /// A session for the background makes no such tasks: see `BackgroundSession`.
+    public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        CarriedTask(request, receiver, owner: self, URLSessionCarrier.of(self))
+    }
+
+    /// Ends all tasks that were made by ``makeTask(with:receiver:)`` with ``NetworkError/Code/sessionClosed``, and those
+    /// that are resumed later.
+    ///
+    /// Call it before you invalidate the session. Invalidating alone ends them as cancelled on Apple's systems, and does
+    /// not reach them on Linux.
+    public func closeNetworkTasks() {
+        URLSessionCarrier.of(self).close()
+    }
+}

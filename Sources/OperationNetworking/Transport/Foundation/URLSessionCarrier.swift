@@ -1,0 +1,267 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Carries out the tasks that are made with one `URLSession`: whose turn it is, what Foundation is to do, what receivers
+/// are told.
+///
+/// Everything happens on its queue. Foundation's own callbacks only put a note there, because on Linux hardly anything
+/// may be called from where they come.
+final class URLSessionCarrier: Sendable {
+    // Sendable: what is not a constant is only used on `queue`.
+    private let queue = DispatchQueue(label: "OperationKit.URLSession")
+    private nonisolated(unsafe) var slots: SlotTable<CarriedTask>
+    /// Those that were resumed and have not ended.
+    private nonisolated(unsafe) var tasks: [ObjectIdentifier: CarriedTask] = [:]
+    private nonisolated(unsafe) var isClosed = false
+    private let maker: URLSessionTaskMaker
+    private let session: WeakSession
+
+    /// The user's session, unless it is gone.
+    private struct WeakSession: @unchecked Sendable {
+        // Sendable: written once.
+        weak var session: URLSession?
+    }
+
+    init(_ session: URLSession) {
+        self.session = WeakSession(session: session)
+        maker = URLSessionTaskMaker(session)
+        let perHost = URLSessionTaskMaker.maximumPerHost(session)
+        // Foundation looks names up on threads of its own, however many.
+        slots = SlotTable(.init(perHost: perHost, total: .max, lookups: .max))
+    }
+
+    static var now: Int64 { Int64(clamping: DispatchTime.now().uptimeNanoseconds) }
+
+    func perform(_ work: @escaping @Sendable () -> Void) {
+        queue.async(execute: work)
+    }
+
+    /// There is something new with a task.
+    func post(_ task: CarriedTask) {
+        perform { self.visit(task) }
+    }
+
+    /// Ends all tasks, and those to come.
+    func close() {
+        perform { [self] in
+            isClosed = true
+            for task in tasks.values { end(task, with: Self.closed) }
+            maker.rest()
+        }
+    }
+
+    /// Closes what is kept for the next request, for its session is gone.
+    func rest() {
+        perform { if self.tasks.isEmpty { self.maker.rest() } }
+    }
+
+    static var closed: NetworkError {
+        NetworkError(code: .sessionClosed, phase: .waiting, message: "The session is closed. Make a new one.")
+    }
+}
+
+// Tasks.
+extension URLSessionCarrier {
+    private func visit(_ task: CarriedTask) {
+        let wishes = task.takeWishes()
+        if !wishes.isBraked, !wishes.isCancelled {
+            task.deliverPending()
+            // Who set a brake or cancelled from within is coming by again.
+            guard task.confined.pending.isEmpty else { return }
+        }
+        let action = task.confined.machine.wish(wishes)
+        if wishes.isStarted, !task.confined.machine.isEnded { remember(task) }
+        perform(action, task)
+        if isClosed, wishes.isStarted { end(task, with: Self.closed) }
+        grantSlots()
+    }
+
+    private func perform(_ action: TaskMachine.Action, _ task: CarriedTask) {
+        switch action {
+        case .none: break
+        case .enterLine:
+            task.confined.place = slots.enter(task, host: task.request.origin.name, isNumeric: true)
+        case .leaveLine: leaveLine(task)
+        case .abandon: release(task)
+        case .brake(let brakes):
+            task.confined.transfer?.apply(brakes, now: Self.now)
+            watchTime(of: task)
+        case .tellEnd: finish(task, nil)
+        case .cancel(let holding):
+            let phase = task.confined.transfer?.phase ?? .waiting
+            if holding == .place { leaveLine(task) }
+            if holding == .transfer { release(task) }
+            finish(task, NetworkError(code: .cancelled, phase: phase, message: "The request was cancelled."))
+        }
+    }
+
+    private func remember(_ task: CarriedTask) {
+        guard tasks.updateValue(task, forKey: ObjectIdentifier(task)) == nil else { return }
+        task.confined.resumedAt = Self.now
+        maker.wake()
+    }
+
+    private func leaveLine(_ task: CarriedTask) {
+        if let place = task.confined.place { _ = slots.leave(place) }
+        task.confined.place = nil
+    }
+
+    /// Tells the end and forgets the task.
+    private func finish(_ task: CarriedTask, _ error: NetworkError?) {
+        tasks[ObjectIdentifier(task)] = nil
+        task.tellEnd(error)
+        guard tasks.isEmpty else { return }
+        // Nobody can ask for anything any more where the session went with its last task.
+        if session.session == nil { maker.rest() } else { maker.idle { [weak self] in self?.rest() } }
+    }
+
+    /// Ends a task from outside, wherever it is.
+    private func end(_ task: CarriedTask, with error: NetworkError) {
+        guard !task.confined.machine.isEnded else { return }
+        var error = error
+        error.status = task.confined.transfer?.status
+        let metrics = task.confined.transfer?.metrics(of: task, now: Self.now)
+        leaveLine(task)
+        release(task)
+        task.dropPending()
+        if let metrics { task.tell(.metrics(metrics)) }
+        _ = task.confined.machine.transferEnded(withFailure: true, isBraked: false)
+        finish(task, error)
+    }
+}
+
+// Transfers.
+extension URLSessionCarrier {
+    private func grantSlots() {
+        while let grant = slots.next() {
+            let task = grant.ticket
+            task.confined.place = nil
+            guard task.confined.machine.granted() else {
+                slots.release(grant.host)
+                continue
+            }
+            let transfer = CarriedTransfer(task, host: grant.host, now: Self.now)
+            task.confined.transfer = transfer
+            load(transfer, task)
+        }
+    }
+
+    /// Brings the body into a form in which Foundation sends it without harm.
+    private func load(_ transfer: CarriedTransfer, _ task: CarriedTask) {
+        switch CarriedBody(task.request.body) {
+        case .ready(let body): start(transfer, task, body)
+        case .toBeWritten:
+            transfer.spool = BodySpool(task.request.body) { result in
+                self.perform { self.loaded(result, transfer, task) }
+            }
+        }
+        watchTime(of: task)
+    }
+
+    private func loaded(
+        _ result: Result<SpooledFile, NetworkError>, _ transfer: CarriedTransfer, _ task: CarriedTask
+    ) {
+        guard task.confined.transfer === transfer else { return }
+        switch result {
+        case .success(let file): start(transfer, task, .temporary(file))
+        case .failure(let error): end(task, with: error)
+        }
+        grantSlots()
+    }
+
+    private func start(_ transfer: CarriedTransfer, _ task: CarriedTask, _ body: CarriedBody.Form) {
+        do throws(NetworkError) {
+            try body.check()
+            let work = try maker.makeWork(task.request, body, for: transfer) { event in
+                self.perform { self.take(event, transfer, task) }
+            }
+            task.confined.machine.connected()
+            transfer.start(work, body, now: Self.now)
+        } catch {
+            // Not within the loop that grants slots.
+            perform { [error] in
+                self.end(task, with: error)
+                self.grantSlots()
+            }
+        }
+    }
+
+    /// Takes the transfer away from the task.
+    private func release(_ task: CarriedTask) {
+        guard let transfer = task.confined.transfer else { return }
+        task.confined.transfer = nil
+        transfer.stop()
+        slots.release(transfer.host)
+    }
+}
+
+// What Foundation tells.
+extension URLSessionCarrier {
+    private func take(_ event: URLSessionEvent, _ transfer: CarriedTransfer, _ task: CarriedTask) {
+        // One that was cancelled is heard no more; its question about a redirect must not be answered.
+        guard task.confined.transfer === transfer else { return }
+        switch event {
+        case .redirect(let refuse): refuse()
+        case .refusedChallenge: transfer.isChallengeRefused = true
+        case .sent(let count):
+            transfer.sent(count, now: Self.now)
+            task.tellSent(count)
+        case .response(let response): fail(task, transfer.received(response, task, now: Self.now))
+        case .bytes(let data): fail(task, transfer.received(data, task, now: Self.now))
+        case .measured(let metrics): transfer.measured = metrics
+        case .end(let error):
+            transfer.foundationHasEnded()
+            ended(error, transfer, task)
+        }
+        watchTime(of: task)
+        grantSlots()
+    }
+
+    private func fail(_ task: CarriedTask, _ error: NetworkError?) {
+        if let error { end(task, with: error) }
+    }
+
+    private func ended(_ error: (any Error)?, _ transfer: CarriedTransfer, _ task: CarriedTask) {
+        if let failure = transfer.failure(after: error, task) { return end(task, with: failure) }
+        if let length = task.request.body.length, length > 0 { task.tellSent(length) }
+        let metrics = transfer.metrics(of: task, now: Self.now)
+        release(task)
+        task.tell(.metrics(metrics))
+        let isBraked = task.isBraked || !task.confined.pending.isEmpty
+        if task.confined.machine.transferEnded(withFailure: false, isBraked: isBraked) { finish(task, nil) }
+    }
+}
+
+// Time.
+extension URLSessionCarrier {
+    /// Looks again when a limit of the transfer may be exceeded, unless that is seen to already.
+    private func watchTime(of task: CarriedTask) {
+        guard let transfer = task.confined.transfer, let due = transfer.deadlines.next, due < transfer.watchedUntil
+        else { return }
+        transfer.watchedUntil = due
+        transfer.timer?.cancel()
+        let pause = Duration.nanoseconds(max(due - Self.now, 0))
+        transfer.timer = SystemClock.shared.schedule(after: pause) {
+            self.perform { self.lookAtTime(transfer, task) }
+        }
+    }
+
+    private func lookAtTime(_ transfer: CarriedTransfer, _ task: CarriedTask) {
+        guard task.confined.transfer === transfer else { return }
+        transfer.watchedUntil = .max
+        if let limit = transfer.deadlines.exceeded(at: Self.now) {
+            end(task, with: NetworkError(code: .timedOut, phase: transfer.phase, message: limit.message))
+            grantSlots()
+        } else {
+            watchTime(of: task)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+#if os(Linux)
+    /// Makes Foundation's tasks in private sessions, which have the configuration of the user's without all that does harm.
+    ///
+    /// A request with a body gets a session, and so a connection, of its own: over one that had been kept and broke,
+    /// Foundation would send an empty body.
+    final class URLSessionTaskMaker: Sendable {
+        private static let idleLifetime = Duration.seconds(60)
+
+        // Sendable: what is not a constant is only used on the carrier's queue.
+        private let configuration: URLSessionConfiguration
+        private let fields: HeaderFields
+        private nonisolated(unsafe) var kept: (session: URLSession, reporter: URLSessionReporter)?
+        private nonisolated(unsafe) var timer: (any OperationTimer)?
+
+        init(_ session: URLSession) {
+            let configuration = session.configuration
+            fields = HeaderFields(fieldsOf: configuration)
+            configuration.httpAdditionalHeaders = nil
+            configuration.urlCache = nil
+            configuration.urlCredentialStorage = nil
+            // Its parser can be made to end the process, so cookies are not even to be looked at.
+            configuration.httpCookieStorage = nil
+            configuration.httpCookieAcceptPolicy = .never
+            configuration.httpShouldSetCookies = false
+            configuration.timeoutIntervalForRequest = URLRequest.longInterval
+            self.configuration = configuration
+        }
+
+        deinit {
+            timer?.cancel()
+            kept?.session.finishTasksAndInvalidate()
+        }
+
+        static func maximumPerHost(_ session: URLSession) -> Int {
+            max(session.configuration.httpMaximumConnectionsPerHost, 1)
+        }
+
+        func makeWork(
+            _ request: NetworkRequest, _ body: CarriedBody.Form, for transfer: CarriedTransfer,
+            _ tell: @escaping URLSessionReporter.Tell
+        ) throws(NetworkError) -> URLSessionWork {
+            let plain = URLRequest(carrying: request, adding: fields)
+            if case .none = body {
+                let (session, reporter) = keptSession()
+                let task = session.dataTask(with: plain)
+                reporter.listen(to: task, tell)
+                return URLSessionWork(task: task)
+            }
+            let (session, reporter) = newSession()
+            let task: URLSessionTask =
+                switch body {
+                case .none: session.dataTask(with: plain)
+                case .data(let data): session.uploadTask(with: plain, from: data)
+                case .file(let region): session.uploadTask(with: plain, fromFile: region.url)
+                case .temporary(let file): session.uploadTask(with: plain, fromFile: file.url)
+                }
+            reporter.listen(to: task, tell)
+            return URLSessionWork(task: task, session: session)
+        }
+
+        private func keptSession() -> (URLSession, URLSessionReporter) {
+            if let kept { return kept }
+            let made = newSession()
+            kept = made
+            return made
+        }
+
+        private func newSession() -> (URLSession, URLSessionReporter) {
+            let reporter = URLSessionReporter()
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 1
+            return (URLSession(configuration: configuration, delegate: reporter, delegateQueue: queue), reporter)
+        }
+
+        /// There is something to do.
+        func wake() {
+            timer?.cancel()
+            timer = nil
+        }
+
+        /// There is nothing to do any more: calls `action` if it stays so for long.
+        func idle(_ action: @escaping @Sendable () -> Void) {
+            wake()
+            timer = SystemClock.shared.schedule(after: Self.idleLifetime, action)
+        }
+
+        /// Closes the connections.
+        func rest() {
+            wake()
+            kept?.session.finishTasksAndInvalidate()
+            kept = nil
+        }
+    }
+#else
+    /// Makes Foundation's tasks in the user's session.
+    final class URLSessionTaskMaker: Sendable {
+        private let session: WeakSession
+
+        private struct WeakSession: @unchecked Sendable {
+            // Sendable: written once.
+            weak var session: URLSession?
+        }
+
+        init(_ session: URLSession) {
+            self.session = WeakSession(session: session)
+        }
+
+        /// Foundation has a line of its own.
+        static func maximumPerHost(_ session: URLSession) -> Int { .max }
+
+        func makeWork(
+            _ request: NetworkRequest, _ body: CarriedBody.Form, for transfer: CarriedTransfer,
+            _ tell: @escaping URLSessionReporter.Tell
+        ) throws(NetworkError) -> URLSessionWork {
+            guard let session = session.session, session.configuration.identifier == nil else {
+                throw NetworkError(
+                    code: .sessionUnavailable, phase: .waiting,
+                    message: "A URLSession for the background cannot carry this. Make a BackgroundSession.")
+            }
+            let plain = URLRequest(carrying: request, adding: HeaderFields())
+            let task: URLSessionTask =
+                switch body {
+                case .none: session.dataTask(with: plain)
+                case .data(let data): session.uploadTask(with: plain, from: data)
+                case .file(let region): session.uploadTask(with: plain, fromFile: region.url)
+                case .temporary(let file): session.uploadTask(with: plain, fromFile: file.url)
+                }
+            let reporter = URLSessionReporter()
+            reporter.listen(to: task, tell)
+            task.delegate = reporter
+            return URLSessionWork(task: task)
+        }
+
+        func wake() {}
+        func idle(_ action: @escaping @Sendable () -> Void) {}
+        func rest() {}
+    }
+#endif

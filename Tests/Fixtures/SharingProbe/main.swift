@@ -1,0 +1,27 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+
+// A program that uses a folder of a cache, or a file of cookies, which others use at the same time. Prints what it did, or
+// what it found wrong.
+
+func fail(_ text: String) -> Never {
+    print("BAD \(text)")
+    exit(1)
+}
+
+let arguments = CommandLine.arguments
+guard arguments.count == 6, let seed = UInt64(arguments[3]), let rounds = Int(arguments[4]),
+    let limit = Int64(arguments[5])
+else { fail("usage: SharingProbe cache|cookies <place> <seed> <rounds> <limit of bytes>") }
+let place = URL(fileURLWithPath: arguments[2])
+switch arguments[1] {
+case "cache":
+    var user = CacheUser(CacheFolder(url: place), limit: limit, seed: seed)
+    print(try user.run(rounds))
+case "cookies": print(try CookieUser(place, seed: seed).run(rounds))
+default: fail("\(arguments[1]) is nothing that it can do")
+}

@@ -1,0 +1,35 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import Testing
+
+    /// What runs in a child process: the cases that the environment names, one after the other.
+    @Suite(.enabled(if: ConformanceChild.numbers != nil, "It is for child processes."))
+    struct ConformanceChildTests {
+        @Test func `the cases that this process is to run`() async throws {
+            for number in ConformanceChild.numbers ?? [] {
+                let conformanceCase = ConformanceCase.all[number]
+                ConformanceChild.say("begin \(number)")
+                let issues = Locked<[String]>([])
+                try await withKnownIssue(isIntermittent: true) {
+                    try await conformanceCase.run(with: .urlSession)
+                } matching: { issue in
+                    issues.withLock { $0.append("\(issue)") }
+                    return true
+                }
+                let first = issues.withLock { $0.first }
+                let outcome = first.map { ConformanceOutcome.wrong($0) } ?? .passed
+                guard case .wrong(let text) = outcome, text.contains("this hangs") else {
+                    ConformanceChild.say("end \(number) \(outcome.line)")
+                    continue
+                }
+                // What still goes on in here would be in the way of the next.
+                ConformanceChild.say("end \(number) \(ConformanceOutcome.hung.line)")
+                exit(3)
+            }
+        }
+    }
+#endif

@@ -1,0 +1,243 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+import Testing
+
+private enum Origin: ExchangeSource {
+    case flight
+    case kept
+    case nowhere
+
+    var isFlight: Bool { self == .flight }
+    var isRead: Bool { self == .kept }
+}
+
+private typealias Machine = ExchangeMachine<Origin, String, Int>
+
+/// A state of the machine, and how it gets there.
+private enum Place: String, CaseIterable {
+    case waiting, preparing, asking, deciding, broken, draining, delivering, reading, ended
+
+    /// A machine that is there; its step is 1 from `preparing` on.
+    var machine: Machine {
+        var machine = Machine()
+        guard self != .waiting else { return machine }
+        _ = machine.resume()
+        _ = machine.advance()
+        if [.asking, .deciding, .broken, .draining, .delivering].contains(self) { _ = machine.asked(.flight, 1) }
+        switch self {
+        case .waiting, .preparing, .asking: break
+        case .deciding: _ = machine.asksRule(.flight, 1)
+        case .broken:
+            _ = machine.asksRule(.flight, 1)
+            _ = machine.ended(NetworkError(code: .connectionLost, phase: .receiving, message: ""), 1)
+        case .draining: _ = machine.leaves(.flight, for: "next", 7, 1)
+        case .delivering: _ = machine.delivers(.flight, 7, 1)
+        case .reading: _ = machine.delivers(.kept, nil, 1)
+        case .ended: _ = machine.finish()
+        }
+        return machine
+    }
+}
+
+private let events: [(name: String, apply: @Sendable (inout Machine, Int) -> String)] = [
+    ("resume", { machine, _ in "\(machine.resume())" }),
+    ("release", { machine, _ in "\(machine.release(.receiver))" }),
+    ("advance", { machine, _ in machine.advance().map { "\($0)" } ?? "-" }),
+    ("asked", { machine, step in machine.asked(.flight, step) ? "yes" : "-" }),
+    ("answered", { machine, step in machine.answered(step).map { "\($0)" } ?? "-" }),
+    ("asksRule", { machine, step in machine.asksRule(.flight, step) ? "yes" : "-" }),
+    ("delivers", { machine, step in describe(machine.delivers(.flight, nil, step)) }),
+    ("delivers kept", { machine, step in describe(machine.delivers(.kept, nil, step)) }),
+    ("delivers own", { machine, step in describe(machine.delivers(.nowhere, nil, step)) }),
+    ("leaves", { machine, step in describe(machine.leaves(.flight, for: "x", nil, step)) }),
+    ("leaves kept", { machine, step in describe(machine.leaves(.kept, for: "x", nil, step)) }),
+    ("bytes", { machine, step in describe(machine.received(5, limit: 10, drainLimit: 10, step)) }),
+    ("end", { machine, step in describe(machine.ended(nil, step)) }),
+    ("failsOver", { machine, step in machine.failsOver(step) ? "yes" : "-" }),
+    ("handsOn", { machine, step in machine.handsOn(step) ? "yes" : "-" }),
+    ("reads", { machine, step in machine.startsReading() == nil ? "-" : "yes" }),
+    ("finish", { machine, _ in machine.finish().map { "copy \($0.copy ?? 0) \($0.isAnswer)" } ?? "-" }),
+]
+
+private func describe(_ action: Machine.Delivery) -> String {
+    switch action {
+    case .drop: "-"
+    case .tellHead(.nothing): "head"
+    case .tellHead(.release): "head, release"
+    case .tellHead(.finish(let error)): "head, \(error?.code.description ?? "finish")"
+    }
+}
+
+private func describe(_ action: Machine.Leaving) -> String { action == .drop ? "-" : "\(action)" }
+
+private func describe(_ action: Machine.Bytes) -> String {
+    switch action {
+    case .ignore: "-"
+    case .discard(let copy, let isEnough): "discard \(copy ?? 0) \(isEnough)"
+    case .tooMany: "too many"
+    case .handOver(let copy): "hand over \(copy ?? 0)"
+    }
+}
+
+private func describe(_ action: Machine.End) -> String {
+    switch action {
+    case .ignore: "-"
+    case .finish: "finish"
+    case .goOn(let next, let copy): "\(next) \(copy ?? 0)"
+    case .failed(let source): "failed \(source)"
+    }
+}
+
+/// The name of the state that a machine is in.
+private func state(of machine: Machine) -> String {
+    let state = Mirror(reflecting: machine).descendant("state").map { "\($0)" } ?? ""
+    return String(state.prefix { $0.isLetter })
+}
+
+/// Unlike the macro, it may be given what changes a machine.
+private func expect(_ isTrue: Bool, location: SourceLocation = #_sourceLocation) {
+    #expect(isTrue, sourceLocation: location)
+}
+
+struct ExchangeMachineTests {
+    /// For each event, what it leads to in each state: the action, and the state afterwards unless it stays the same.
+    private static let table: [String: [String]] = [
+        // waiting, preparing, asking, deciding, broken, draining, delivering, reading, ended
+        "resume": ["start > preparing", "read", "settle", "settle", "settle", "settle", "settle", "read", "read"],
+        "release": ["read", "read", "settle", "settle", "settle", "settle", "settle", "read", "read"],
+        "advance": ["1", "2", "2", "2", "2", "2", "2", "2", "-"],
+        "asked": ["-", "yes > asking", "-", "-", "-", "-", "-", "-", "-"],
+        "answered": ["-", "-", "flight", "-", "-", "-", "-", "-", "-"],
+        "asksRule": ["-", "yes > deciding", "yes > deciding", "-", "-", "-", "-", "-", "-"],
+        "delivers": [
+            "-", "head > delivering", "head > delivering", "head, release > delivering",
+            "head, connectionLost > delivering", "-", "-", "-", "-",
+        ],
+        "delivers kept": [
+            "-", "head, release > delivering", "head, release > delivering", "head, release > delivering",
+            "head, connectionLost > delivering", "-", "-", "-", "-",
+        ],
+        "delivers own": [
+            "-", "head, finish > delivering", "head, finish > delivering", "head, finish > delivering",
+            "head, connectionLost > delivering", "-", "-", "-", "-",
+        ],
+        "leaves": [
+            "-", "drain > draining", "drain > draining", "drain > draining", "goOn > preparing", "-", "-", "-", "-",
+        ],
+        "leaves kept": [
+            "-", "goOn", "goOn > preparing", "goOn > preparing", "goOn > preparing", "-", "-", "-", "-",
+        ],
+        "bytes": ["-", "-", "-", "-", "-", "discard 7 false", "hand over 7", "hand over 0", "-"],
+        "end": ["-", "-", "failed flight", "-", "-", "next 7 > preparing", "finish", "finish", "-"],
+        "failsOver": ["-", "-", "yes > preparing", "-", "-", "-", "-", "-", "-"],
+        "handsOn": ["-", "-", "yes", "-", "-", "-", "yes", "yes", "-"],
+        "reads": ["-", "-", "-", "-", "-", "-", "-", "yes", "-"],
+        "finish": [
+            "copy 0 false > ended", "copy 0 false > ended", "copy 0 false > ended", "copy 0 false > ended",
+            "copy 0 false > ended", "copy 7 false > ended", "copy 7 true > ended", "copy 0 true > ended", "-",
+        ],
+    ]
+
+    @Test func `each event in each state leads to what the table says`() throws {
+        for event in events {
+            let row = try #require(Self.table[event.name], "\(event.name)")
+            try #require(row.count == Place.allCases.count, "\(event.name)")
+            for (place, expected) in zip(Place.allCases, row) {
+                var machine = place.machine
+                let before = state(of: machine)
+                // The step of a machine that never began is 0, and nothing has that number.
+                var seen = event.apply(&machine, 1)
+                let after = state(of: machine)
+                if after != before { seen += " > \(after)" }
+                #expect(seen == expected, "\(event.name) in \(place)")
+            }
+        }
+        #expect(Self.table.count == events.count)
+    }
+
+    @Test func `what comes with the number of an earlier step changes nothing`() {
+        let bound: Set = [
+            "asked", "answered", "asksRule", "delivers", "delivers kept", "delivers own", "leaves", "leaves kept",
+            "bytes", "end", "failsOver", "handsOn",
+        ]
+        for event in events where bound.contains(event.name) {
+            for place in Place.allCases {
+                for step in [0, 2] {
+                    if place == .waiting, step == 0 { continue }
+                    var machine = place.machine
+                    let before = state(of: machine)
+                    #expect(event.apply(&machine, step) == "-", "\(event.name) in \(place)")
+                    #expect(state(of: machine) == before)
+                }
+            }
+        }
+    }
+
+    @Test func `what is wanted of a task follows the two brakes of the user and of others`() throws {
+        var machine = Place.delivering.machine
+        func wanted() -> [Bool]? { machine.wanted.map { [$0.isSuspended, $0.isHeld] } }
+        expect(wanted() == [false, false])
+        machine.set(.receiver)
+        machine.set(.cache)
+        expect(wanted() == [false, true])
+        expect(machine.release(.cache) == .settle)
+        expect(wanted() == [false, true])
+        machine.suspend()
+        expect(machine.release(.receiver) == .settle)
+        expect(wanted() == [true, false])
+        expect(machine.resume() == .settle)
+        expect(wanted() == [false, false])
+        expect(Place.reading.machine.wanted == nil && Place.preparing.machine.wanted == nil)
+    }
+
+    @Test func `a response is held while a rule is asked, and let go with the answer`() {
+        var machine = Place.deciding.machine
+        expect(machine.wanted?.isHeld == true)
+        expect(machine.beingDecided(1) == .flight && machine.beingDecided(2) == nil)
+        var other = machine
+        _ = machine.delivers(.flight, nil, 1)
+        expect(machine.release(.decision) == .settle)
+        expect(machine.wanted?.isHeld == false)
+        _ = other.leaves(.flight, for: "x", nil, 1)
+        expect(other.wanted?.isHeld == false)
+    }
+
+    @Test func `one at a time reads from the cache, and nobody while a brake is set`() {
+        var machine = Place.reading.machine
+        expect(machine.startsReading()?.step == 1)
+        expect(machine.startsReading() == nil)
+        machine.set(.receiver)
+        expect(!machine.reads(1))
+        expect(machine.startsReading() == nil)
+        expect(machine.release(.receiver) == .read)
+        expect(machine.startsReading() != nil)
+        expect(machine.reads(1))
+        machine.suspend()
+        expect(machine.startsReading() == nil)
+    }
+
+    @Test func `bytes are bounded, and enough of what nobody wants is told once`() {
+        var delivering = Place.delivering.machine
+        expect(describe(delivering.received(10, limit: 10, drainLimit: 0, 1)) == "hand over 7")
+        expect(describe(delivering.received(1, limit: 10, drainLimit: 0, 1)) == "too many")
+        var draining = Place.draining.machine
+        expect(describe(draining.received(10, limit: 0, drainLimit: 10, 1)) == "discard 7 false")
+        expect(describe(draining.received(1, limit: 0, drainLimit: 10, 1)) == "discard 7 true")
+        expect(describe(draining.received(1, limit: 0, drainLimit: 10, 1)) == "discard 7 false")
+    }
+
+    @Test func `progress of the body never goes back, whichever request it is`() {
+        var machine = Place.asking.machine
+        expect(machine.sent(5, 1))
+        expect(!machine.sent(5, 1) && !machine.sent(3, 1))
+        expect(machine.answered(1) == .flight)
+        expect(machine.leaves(.flight, for: "x", nil, 1) == .drain)
+        _ = machine.ended(nil, 1)
+        expect(machine.advance() == 2 && machine.asked(.flight, 2))
+        expect(!machine.sent(5, 2) && machine.sent(6, 2))
+        expect(machine.finish()?.wasAnswered == true)
+        expect(!machine.sent(7, 2))
+    }
+}

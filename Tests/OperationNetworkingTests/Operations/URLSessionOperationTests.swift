@@ -1,0 +1,172 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Operations that are given a session of Foundation's by name; the server does nothing here that Foundation cannot bear.
+@Suite("Network operations with a URLSession", .timeLimit(.minutes(1)))
+struct URLSessionOperationTests {
+    private let session = URLSession(configuration: .ephemeral)
+
+    private func text(_ url: URL) -> NetworkDataOperation<String> {
+        NetworkDataOperation(url: url, urlSession: session) { data, _ in String(decoding: data, as: UTF8.self) }
+    }
+
+    @Test("It carries data, and the response stays readable")
+    func data() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello").with("X-One", "1") }
+        let operation = bench.watched(text(bench.server.url("/")))
+        #expect(try await operation.run() == "Hello")
+        #expect(operation.response?.value(forHTTPHeaderField: "X-One") == "1")
+        #expect(operation.metrics?.bodyBytesReceived == 5)
+    }
+
+    @Test("Redirects are followed, by the same rules as with every other session")
+    func redirects() async throws {
+        let bench = try OperationBench()
+        let other = try LoopbackServer()
+        bench.server.route("GET", "/") { _ in .redirect(to: "/next") }
+        bench.server.route("GET", "/next") { _ in .redirect(to: other.url("/far").absoluteString) }
+        other.route("GET", "/far") { .text($0["Authorization"] ?? "no secret") }
+        var request = URLRequest(url: bench.server.url("/"))
+        request.setValue("Bearer secret", forHTTPHeaderField: "Authorization")
+        let operation = NetworkDataOperation(request: request, urlSession: session) { data, _ in
+            String(decoding: data, as: UTF8.self)
+        }
+        #expect(try await operation.run() == "no secret")
+        #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer secret", "Bearer secret"])
+    }
+
+    @Test("What the session's configuration adds to requests is added")
+    func configuration() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { .text($0["X-Client"] ?? "none") }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpAdditionalHeaders = ["X-Client": "ours"]
+        let operation = NetworkDataOperation(
+            url: bench.server.url("/"), urlSession: URLSession(configuration: configuration)
+        ) { data, _ in String(decoding: data, as: UTF8.self) }
+        #expect(try await operation.run() == "ours")
+    }
+
+    @Test("A challenge that nobody answers is a status, and no wait without end")
+    func challenge() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in
+            .text("why", status: 401).with("WWW-Authenticate", "Basic realm=\"a\"")
+        }
+        let error = await failure(of: text(bench.server.url("/")))
+        #expect(error?.code == .unacceptableStatus && error?.status == 401)
+        #expect(error?.bodyPrefix == Data("why".utf8))
+    }
+
+    @Test("A body is sent whole and counted, from memory, from a file and from a stream")
+    func upload() async throws {
+        let bench = try OperationBench()
+        bench.server.route("POST", "/") { .text("\($0.bodyCount) \($0["Content-Length"] ?? "chunks")") }
+        let bytes = Data(count: 300_000)
+        let file = try TemporaryFile(bytes)
+        let bodies: [RequestBody] = [
+            .data(bytes), .file(try FileRegion(file.url)), .stream(InputStream(data: bytes)),
+        ]
+        for body in bodies {
+            let operation = NetworkUploadOperation(url: bench.server.url("/"), body: body, urlSession: session) {
+                data, _ in String(decoding: data, as: UTF8.self)
+            }
+            #expect(try await operation.run() == "300000 300000")
+        }
+    }
+
+    @Test("A file is downloaded to its place")
+    func download() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .repeating(TestPattern.block, count: 1 << 20) }
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("urlsession-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let operation = NetworkDownloadOperation<URL>(url: bench.server.url("/"), urlSession: session) { file, _ in file
+        }
+        operation.destination = .file(folder.appendingPathComponent("file"))
+        let bytes = try Data(contentsOf: try await operation.run())
+        #expect(bytes.count == 1 << 20)
+        #expect(bytes.withUnsafeBytes { TestPattern.matches($0, from: 0) })
+    }
+
+    @Test("Suspended and resumed, it gets every byte once")
+    func suspended() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .repeating(TestPattern.block, count: 1 << 20) }
+        let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in
+            data.withUnsafeBytes { TestPattern.matches($0, from: 0) } ? data.count : 0
+        }
+        operation.start()
+        _ = await bench.server.heads(atLeast: 1)
+        for _ in 0..<5 {
+            operation.suspend()
+            operation.resume()
+        }
+        #expect(try await operation.value == 1 << 20)
+        #expect(bench.server.counts.heads == 1)
+    }
+
+    @Test("Cancelled in flight it ends at once, and leaves nothing behind")
+    func cancelled() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .silence }
+        do {
+            let operation = bench.watched(text(bench.server.url("/")))
+            operation.start()
+            _ = await bench.server.heads(atLeast: 1)
+            operation.cancel()
+            #expect(operation.isFinished)
+            await bench.server.counts { $0.openConnections == 0 }
+        }
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("A session whose tasks are closed ends its operations with that error")
+    func closed() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .silence }
+        let operation = text(bench.server.url("/"))
+        operation.start()
+        _ = await bench.server.heads(atLeast: 1)
+        session.closeNetworkTasks()
+        do {
+            let value = try await operation.value
+            Issue.record("no failure but \(value)")
+        } catch {
+            guard case .failed(let error) = error else { throw error }
+            #expect(error.code == .sessionClosed)
+        }
+    }
+
+    @Test("A subclass in the older form of the hook gets that very session")
+    func olderForm() async throws {
+        final class Old: NetworkOperation<Data, Bool>, @unchecked Sendable {
+            private let expected: URLSession
+
+            init(_ url: URL, _ session: URLSession) {
+                expected = session
+                super.init(url: url, urlSession: session)
+            }
+
+            override func createTask(with request: URLRequest, using session: URLSession) -> URLSessionTask? {
+                session.dataTask(with: request) { [self] _, _, error in
+                    if let error { return finish(withError: NetworkError(error)) }
+                    finish(withResult: session === expected)
+                }
+            }
+        }
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        #expect(try await Old(bench.server.url("/"), session).run())
+    }
+}
