@@ -77,14 +77,15 @@ extension URLSessionCarrier {
             // Who set a brake or cancelled from within is coming by again.
             guard task.confined.pending.isEmpty else { return }
         }
+        let phase = task.confined.transfer?.phase ?? task.confined.machine.restingPhase
         let action = task.confined.machine.wish(wishes)
         if wishes.isStarted, !task.confined.machine.isEnded { remember(task) }
-        perform(action, task)
+        perform(action, task, phase: phase)
         if isClosed, wishes.isStarted { end(task, with: Self.closed) }
         grantSlots()
     }
 
-    private func perform(_ action: TaskMachine.Action, _ task: CarriedTask) {
+    private func perform(_ action: TaskMachine.Action, _ task: CarriedTask, phase: NetworkError.Phase) {
         switch action {
         case .none: break
         case .enterLine:
@@ -94,9 +95,10 @@ extension URLSessionCarrier {
         case .brake(let brakes):
             task.confined.transfer?.apply(brakes, now: Self.now)
             watchTime(of: task)
-        case .tellEnd: finish(task, nil)
+        case .tellRest:
+            task.deliverPending()
+            if task.confined.machine.restTold(isHeldBack: task.isHeldBack) { finish(task, nil) }
         case .cancel(let holding):
-            let phase = task.confined.transfer?.phase ?? .waiting
             if holding == .place { leaveLine(task) }
             if holding == .transfer { release(task) }
             finish(task, NetworkError(code: .cancelled, phase: phase, message: "The request was cancelled."))
@@ -133,7 +135,7 @@ extension URLSessionCarrier {
         release(task)
         task.dropPending()
         if let metrics { task.tell(.metrics(metrics)) }
-        _ = task.confined.machine.transferEnded(withFailure: true, isBraked: false)
+        _ = task.confined.machine.transferEnded(withFailure: true, isHeldBack: false)
         finish(task, error)
     }
 }
@@ -235,8 +237,7 @@ extension URLSessionCarrier {
         let metrics = transfer.metrics(of: task, now: Self.now)
         release(task)
         task.tell(.metrics(metrics))
-        let isBraked = task.isBraked || !task.confined.pending.isEmpty
-        if task.confined.machine.transferEnded(withFailure: false, isBraked: isBraked) { finish(task, nil) }
+        if task.confined.machine.transferEnded(withFailure: false, isHeldBack: task.isHeldBack) { finish(task, nil) }
     }
 }
 
