@@ -8,7 +8,7 @@
             enum Kind: Hashable {
                 case environment
                 case none
-                case explicit(url: String, credentials: String?, exceptions: String)
+                case explicit(url: String, user: String?, password: String, exceptions: String)
             }
 
             let kind: Kind
@@ -29,9 +29,9 @@
             public static func url(
                 _ url: String, user: String? = nil, password: String = "", exceptions: [String] = []
             ) -> Proxy {
-                let credentials = user.map { "\($0):\(password)" }
-                return Proxy(
-                    kind: .explicit(url: url, credentials: credentials, exceptions: exceptions.joined(separator: ",")))
+                Proxy(
+                    kind: .explicit(
+                        url: url, user: user, password: password, exceptions: exceptions.joined(separator: ",")))
             }
         }
     }
