@@ -18,22 +18,21 @@
             switch proxy.kind {
             case .environment: break
             case .none: set(OKCurlOptionProxy, "")
-            case .explicit(let url, let credentials, let exceptions):
+            case .explicit(let url, let user, let password, let exceptions):
                 set(OKCurlOptionProxy, url)
-                set(OKCurlOptionProxyCredentials, credentials)
+                set(OKCurlOptionProxyUser, user)
+                set(OKCurlOptionProxyPassword, user == nil ? nil : password)
                 set(OKCurlOptionNoProxy, exceptions)
             }
         }
 
-        func set(_ tls: CurlSession.TLS, _ library: CurlLibrary) {
+        func set(_ tls: CurlSession.TLS) {
             set(OKCurlOptionVerifyPeer, 1)
             set(OKCurlOptionVerifyHost, 2)
             switch tls.trust {
             case .system: break
             case .file(let url): set(OKCurlOptionCAFile, url.path)
-            case .data(let data) where library.takesTrustData: set(OKCurlOptionCAData, data)
-            // Rather nobody than everybody.
-            case .data: set(OKCurlOptionCAFile, "/dev/null")
+            case .data(let data): set(OKCurlOptionCAData, data)
             }
             if let keys = tls.pinnedKeys {
                 let none = "sha256//" + Data(repeating: 0, count: 32).base64EncodedString()

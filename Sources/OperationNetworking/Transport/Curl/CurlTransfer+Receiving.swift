@@ -39,6 +39,9 @@
         private func receive(_ parts: ResponseHeadParser.Head, _ task: CurlTask) {
             let isFinal = parts.status >= 200
             if isFinal {
+                guard status == nil else {
+                    return fail(.invalidResponse, "The server sent a second head to one request.")
+                }
                 status = parts.status
                 task.tellSent(handle.wholeCount)
                 chooseIntake(parts, task)
