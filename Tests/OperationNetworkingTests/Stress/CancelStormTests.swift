@@ -76,7 +76,7 @@
             await run(rounds / 10, session, server, taken, ends)
             let early = ProcessShape()
             await run(rounds, session, server, taken, ends)
-            let late = try await ProcessShape.settled(since: early)
+            let late = try await ProcessShape.settled(since: early, connections: 4)
             print("soak: \(rounds) cancels, \(kind): \(early) became \(late)")
             #expect(late.isFlat(since: early, connections: 4), "\(early) became \(late)")
             #expect(ends.count == rounds)

@@ -28,11 +28,11 @@ struct ProcessShape: Sendable, CustomStringConvertible {
     }
 
     /// Measures until it is as small as it was, or for some seconds: what has ended may take a moment to go.
-    static func settled(since earlier: ProcessShape) async throws -> ProcessShape {
+    static func settled(since earlier: ProcessShape, connections: Int = 0) async throws -> ProcessShape {
         try await TestThread.run {
             let start = ContinuousClock.now
             var shape = ProcessShape()
-            while shape.descriptors > earlier.descriptors || shape.threads > earlier.threads,
+            while shape.descriptors > earlier.descriptors + 2 * connections || shape.threads > earlier.threads + 4,
                 start.duration(to: .now) < .seconds(5)
             {
                 usleep(10_000)

@@ -62,7 +62,7 @@
             var count = 0
             for task in load { count += try await task.value }
             #expect(ends.count == count)
-            let after = try await ProcessShape.settled(since: before)
+            let after = try await ProcessShape.settled(since: before, connections: 12)
             print("soak: \(count) requests over restarts, \(successes.count) whole: \(before) became \(after)")
             #expect(after.descriptors <= before.descriptors + 24)
             transport.close()

@@ -28,9 +28,9 @@
             await run(0..<rounds / 10, session, server, ends)
             let early = ProcessShape()
             await run(rounds / 10..<rounds, session, server, ends)
-            let late = try await ProcessShape.settled(since: early)
-
             let seconds = start.duration(to: .now) / .seconds(1)
+            let late = try await ProcessShape.settled(since: early, connections: 32)
+
             print("soak: \(rounds) requests, \(kind), \(Int(Double(rounds) / seconds)) a second")
             print("soak: after a tenth \(early); at the end \(late)")
             #expect(late.isFlat(since: early, connections: 32), "\(early) became \(late)")

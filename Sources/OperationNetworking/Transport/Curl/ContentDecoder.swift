@@ -31,8 +31,9 @@
         private let isGzip: Bool
         private var state = State.fresh
 
-        /// Nil if the coding is not known.
+        /// Nil if the coding is not known, or nothing can be decompressed here.
         package init?(coding: String) {
+            guard Self.isAvailable else { return nil }
             switch coding {
             case "gzip", "x-gzip": isGzip = true
             case "deflate": isGzip = false
