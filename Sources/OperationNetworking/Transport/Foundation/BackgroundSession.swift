@@ -12,7 +12,7 @@
     /// system and handed over at its end. What ends after the program was started anew has no receiver any more, and goes
     /// to ``onOrphan``.
     ///
-    /// ```swift
+    /// ```text
     /// func application(
     ///     _ application: UIApplication, handleEventsForBackgroundURLSession identifier: String,
     ///     completionHandler: @escaping () -> Void

@@ -71,12 +71,10 @@ final class CarriedTransfer: @unchecked Sendable {
     func sent(_ count: Int64, now: Int64) {
         sentCount = count
         deadlines.sent(at: now, isLast: count >= request.body.length ?? .max)
-        watchedUntil = .max
     }
 
     func apply(_ brakes: TaskMachine.Brakes, now: Int64) {
         if brakes.isEmpty { deadlines.resume(at: now) } else { deadlines.pause(at: now) }
-        watchedUntil = .max
         work?.setSuspended(!brakes.isEmpty)
     }
 

@@ -190,7 +190,7 @@ extension ConformanceCase {
                 for run in first { await run.end() }
                 bench.server.route("/last") { _ in .text("last") }
                 #expect(try await bench.get("/last").text == "last")
-                #expect(bench.server.counts.heads == 7)
+                #expect(bench.server.counts.heads == 7, "\(bench.server.requests.map(\.target))")
                 for run in waiting { run.task.resume() }
                 for (number, run) in waiting.enumerated() { #expect(await run.end().text == "/\(number)") }
             },

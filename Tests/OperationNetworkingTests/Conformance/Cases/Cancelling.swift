@@ -30,6 +30,33 @@ extension ConformanceCase {
     private static let stalling = LoopbackAnswer(
         .head(103, ["Link": "<a>"]), .head(200, ["Content-Length": "9"]), .send("hello"), .stallForever)
 
+    /// Cancels most of many tasks at any moment; the others get the whole answer.
+    private static func racing(
+        _ name: String, _ text: String, _ answer: @escaping @Sendable () -> LoopbackAnswer
+    ) -> ConformanceCase {
+        ConformanceCase(name) { bench async throws in
+            bench.server.route("/") { _ in answer() }
+            let rounds = Rounds.count(ci: 1_000, soak: 100_000)
+            var generator = SeededGenerator(seed: Rounds.firstSeed)
+            var running: [Bench.Running] = []
+            for _ in 0..<rounds {
+                running.append(bench.start(try bench.request()))
+                if running.count == 32 {
+                    running.shuffle(using: &generator)
+                    for run in running.prefix(24) { run.task.cancel() }
+                    for run in running {
+                        let record = await run.end()
+                        #expect(record.error == nil || record.error?.code == .cancelled)
+                        if record.error == nil { #expect(record.text == text) }
+                    }
+                    running = []
+                }
+            }
+            for run in running { await run.end() }
+            try await bench.checkHealth()
+        }
+    }
+
     static var cancelling: [ConformanceCase] {
         [
             ConformanceCase("a task that is cancelled before it was started tells its end, and sends nothing") {
@@ -183,26 +210,15 @@ extension ConformanceCase {
                     #expect(afterwards.withLock { $0.events } <= 1)
                 }
             },
-            ConformanceCase("cancel races with everything, and each task ends once") { bench async throws in
-                bench.server.route("/") { _ in .chunks(["hello", "world"], trailers: ["X-A": "b"]) }
-                let rounds = Rounds.count(ci: 1_000, soak: 100_000)
-                var generator = SeededGenerator(seed: Rounds.firstSeed)
-                var running: [Bench.Running] = []
-                for _ in 0..<rounds {
-                    running.append(bench.start(try bench.request()))
-                    if running.count == 32 {
-                        running.shuffle(using: &generator)
-                        for run in running.prefix(24) { run.task.cancel() }
-                        for run in running {
-                            let record = await run.end()
-                            #expect(record.error == nil || record.error?.code == .cancelled)
-                            if record.error == nil { #expect(record.text == "helloworld") }
-                        }
-                        running = []
-                    }
-                }
-                for run in running { await run.end() }
-                try await bench.checkHealth()
+            racing("cancel races with everything, and each task ends once", "helloworld") {
+                .chunks(["hello", "world"], trailers: ["X-A": "b"])
+            },
+            racing("cancel races with a plain response, and each task ends once", "helloworld") {
+                .chunks(["hello", "world"])
+            },
+            racing("cancel races with a redirect, and each task ends once", "") { .redirect(to: "/next") },
+            racing("cancel races with a challenge, and each task ends once", "why") {
+                .text("why", status: 401).with("WWW-Authenticate", "Basic realm=\"a\"")
             },
         ]
     }

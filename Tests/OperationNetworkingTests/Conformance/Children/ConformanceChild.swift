@@ -41,11 +41,16 @@
 
         private static func run(_ numbers: [Int]) throws -> (ended: [Int: ConformanceOutcome], lost: Lost?) {
             let process = Process(), pipe = Pipe()
+            // What a process leaves behind that came to grief goes with its folder.
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent("child-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: folder) }
             process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
             process.arguments = arguments
             var environment = ProcessInfo.processInfo.environment
             environment[variable] = numbers.map(String.init).joined(separator: ",")
             environment["SWIFT_BACKTRACE"] = "enable=no"
+            environment["TMPDIR"] = folder.path
             // The cases take as long as in CI.
             environment["OPERATIONKIT_SOAK"] = nil
             process.environment = environment

@@ -53,7 +53,7 @@ struct URLSessionDifference: Sendable {
             .hangs, "A stream is written to a file before anything is sent, so no request goes out.",
             "a task is cancelled while its producer has nothing"),
         group(
-            .wrong, "Foundation cannot slow a server down. What comes is kept in memory, up to a bound.",
+            .unreliable, "Foundation cannot slow a server down. What comes is kept in memory, up to a bound.",
             "while a task is suspended nothing comes, and the server comes to a halt"),
         group(
             .wrong, "Foundation wants a blank behind each colon, and fails.",
@@ -123,6 +123,10 @@ struct URLSessionDifference: Sendable {
         group(
             .unreliable, "Foundation cannot hold a response: it may be complete before the task is cancelled.",
             "a task is cancelled while its receiver holds it"),
+        group(
+            .unreliable,
+            "What is wanted of a task is seen to behind what Foundation told before; its turn may come first.",
+            "a suspended task leaves the line of those who wait"),
         group(
             .unreliable, "Foundation hands over without a bound what comes, so a cancellation is far back in its line.",
             "after cancel returned, nothing comes but the end"),
