@@ -59,22 +59,32 @@
             #expect(record.error?.isUnsent == false && record.text == "small")
         }
 
-        @Test(arguments: ["POST", "PUT"], [true, false])
+        @Test(arguments: ["POST", "PUT"], ["no", ""])
         func `a refusal of what was expected is the answer, and the only one`(
-            _ method: String, closes: Bool
+            _ method: String, _ text: String
         ) async throws {
             server.routeEarly("/no") { _ in
-                let answer = LoopbackAnswer.text("no", status: 417)
-                return closes ? answer.with("Connection", "close") : answer
+                let answer = LoopbackAnswer.text(text, status: 417)
+                return text.isEmpty ? answer : answer.with("Connection", "close")
             }
             var options = TransferOptions()
             options.expectsContinue = true
             let record = try await session.run(
                 server.url("/no"), method, body: .data(Data(count: 1 << 20)), options: options)
-            #expect(record.heads.map(\.status) == [417] && record.text == "no")
+            #expect(record.heads.map(\.status) == [417] && record.text == text)
             #expect(record.error == nil && record.disorder.isEmpty, "\(String(describing: record.error))")
             #expect(server.counts.heads == 1)
             #expect(try await session.run(server.url("/other")).text == "other")
+        }
+
+        @Test func `a refusal whose reason libcurl throws away is told as such`() async throws {
+            server.routeEarly("/no") { _ in .text("no", status: 417) }
+            var options = TransferOptions()
+            options.expectsContinue = true
+            let record = try await session.run(
+                server.url("/no"), "POST", body: .data(Data(count: 1 << 20)), options: options)
+            #expect(record.code == .truncatedBody && record.error?.status == 417 && record.error?.isUnsent == false)
+            #expect(record.heads.count == 1 && record.disorder.isEmpty && server.counts.heads == 1)
         }
 
         @Test func `a head that is cut says so`() async throws {

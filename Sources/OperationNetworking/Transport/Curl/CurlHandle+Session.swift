@@ -20,10 +20,15 @@
             case .none: set(OKCurlOptionProxy, "")
             case .explicit(let url, let user, let password, let exceptions):
                 set(OKCurlOptionProxy, url)
-                set(OKCurlOptionProxyUser, user)
-                set(OKCurlOptionProxyPassword, user == nil ? nil : password)
+                set(OKCurlOptionProxyUser, user.map(Self.escaped))
+                set(OKCurlOptionProxyPassword, user.map { _ in Self.escaped(password) })
                 set(OKCurlOptionNoProxy, exceptions)
             }
+        }
+
+        /// libcurl takes the escapes of URLs back in users and passwords of proxies.
+        private static func escaped(_ text: String) -> String {
+            text.split(separator: "%", omittingEmptySubsequences: false).joined(separator: "%25")
         }
 
         func set(_ tls: CurlSession.TLS) {

@@ -82,7 +82,7 @@
             transfer.isDone = true
             // It had only outlived its task.
             guard let task = transfer.task else { return putBack(transfer) }
-            let code = transfer.isRepetitionRefused ? 0 : code
+            let code = transfer.codeOfAnswer(code)
             if transfer.isToBeginAgain(after: code), !task.isCancelled { return beginAgain(task, transfer) }
             guard transfer.mayEnd(code: code) else { return }
             let error = transfer.problem ?? CurlFailure(transfer, code).error

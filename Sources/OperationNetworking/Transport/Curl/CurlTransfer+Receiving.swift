@@ -50,6 +50,7 @@
             let head = ResponseHead(
                 url: task.request.url, status: parts.status, headers: parts.fields, version: parts.version,
                 reason: parts.reason, isDecoded: isFinal && intake.decodes)
+            isBodyAwaited = isFinal && task.request.method != "HEAD" && head.headers["Content-Length"] != "0"
             task.tell(isFinal ? .head(head) : .informational(head))
         }
 
@@ -70,6 +71,7 @@
         /// Bytes of the body.
         func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
             guard let task, problem == nil else { return 0 }
+            isBodyAwaited = false
             if deadlines.received(at: loop.now) { loop.rearm(self) }
             switch intake.hasRest && task.permission == .go ? .keep : task.permission {
             case .drop: return 0

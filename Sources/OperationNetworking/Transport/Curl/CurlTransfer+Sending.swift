@@ -111,6 +111,19 @@
         /// As many old connections as may break under one request: as many as libcurl itself puts up with.
         private static var maximumRepetitions: Int { 5 }
 
+        /// What libcurl's code means where it wanted to ask once more by itself (417): the answer is there, but its body may
+        /// have been thrown away for that.
+        func codeOfAnswer(_ code: Int32) -> Int32 {
+            guard isRepetitionRefused else { return code }
+            if isBodyAwaited {
+                fail(
+                    .truncatedBody,
+                    "The server refused what it was asked to expect, and libcurl threw away why. Try again with "
+                        + "expectsContinue switched off.")
+            }
+            return 0
+        }
+
         private func failUnanswered() {
             fail(
                 .connectionLost,

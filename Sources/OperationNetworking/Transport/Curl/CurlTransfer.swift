@@ -36,6 +36,8 @@
         var isGivenUp = false
         /// The response is complete, and libcurl wanted to ask once more (417), and was not let.
         var isRepetitionRefused = false
+        /// A body is to come, and nothing of it has.
+        var isBodyAwaited = false
         /// The name of the host may be being looked up for it.
         private(set) var isLookingUp = false
         /// libcurl has it no longer, or never took it.
@@ -75,7 +77,7 @@
             outlet = BodyOutlet(task.request.body)
             brakes = []
             (isReceivingStalled, isSendingStalled, isGivenUp) = (false, false, false)
-            (isRepetitionRefused, isDone) = (false, false)
+            (isRepetitionRefused, isBodyAwaited, isDone) = (false, false, false)
             (status, headerCount, requestCount) = (nil, 0, 0)
             // What is larger than that could not be counted by libcurl.
             let connect = options.timeouts.connect.map { $0.saturatedNanoseconds / 1_000_000 + 1 } ?? .max
