@@ -13,7 +13,11 @@ import OperationCore
 ///     configuration.cookies = CookieJar()
 ///     configuration.limits.bodyBytes = 10 << 20
 ///     configuration.challenges = ChallengePolicy { question in
-///         question.refused.isEmpty ? .password(user: "anna", password: "secret") : nil
+///         // Whoever else asks, after a redirect perhaps, gets nothing.
+///         guard question.space.origin.host == "example.com", question.space.origin.isSecure,
+///             question.refused.isEmpty
+///         else { return nil }
+///         return .password(user: "anna", password: "secret")
 ///     }
 ///     return ExchangeSession(over: transport, configuration: configuration)
 /// }

@@ -118,5 +118,7 @@ extension NetworkError: CustomNSError {
         .undecodableBody, .expansionTooLarge, .transferFailed, .tooManyRedirects, .redirectLoop, .invalidRedirect,
         .insecureRedirect, .redirectRefused, .unacceptableStatus, .unacceptableContentType, .emptyResponse,
         .undecodableResult, .responseRefused, .evaluationFailed, .preparationFailed, .fileUnwritable,
+        .bodyNotEncodable, .checksumMismatch, .diskFull, .destinationBusy, .destinationExists, .changedOnServer,
+        .unexpectedLength,
     ]
 }

@@ -20,8 +20,9 @@ public protocol NetworkTask: AnyObject, Sendable {
 
     /// Ends the task as cancelled.
     ///
-    /// When this returns no call of the receiver begins any more but that of the end, with the code
-    /// ``NetworkError/Code/cancelled``; only an end that was decided before stays what it was. Tasks that were never
+    /// When this returns nothing more is told but the end, with the code ``NetworkError/Code/cancelled``; only an end that
+    /// was decided before stays what it was. A call of the receiver that another thread had decided upon before may still
+    /// be on its way then; called from within the receiver, there is none. Tasks that were never
     /// resumed tell their end, too.
     func cancel()
 

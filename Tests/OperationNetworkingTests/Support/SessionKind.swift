@@ -51,10 +51,7 @@ enum SessionKind: String, Sendable, CaseIterable {
         func makeCurlSession(
             _ change: (inout CurlSession.Configuration) -> Void
         ) -> (any NetworkSession, @Sendable () -> Void) {
-            var configuration = CurlSession.Configuration()
-            configuration.proxy = .none
-            change(&configuration)
-            let session = CurlSession(configuration: configuration)
+            let session = CurlSession.direct(change)
             return (session, { session.close() })
         }
 

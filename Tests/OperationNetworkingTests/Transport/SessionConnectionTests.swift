@@ -53,7 +53,7 @@
         @Test func `a connection that the server ended while it was idle is not used again`() async throws {
             let server = try LoopbackServer()
             server.route("/") { request in .text("\(request.bodyCount)") }
-            let session = CurlSession()
+            let session = CurlSession.direct()
             for ending in [LoopbackEnding.close, .reset] {
                 for method in ["GET", "POST", "PUT"] {
                     #expect(try await session.run(server.url()).error == nil)
@@ -80,7 +80,7 @@
 
         @Test func `a request without effect is sent again if its old connection breaks`() async throws {
             let server = try breaking()
-            let session = CurlSession()
+            let session = CurlSession.direct()
             #expect(try await session.run(server.url()).text == "ok")
             #expect(try await session.run(server.url()).text == "ok")
             #expect(server.counts.heads == 3)
@@ -95,7 +95,7 @@
         /// The break is noticed while the body is sent, or while the answer is awaited: both must come out the same.
         @Test func `a large body is sent again wherever its old connection breaks`() async throws {
             let server = try breaking()
-            let session = CurlSession()
+            let session = CurlSession.direct()
             let body = RequestBody.data(Data(count: 4_000_000))
             for _ in 0..<25 {
                 let record = try await session.run(server.url(), "PUT", body: body)
@@ -107,7 +107,7 @@
         @Test(arguments: [0, 10, 200_000])
         func `a request with an effect is never sent twice`(count: Int) async throws {
             let server = try breaking()
-            let session = CurlSession()
+            let session = CurlSession.direct()
             #expect(try await session.run(server.url()).text == "ok")
             let record = try await session.run(server.url(), "POST", body: .data(Data(count: count)))
             #expect(record.code == .connectionLost && record.error?.isUnsent == false, "\(record)")
@@ -117,7 +117,7 @@
 
         @Test func `a body that cannot be made again is not sent again`() async throws {
             let server = try breaking()
-            let session = CurlSession()
+            let session = CurlSession.direct()
             #expect(try await session.run(server.url()).text == "ok")
             let body = RequestBody.stream(length: 400_000, canBeSentAgain: false) { Zeros() }
             let record = try await session.run(server.url(), "PUT", body: body)
@@ -140,7 +140,7 @@
             let server = try LoopbackServer(options)
             server.route("/") { request in .text(request["Host"] ?? "") }
             let six = try #require(server.addresses.first { "\($0)".hasPrefix("[") })
-            #expect(try await CurlSession().run(server.url("/", at: six)).text == "\(six)")
+            #expect(try await CurlSession.direct().run(server.url("/", at: six)).text == "\(six)")
 
             var configuration = CurlSession.Configuration()
             configuration.unixSocketPath = path
@@ -158,17 +158,17 @@
             let proxy = try LoopbackServer()
             proxy.route("http://example.com/a") { request in .text(request["Proxy-Authorization"] ?? "") }
             var configuration = CurlSession.Configuration()
-            configuration.proxy = .url("http://127.0.0.1:\(proxy.port)", user: "us", password: "er")
+            configuration.proxy = .url("http://127.0.0.1:\(proxy.port)", user: "us%41", password: "e:r%42")
             let url = try #require(URL(string: "http://example.com/a"))
             let record = try await CurlSession(configuration: configuration).run(url)
-            #expect(record.text == "Basic dXM6ZXI=", "\(record)")
+            #expect(record.text == "Basic \(Data("us%41:e:r%42".utf8).base64EncodedString())", "\(record)")
         }
 
         @Test func `a session that is closed ends all its tasks and leaves nothing`() async throws {
             let server = try LoopbackServer()
             server.route("/silent") { _ in .silence }
             server.route("/big") { _ in .repeating([1], count: 1 << 30) }
-            let session = CurlSession()
+            let session = CurlSession.direct()
             let recorders = (0..<20).map { _ in TransferRecorder(keepsBody: false) }
             for (index, recorder) in recorders.enumerated() {
                 let request = try NetworkRequest(url: server.url(index % 2 == 0 ? "/silent" : "/big"))
@@ -189,12 +189,12 @@
         @Test func `a session may be closed from within a receiver, and let go of while it works`() async throws {
             let server = try LoopbackServer()
             server.route("/") { _ in .text("x") }
-            let session = CurlSession()
+            let session = CurlSession.direct()
             let recorder = TransferRecorder(onHead: { _, _ in session.close() })
             session.makeTask(with: try NetworkRequest(url: server.url()), receiver: recorder).resume()
             #expect(await recorder.ended().ends.count == 1)
             let other = TransferRecorder()
-            CurlSession().makeTask(with: try NetworkRequest(url: server.url()), receiver: other).resume()
+            CurlSession.direct().makeTask(with: try NetworkRequest(url: server.url()), receiver: other).resume()
             #expect(await other.ended().text == "x")
             await server.counts { $0.openConnections == 0 }
         }

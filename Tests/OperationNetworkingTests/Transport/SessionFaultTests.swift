@@ -11,7 +11,7 @@
     @Suite(.timeLimit(.minutes(1)))
     struct SessionFaultTests {
         private let server: LoopbackServer
-        private let session = CurlSession()
+        private let session = CurlSession.direct()
 
         init() throws {
             server = try LoopbackServer()

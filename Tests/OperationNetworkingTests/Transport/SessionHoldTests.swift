@@ -12,7 +12,7 @@
     @Suite(.timeLimit(.minutes(1)))
     struct SessionHoldTests {
         private let server: LoopbackServer
-        private let session = CurlSession()
+        private let session = CurlSession.direct()
 
         init() throws {
             server = try LoopbackServer()

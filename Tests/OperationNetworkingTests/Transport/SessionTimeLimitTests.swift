@@ -30,7 +30,7 @@
 
         @Test func `a server that does not answer is given up`() async throws {
             let limit = TransferTimeouts(firstByte: .milliseconds(150))
-            let record = try await CurlSession().run(server.url("/silent"), options: options(limit))
+            let record = try await CurlSession.direct().run(server.url("/silent"), options: options(limit))
             try expectTimeout(record, .awaitingResponse, after: .milliseconds(150))
         }
 
@@ -39,7 +39,7 @@
                 LoopbackAnswer(.head(200, ["Content-Length": "9"]), .send("abc"), .stallForever)
             }
             let limit = TransferTimeouts(idle: .milliseconds(150))
-            let record = try await CurlSession().run(server.url("/stall"), options: options(limit))
+            let record = try await CurlSession.direct().run(server.url("/stall"), options: options(limit))
             try expectTimeout(record, .receiving, after: .milliseconds(150))
             #expect(record.text == "abc" && record.error?.status == 200)
         }
@@ -51,7 +51,7 @@
                     .drip([UInt8](repeating: 1, count: 1000), every: .milliseconds(20)))
             }
             let limit = TransferTimeouts(idle: .seconds(20), total: .milliseconds(1_500))
-            let record = try await CurlSession().run(server.url("/drip"), options: options(limit))
+            let record = try await CurlSession.direct().run(server.url("/drip"), options: options(limit))
             try expectTimeout(record, .receiving, after: .milliseconds(1_500))
             #expect(record.bodyCount > 0)
         }
@@ -60,7 +60,7 @@
             server.routeEarly("POST", "/up") { _ in LoopbackAnswer(.stopReading, .stallForever) }
             let limit = TransferTimeouts(firstByte: .seconds(30), idle: .milliseconds(200))
             let body = RequestBody.data(Data(count: 64 << 20))
-            let record = try await CurlSession().run(
+            let record = try await CurlSession.direct().run(
                 server.url("/up"), "POST", body: body, options: options(limit))
             try expectTimeout(record, .sending, after: .milliseconds(200))
         }
@@ -96,20 +96,54 @@
                 task.suspend()
                 paused.open()
             })
-            let limit = TransferTimeouts(idle: .milliseconds(1_500), total: .milliseconds(1_500))
+            let limit = TransferTimeouts(idle: .seconds(3), total: .seconds(3))
             let request = try NetworkRequest(url: server.url("/two"), options: options(limit))
-            let session = CurlSession()
+            let session = CurlSession.direct()
             let task = session.makeTask(with: request, receiver: recorder)
             task.resume()
             await paused.passage()
             // Another exchange on the same thread takes longer than the limits of the paused one.
-            server.route("/slow") { _ in LoopbackAnswer.text("slow").after(.milliseconds(1_800)) }
+            server.route("/slow") { _ in LoopbackAnswer.text("slow").after(.milliseconds(3_200)) }
             #expect(try await session.run(server.url("/slow")).text == "slow")
             #expect(recorder.now.ends.isEmpty)
             task.resume()
             let record = await recorder.ended()
             #expect(record.text == "ab" && record.error == nil)
-            #expect(try #require(record.metrics.first?.paused) >= .milliseconds(1_500))
+            #expect(try #require(record.metrics.first?.paused) >= .seconds(3))
+        }
+
+        @Test func `what came in while the thread was kept counts for all, however many they are`() async throws {
+            let count = 700
+            let gate = Gate()
+            server.route("/late") { _ in .text("late").after(gate) }
+            server.route("/first") { _ in .text("first") }
+            let session = CurlSession.direct {
+                $0.maximumConnectionsPerHost = 1_000
+                $0.maximumConnections = 1_000
+            }
+            let limit = TransferTimeouts(firstByte: .seconds(5))
+            let recorders = (0..<count).map { _ in TransferRecorder() }
+            for recorder in recorders {
+                let request = try NetworkRequest(url: server.url("/late"), options: options(limit))
+                session.makeTask(with: request, receiver: recorder).resume()
+            }
+            _ = await server.heads(atLeast: count)
+            let (isKept, goesOn) = (Gate(), Gate())
+            let keeper = TransferRecorder(onHead: { _, _ in
+                isKept.open()
+                goesOn.wait()
+            })
+            session.makeTask(with: try NetworkRequest(url: server.url("/first")), receiver: keeper).resume()
+            await isKept.passage()
+            gate.open()
+            await server.counts { $0.answers == count + 1 }
+            // Longer than the limit, from the moment at which the last request was sent.
+            try await Task.sleep(for: .milliseconds(5_100))
+            goesOn.open()
+            for recorder in recorders {
+                let record = await recorder.ended()
+                #expect(record.text == "late" && record.error == nil)
+            }
         }
 
         @Test func `a connection that cannot be made in time is given up`() async throws {

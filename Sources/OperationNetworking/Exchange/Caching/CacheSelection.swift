@@ -9,9 +9,14 @@ package enum CacheSelection {
     ///
     /// `Authorization` is always among them, though the RFC does not ask for that of a private cache: what one user got
     /// is never shown to another. Its checksum is kept, not the secret.
-    package static func fields(of request: HeaderFields, namedBy response: HeaderFields) -> [String: [String]] {
+    ///
+    /// So is `Accept-Encoding` where the body is kept as it was compressed: who did not ask for that could not read it.
+    package static func fields(
+        of request: HeaderFields, namedBy response: HeaderFields, isDecoded: Bool = false
+    ) -> [String: [String]] {
         var fields: [String: [String]] = [:]
-        for name in names(response) + ["authorization"] { fields[name] = value(of: name, in: request) }
+        let isCompressed = !isDecoded && response.contains("Content-Encoding")
+        for name in names(response) + ["authorization"] + (isCompressed ? ["accept-encoding"] : []) { fields[name] = value(of: name, in: request) }
         return fields
     }
 

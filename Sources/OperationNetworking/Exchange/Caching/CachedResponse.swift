@@ -32,7 +32,7 @@ package struct CachedResponse: Hashable, Sendable, Codable {
         isDecoded = head.isDecoded
         self.requested = requested
         self.received = received
-        selecting = CacheSelection.fields(of: request, namedBy: head.headers)
+        selecting = CacheSelection.fields(of: request, namedBy: head.headers, isDecoded: head.isDecoded)
     }
 
     package var headers: HeaderFields {

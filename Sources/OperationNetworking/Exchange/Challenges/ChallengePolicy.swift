@@ -5,7 +5,8 @@
 ///
 /// ```swift
 /// let policy = ChallengePolicy { question in
-///     guard question.space.origin.isSecure, question.refused.isEmpty else { return nil }
+///     let origin = question.space.origin
+///     guard origin.host == "example.com", origin.isSecure, question.refused.isEmpty else { return nil }
 ///     return .password(user: "anna", password: "secret")
 /// }
 /// ```

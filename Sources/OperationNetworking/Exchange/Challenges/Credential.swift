@@ -21,3 +21,8 @@ extension Credential: CustomStringConvertible {
         }
     }
 }
+
+extension Credential: CustomReflectable {
+    /// What debuggers and `dump` show: never the secret.
+    public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .enum) }
+}

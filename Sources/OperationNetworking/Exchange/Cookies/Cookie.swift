@@ -76,3 +76,13 @@ extension Cookie: CustomStringConvertible {
     /// Name, domain and path; never the value, which is a secret.
     public var description: String { "\(name) of \(domain)\(path)" }
 }
+
+extension Cookie: CustomReflectable {
+    /// What debuggers and `dump` show: never the value, which is a secret.
+    public var customMirror: Mirror {
+        Mirror(
+            self,
+            children: ["name": name, "domain": domain, "path": path, "expires": expires as Any, "isSecure": isSecure],
+            displayStyle: .struct)
+    }
+}

@@ -27,6 +27,8 @@ public final class CookieJar: Sendable {
 
     private let state: Locked<State>
     private let storage: (any CookieStorage)?
+    private let limits: CookieLimits
+    private let suffixes: PublicSuffixRule
     private let now: @Sendable () -> Date
     private let queue = DispatchQueue(label: "OperationKit.CookieJar", qos: .utility)
 
@@ -47,6 +49,7 @@ public final class CookieJar: Sendable {
         for cookie in try storage?.load() ?? [] { shelf.put(cookie, now: moment) }
         state = Locked(State(shelf: shelf))
         self.storage = storage
+        (self.limits, self.suffixes) = (limits, suffixes)
         self.now = now
     }
 
@@ -57,6 +60,7 @@ public final class CookieJar: Sendable {
     ) {
         state = Locked(State(shelf: CookieShelf(limits: limits, suffixes: suffixes)))
         storage = nil
+        (self.limits, self.suffixes) = (limits, suffixes)
         self.now = now
     }
 
@@ -70,7 +74,9 @@ public final class CookieJar: Sendable {
     public func receive(_ fields: [String], from url: URL) {
         guard !fields.isEmpty, let address = WebAddress(url) else { return }
         let moment = now()
-        change { $0.receive(fields, from: address, now: moment) }
+        // The rule is the user's, and is not asked under the lock.
+        let offers = CookieShelf.offers(fields, limits: limits, suffixes: suffixes, now: moment)
+        change { $0.receive(offers, from: address, now: moment) }
     }
 
     /// The value of the `Cookie` field of a request to a URL; nil if no cookie goes with it.

@@ -29,13 +29,33 @@ package struct CookieShelf: Sendable {
         entries.values.joined().sorted { $0.serial < $1.serial }.map(\.cookie)
     }
 
+    /// A cookie that somebody wants to set.
+    package struct Offer: Sendable {
+        let asked: SetCookie
+        /// Whether the domain that it names belongs to nobody alone.
+        let isForPublicSuffix: Bool
+    }
+
+    /// What a response sets, as far as that is known without a look at the shelf: the rule is the user's, and is asked here.
+    package static func offers(
+        _ fields: [String], limits: CookieLimits, suffixes: PublicSuffixRule, now: Date
+    ) -> [Offer] {
+        fields.prefix(limits.perResponse).compactMap { SetCookie($0, now: now, sizeLimit: limits.size) }.map { asked in
+            let isNamed = !asked.domain.isEmpty && asked.domain.utf8.allSatisfy { $0 < 0x80 }
+            return Offer(asked: asked, isForPublicSuffix: isNamed && suffixes.isPublicSuffix(asked.domain))
+        }
+    }
+
     /// Takes in what a response sets, and returns whether anything changed.
     package mutating func receive(_ fields: [String], from address: WebAddress, now: Date) -> Bool {
+        receive(Self.offers(fields, limits: limits, suffixes: suffixes, now: now), from: address, now: now)
+    }
+
+    /// Takes in what a response sets, and returns whether anything changed.
+    package mutating func receive(_ offers: [Offer], from address: WebAddress, now: Date) -> Bool {
         var hasChanged = false
-        for field in fields.prefix(limits.perResponse) {
-            guard let asked = SetCookie(field, now: now, sizeLimit: limits.size),
-                let cookie = admit(asked, from: address, now: now)
-            else { continue }
+        for offer in offers {
+            guard let cookie = admit(offer, from: address, now: now) else { continue }
             hasChanged = put(cookie, now: now) || hasChanged
         }
         return hasChanged
@@ -107,9 +127,9 @@ package struct CookieShelf: Sendable {
     }
 
     /// The cookie as it is kept, if its sender may set it.
-    private func admit(_ asked: SetCookie, from address: WebAddress, now: Date) -> Cookie? {
-        let host = address.origin.host
-        guard let domain = admitDomain(asked.domain, host: host) else { return nil }
+    private func admit(_ offer: Offer, from address: WebAddress, now: Date) -> Cookie? {
+        let (host, asked) = (address.origin.host, offer.asked)
+        guard let domain = admitDomain(offer, host: host) else { return nil }
         var cookie = Cookie(name: asked.name, value: asked.value, domain: domain.isEmpty ? host : domain)
         cookie.isHostOnly = domain.isEmpty
         cookie.path = asked.path ?? CookieMatching.defaultPath(of: address.path)
@@ -125,10 +145,12 @@ package struct CookieShelf: Sendable {
     }
 
     /// The domain that is asked for: empty for the host alone, nil if it is not the sender's.
-    private func admitDomain(_ domain: String, host: String) -> String? {
+    private func admitDomain(_ offer: Offer, host: String) -> String? {
+        let domain = offer.asked.domain
         guard !domain.isEmpty else { return "" }
-        guard domain.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
-        if HostName.isAddress(host) || suffixes.isPublicSuffix(domain) { return domain == host ? "" : nil }
+        // "com." is as public as "com", and no rule is made for it: a host with a dot at its end gets cookies of its own.
+        guard domain.utf8.allSatisfy({ $0 < 0x80 }), !domain.hasSuffix(".") else { return nil }
+        if HostName.isAddress(host) || offer.isForPublicSuffix { return domain == host ? "" : nil }
         return CookieMatching.isHost(host, in: domain) ? domain : nil
     }
 

@@ -88,6 +88,9 @@ package struct RedirectMachine: Sendable {
         guard next.body.canBeSentAgain else { throw .bodyCannotBeSentAgain }
         if next.address.origin != hop.address.origin {
             for name in Self.secretHeaders + policy.secretHeaders { next.headers.remove(name) }
+            for name in Set(next.headers.map(\.name)) where LogRedaction.secrets.hides(name) {
+                next.headers.remove(name)
+            }
         }
         return next
     }

@@ -8,7 +8,7 @@
 ///     proposal.url.host == "example.com" ? .follow : .refuse("It leads to a stranger.")
 /// }
 /// policy.maximumCount = 3
-/// policy.secretHeaders = ["X-Api-Key"]
+/// policy.secretHeaders = ["X-Customer"]
 /// ```
 ///
 /// Whatever the policy: a fragment is carried over; user and password in an address are not used as credentials; secret
@@ -25,7 +25,8 @@ public struct RedirectPolicy: Sendable {
     public var maximumCount = 10
     /// Whether a redirect from https to http is followed: it is not unless changed.
     public var allowsDowngrade = false
-    /// Header fields that are secrets beside `Authorization`, `Cookie` and `Proxy-Authorization`.
+    /// Header fields that are secrets beside `Authorization`, `Cookie` and `Proxy-Authorization`, and beside those whose
+    /// names say it (what ``LogRedaction/secrets`` leaves out: `X-Api-Key`, `X-Auth-Token` and the like).
     public var secretHeaders: [String] = []
     package let rule: Rule
 

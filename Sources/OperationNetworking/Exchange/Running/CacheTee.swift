@@ -5,7 +5,7 @@ import Foundation
 import OperationCore
 
 /// Writes a body to the cache while it goes to its receiver.
-final class CacheTee: Sendable {
+package final class CacheTee: Sendable {
     /// How many bytes may wait to be written before the response is held.
     private static let highWater = 1 << 20
     private static let lowWater = 256 << 10
@@ -23,7 +23,7 @@ final class CacheTee: Sendable {
     // Sendable: only used on the queue of the cache.
     private nonisolated(unsafe) var writer: Int?
 
-    init(_ response: CachedResponse, at resource: String, in cache: HTTPCache) {
+    package init(_ response: CachedResponse, at resource: String, in cache: HTTPCache) {
         self.cache = cache
         self.resource = resource
         self.response = response
@@ -33,16 +33,23 @@ final class CacheTee: Sendable {
         }
     }
 
-    /// Takes bytes; returns whether the response is to be held until `proceed` is called.
-    func append(_ bytes: UnsafeRawBufferPointer, proceed: @escaping @Sendable () -> Void) -> Bool {
+    /// Takes bytes.
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes.
+    ///   - hold: Holds the response, because too many bytes wait to be written.
+    ///   - proceed: Lets it go on; called on the queue of the cache, or here.
+    package func append(
+        _ bytes: UnsafeRawBufferPointer, hold: () -> Void, proceed: @escaping @Sendable () -> Void
+    ) {
         let (isOver, mustHold): (Bool, Bool) = state.withLock { state in
             guard !state.isOver else { return (true, false) }
             state.pending += bytes.count
-            let mustHold = state.pending > Self.highWater && !state.isHolding
+            let mustHold = state.pending > Self.highWater
             if mustHold { state.isHolding = true }
             return (false, mustHold)
         }
-        guard !isOver else { return false }
+        guard !isOver else { return }
         let data = Data(bytes)
         cache.perform { [self] disk, now in
             let isWritten = writer.map { disk.append(data, to: $0, now: now) } ?? false
@@ -55,11 +62,14 @@ final class CacheTee: Sendable {
             }
             if mayProceed { proceed() }
         }
-        return mustHold
+        guard mustHold else { return }
+        hold()
+        // All may have been written before the brake was set, and `proceed` have found nothing to let go of.
+        if !state.withLock({ $0.isHolding }) { proceed() }
     }
 
     /// The body is complete, or is not to be kept after all.
-    func end(isComplete: Bool) {
+    package func end(isComplete: Bool) {
         cache.perform { [self] disk, now in
             guard let number = writer else { return }
             writer = nil

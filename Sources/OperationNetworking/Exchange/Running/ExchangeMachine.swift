@@ -5,7 +5,7 @@
 package protocol ExchangeSource: Sendable {
     /// Whether it comes from a session, whose task can be braked.
     var isFlight: Bool { get }
-    /// Whether its body is to be read from the cache.
+    /// Whether what comes after its head is to be read, as from the cache.
     var isRead: Bool { get }
 }
 
@@ -194,7 +194,6 @@ extension ExchangeMachine {
         state = .delivering(source, copy, count: 0, isReading: false)
         if let broken { return .tellHead(then: .finish(broken)) }
         if source.isRead { return .tellHead(then: .release) }
-        guard source.isFlight else { return .tellHead(then: .finish(nil)) }
         return .tellHead(then: brakes.contains(.decision) ? .release : .nothing)
     }
 

@@ -69,6 +69,7 @@ extension ExchangeTask {
             var error = error(failure.code, .awaitingResponse, failure.message)
             error.status = head.status
             finish(error)
+            discard(source)
         case .askForCredential(let questions):
             ask(about: head, from: source, step: step) {
                 await $0.answer(questions, step: step)

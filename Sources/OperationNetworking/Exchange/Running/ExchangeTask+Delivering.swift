@@ -59,7 +59,7 @@ extension ExchangeTask {
         case .ignore: break
         case .discard(let tee, let isEnough):
             // Less than what the cache would ask to be held for.
-            _ = tee?.append(bytes, proceed: {})
+            tee?.append(bytes, hold: {}, proceed: {})
             if isEnough { task.cancel() }
         case .tooMany: finish(bodyTooLarge(nil, limit))
         case .handOver(let tee): handOver(bytes, tee)
@@ -67,7 +67,7 @@ extension ExchangeTask {
     }
 
     private func handOver(_ bytes: UnsafeRawBufferPointer, _ tee: CacheTee?) {
-        if let tee, tee.append(bytes, proceed: { [weak self] in self?.release(.cache) }) { setBrake(.cache) }
+        tee?.append(bytes, hold: { setBrake(.cache) }, proceed: { [weak self] in self?.release(.cache) })
         if !calls.makeNow({ $0.task(self, didReceive: bytes) }) {
             // A call is being made on another thread: these bytes come after it.
             let copy = Data(bytes)
@@ -109,8 +109,10 @@ extension ExchangeTask {
 
     /// Reads on from the cache, unless somebody does so already or may not.
     func pump() {
-        guard case (.cache(_, let body), let step)? = state.withLock({ $0.machine.startsReading() }) else { return }
-        configuration.cache?.perform { [self] disk, _ in pump(body, from: disk, step: step) }
+        guard let (source, step) = state.withLock({ $0.machine.startsReading() }) else { return }
+        var body: Int?
+        if case .cache(_, let number) = source { body = number }
+        configuration.cache?.perform { [self, body] disk, _ in pump(body, from: disk, step: step) }
     }
 
     /// One portion; on the queue of the cache, which others want to use as well.

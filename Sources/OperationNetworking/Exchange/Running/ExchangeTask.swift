@@ -34,6 +34,12 @@ final class ExchangeTask: NetworkTask {
                 challenges: ChallengeMachine(maximumTries: configuration.challenges?.maximumTries ?? 0)))
     }
 
+    deinit {
+        // One that is held while its body comes from the cache is nobody's then, and its file would stay open.
+        guard case .cache(_, let body?)? = state.withLock({ $0.machine.finish() })?.source else { return }
+        session.configuration.cache?.perform { disk, _ in disk.closeReader(body) }
+    }
+
     func error(_ code: NetworkError.Code, _ phase: NetworkError.Phase, _ message: String) -> NetworkError {
         NetworkError(code: code, phase: phase, message: message, request: first.summary)
     }
@@ -130,13 +136,14 @@ extension ExchangeTask {
             return (left, exchange(&state.timer, with: nil), exchange(&state.question, with: nil))
         }
         guard let left else { return }
+        if isAbrupt { calls.dropRest() }
         timer?.cancel()
         question?.cancel()
         close(left, isComplete: error == nil)
         var error = error
         if left.wasAnswered { error?.isUnsent = false }
         let tell: @Sendable () -> Void = { [self, error] in
-            calls.close(isAbrupt: isAbrupt) { $0.task(self, didEndWith: error) }
+            calls.end { $0.task(self, didEndWith: error) }
         }
         if isAbrupt { DispatchQueue.global().async(execute: tell) } else { tell() }
     }

@@ -5,24 +5,27 @@ import OperationCore
 
 /// Calls the receiver of an exchange, whose events come from several threads: one call at a time, and none after the
 /// last.
-final class ReceiverCalls: Sendable {
-    typealias Call = @Sendable (any NetworkReceiver) -> Void
+package final class ReceiverCalls: Sendable {
+    package typealias Call = @Sendable (any NetworkReceiver) -> Void
 
     private struct State {
         var receiver: (any NetworkReceiver)?
         var isBusy = false
+        /// Nothing but the last call is made any more.
         var isClosed = false
+        /// The last call was made, or waits to be.
+        var isEnded = false
         var waiting = Fifo<Call>()
     }
 
     private let state: Locked<State>
 
-    init(_ receiver: any NetworkReceiver) {
+    package init(_ receiver: any NetworkReceiver) {
         state = Locked(State(receiver: receiver))
     }
 
     /// Makes a call now, or after the one that is being made.
-    func make(_ call: @escaping Call) {
+    package func make(_ call: @escaping Call) {
         let receiver: (any NetworkReceiver)? = state.withLock { state in
             guard !state.isClosed else { return nil }
             return Self.enter(&state, call)
@@ -43,17 +46,22 @@ final class ReceiverCalls: Sendable {
         return true
     }
 
-    /// Makes the last call.
-    ///
-    /// - Parameters:
-    ///   - isAbrupt: Whether calls that wait are dropped.
-    ///   - call: The call.
-    func close(isAbrupt: Bool, _ call: @escaping Call) {
+    /// From now on nothing but the last call begins; those that wait are dropped.
+    package func dropRest() {
+        // What the calls hold is let go of after the lock.
         var dropped = Fifo<Call>()
-        let receiver: (any NetworkReceiver)? = state.withLock { state in
-            guard !state.isClosed else { return nil }
+        state.withLock { state in
+            guard !state.isEnded else { return }
             state.isClosed = true
-            if isAbrupt { swap(&dropped, &state.waiting) }
+            swap(&dropped, &state.waiting)
+        }
+    }
+
+    /// Makes the last call, after those that wait.
+    package func end(_ call: @escaping Call) {
+        let receiver: (any NetworkReceiver)? = state.withLock { state in
+            guard !state.isEnded else { return nil }
+            (state.isClosed, state.isEnded) = (true, true)
             return Self.enter(&state, call)
         }
         run(call, receiver)
@@ -84,7 +92,7 @@ final class ReceiverCalls: Sendable {
         return state.withLock { state in
             if let call = state.waiting.popFirst(), let receiver = state.receiver { return (call, receiver) }
             state.isBusy = false
-            if state.isClosed { swap(&released, &state.receiver) }
+            if state.isEnded { swap(&released, &state.receiver) }
             return nil
         }
     }

@@ -34,9 +34,8 @@ enum ResponseSource: ExchangeSource {
 
     var isFlight: Bool { task != nil }
 
-    var isRead: Bool {
-        if case .cache = self { true } else { false }
-    }
+    /// What is not on its way from a session ends when somebody reads on, and so not before the brakes allow it.
+    var isRead: Bool { !isFlight }
 }
 
 /// What comes after a response that is not the answer.

@@ -18,17 +18,23 @@
             switch proxy.kind {
             case .environment: break
             case .none: set(OKCurlOptionProxy, "")
-            case .explicit(let url, let credentials, let exceptions):
+            case .explicit(let url, let user, let password, let exceptions):
                 set(OKCurlOptionProxy, url)
-                set(OKCurlOptionProxyCredentials, credentials)
+                set(OKCurlOptionProxyUser, user.map(Self.escaped))
+                set(OKCurlOptionProxyPassword, user.map { _ in Self.escaped(password) })
                 set(OKCurlOptionNoProxy, exceptions)
             }
         }
 
-        func set(_ tls: CurlSession.TLS, _ library: CurlLibrary) {
+        /// libcurl takes the escapes of URLs back in users and passwords of proxies.
+        private static func escaped(_ text: String) -> String {
+            text.split(separator: "%", omittingEmptySubsequences: false).joined(separator: "%25")
+        }
+
+        func set(_ tls: CurlSession.TLS) {
             set(OKCurlOptionVerifyPeer, 1)
             set(OKCurlOptionVerifyHost, 2)
-            set(tls.trust, library)
+            set(tls.trust)
             if let keys = tls.pinnedKeys {
                 let none = "sha256//" + Data(repeating: 0, count: 32).base64EncodedString()
                 set(OKCurlOptionPinnedKeys, keys.isEmpty ? none : keys.map { "sha256//\($0)" }.joined(separator: ";"))
@@ -43,11 +49,11 @@
         }
 
         /// Of servers and of proxies alike; the folder that libcurl was built with would be trusted in addition.
-        private func set(_ trust: CurlSession.TLS.Trust, _ library: CurlLibrary) {
+        private func set(_ trust: CurlSession.TLS.Trust) {
             if trust == .system { return }
             set(OKCurlOptionCAFolder, UnsafeRawPointer?.none)
             set(OKCurlOptionProxyCAFolder, UnsafeRawPointer?.none)
-            if case .data(let data) = trust, library.takesTrustData, !data.isEmpty {
+            if case .data(let data) = trust, !data.isEmpty {
                 set(OKCurlOptionCAData, data)
                 return set(OKCurlOptionProxyCAData, data)
             }

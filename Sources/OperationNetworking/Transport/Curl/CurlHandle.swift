@@ -38,6 +38,9 @@
             }
         }
 
+        /// As many milliseconds as libcurl may take for a connection, where it is not to say that it takes too long.
+        static let longestConnect: Int64 = 2_000_000_000
+
         init?(_ configuration: CurlSession.Configuration, _ library: CurlLibrary) {
             guard let easy = OKCurl.easyInit() else {
                 text.deallocate()
@@ -53,11 +56,13 @@
             set(OKCurlOptionPathAsIs, 1)
             // What is read from a socket at a time: a fourth of the calls of libcurl's own size. Less is told at a time.
             set(OKCurlOptionBufferSize, 64 << 10)
+            // When the session is closed nobody waits for names that are being looked up. Before 7.87 libcurl does.
+            if library.leavesLookupsBehind { set(OKCurlOptionQuickExit, 1) }
             set(OKCurlOptionExpectTimeoutMilliseconds, 1000)
             set(OKCurlOptionMaximumIdleAge, Int(max(configuration.idleLifetime.components.seconds, 1)))
             set(configuration)
             set(configuration.proxy)
-            set(configuration.tls, library)
+            set(configuration.tls)
         }
 
         deinit {
@@ -121,6 +126,21 @@
             setAgain(OKCurlOptionHTTPVersion, request.options.newestVersion.curlNumber)
             setAgain(OKCurlOptionConnectTimeoutMilliseconds, connectMilliseconds)
         }
+
+        /// Does not keep what was sent until the next request comes: it is large, or secret.
+        func forgetRequest() {
+            if let whole {
+                set(OKCurlOptionPostData, UnsafeRawPointer?.none)
+                whole.deallocate()
+                self.whole = nil
+            }
+            guard !hasPlainHeaders, headers.head != nil else { return }
+            set(OKCurlOptionHeaders, UnsafeRawPointer?.none)
+            headers = CurlList([])
+        }
+
+        /// The transfer goes on until the name of the host was looked up, however long that takes.
+        func waitForName() { setAgain(OKCurlOptionConnectTimeoutMilliseconds, Int(Self.longestConnect)) }
 
         private static func upload(_ request: NetworkRequest, _ wholeLimit: Int) -> Upload {
             switch request.body.source {
@@ -190,8 +210,11 @@
 
     extension NetworkRequest {
         /// Whether the body of the response is to be decompressed, if it is compressed.
+        ///
+        /// Not where a part is asked for: it would be one of the compressed bytes, and could not be decompressed by itself.
         var isDecoded: Bool {
             options.decodesContent && ContentDecoder.isAvailable && !headers.contains("Accept-Encoding")
+                && !headers.contains("Range")
         }
     }
 

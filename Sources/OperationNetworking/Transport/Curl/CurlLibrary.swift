@@ -5,7 +5,7 @@
     import CurlDeclarations
 
     /// The libcurl of this process.
-    struct CurlLibrary: Sendable {
+    package struct CurlLibrary: Sendable {
         /// Its version as 0xXXYYZZ.
         let number: UInt32
         /// Its version in words, and that of its TLS library.
@@ -15,13 +15,14 @@
         /// The library, or why it cannot be used.
         static let shared = Result<CurlLibrary, NetworkError> { () throws(NetworkError) in try CurlLibrary() }
 
-        private static let oldest: UInt32 = 0x07_44_00
+        /// It is the first that says when a request is about to be sent: without that nobody could know whether it was sent.
+        private static let oldest: UInt32 = 0x07_50_00
 
         private init() throws(NetworkError) {
             var problem: UnsafePointer<CChar>?
             guard OKCurlLoad(&problem) else {
                 let name = problem.map { String(cString: $0) } ?? "libcurl"
-                throw Self.refusal("\(name) was not found. Install libcurl 7.68 or newer (Debian: libcurl4).")
+                throw Self.refusal("\(name) was not found. Install libcurl 7.80 or newer (Debian: libcurl4).")
             }
             guard OKCurl.globalInit(Int(OKCurlGlobalAll)) == 0, let info = OKCurl.versionInfo(0)?.pointee,
                 let text = info.version
@@ -29,12 +30,15 @@
             number = info.number
             features = Int(info.features)
             version = String(cString: text) + (info.tlsVersion.map { " " + String(cString: $0) } ?? "")
-            guard number >= Self.oldest else {
-                throw Self.refusal("libcurl \(version) is too old. Install 7.68 or newer.")
-            }
+            if let refusal = Self.refusal(ofVersion: number, version) { throw refusal }
             guard has(OKCurlFeatureTLS), has(OKCurlFeatureAsynchronousNames) else {
                 throw Self.refusal("libcurl \(version) was built without TLS or without asynchronous name look-up.")
             }
+        }
+
+        /// Why a version cannot be used.
+        package static func refusal(ofVersion number: UInt32, _ version: String) -> NetworkError? {
+            number >= oldest ? nil : refusal("libcurl \(version) is too old. Install 7.80 or newer.")
         }
 
         private static func refusal(_ message: String) -> NetworkError {
@@ -44,16 +48,13 @@
 
         func has(_ feature: Int) -> Bool { features & feature != 0 }
 
-        /// Whether it says when a request is about to be sent (7.80).
-        var announcesRequests: Bool { number >= 0x07_50_00 }
+        /// Whether it can let go of a transfer without waiting for the thread that looks a name up (7.87).
+        var leavesLookupsBehind: Bool { number >= 0x07_57_00 }
 
         /// Whether a handle may serve a second transfer.
         ///
         /// From 7.83 on libcurl remembers the last header field of a transfer, and up to 8.1.0 it goes on doing so in the
         /// next one: a server whose first field begins with a blank makes it use freed memory.
         var forgetsHeaders: Bool { number < 0x07_53_00 || number > 0x08_01_00 }
-
-        /// Whether trust roots may be given as data (7.77).
-        var takesTrustData: Bool { number >= 0x07_4D_00 }
     }
 #endif

@@ -22,7 +22,7 @@
 
         /// Brings the task to what is wanted of it.
         func fulfil(_ wishes: TaskWishes, _ task: CurlTask) {
-            let phase = task.confined.transfer?.phase ?? .waiting
+            let phase = task.phase
             switch task.confined.machine.wish(wishes) {
             case .none: break
             case .enterLine:
@@ -51,7 +51,7 @@
 
         /// Ends a task wherever it is.
         func end(_ task: CurlTask, because reason: NetworkError) {
-            let phase = task.confined.transfer?.phase ?? .waiting
+            let phase = task.phase
             leaveLine(task)
             release(task)
             fail(task, NetworkError(code: reason.code, phase: phase, message: reason.message))

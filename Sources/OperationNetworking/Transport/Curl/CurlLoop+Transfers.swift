@@ -11,20 +11,20 @@
                 let task = grant.ticket
                 task.confined.place = nil
                 guard task.confined.machine.granted() else {
-                    slots.release(grant.host)
+                    slots.release(grant.host, endsLookup: grant.looksUp)
                     continue
                 }
-                begin(task, host: grant.host)
+                begin(task, grant)
             }
         }
 
-        private func begin(_ task: CurlTask, host: Int) {
+        private func begin(_ task: CurlTask, _ grant: SlotTable<CurlTask>.Grant) {
             guard let transfer = transfers.take(orMake: { CurlTransfer($0, self) }) else {
-                slots.release(host)
+                slots.release(grant.host, endsLookup: grant.looksUp)
                 return fail(task, CurlEngine.exhausted)
             }
             task.confined.transfer = transfer
-            transfer.begin(task, host: host)
+            transfer.begin(task, host: grant.host, looksUp: grant.looksUp)
             launch(transfer, task)
         }
 
@@ -37,6 +37,7 @@
             } else {
                 transfer.fail(CurlEngine.exhausted)
             }
+            transfer.isDone = true
             endFailed(transfer, task)
         }
 
@@ -55,10 +56,20 @@
             guard let transfer = task.confined.transfer else { return }
             task.confined.transfer = nil
             if !isComplete { transfer.handle.forbidsReuse = true }
-            multi?.remove(transfer.handle)
             deadlines.remove(transfer.number)
-            slots.release(transfer.host)
+            if transfer.isLookingUp, !transfer.isDone {
+                // It keeps its slot, too, so that the threads that look names up stay as few as they should be.
+                transfer.outlivesTask()
+            } else {
+                putBack(transfer)
+            }
+        }
+
+        private func putBack(_ transfer: CurlTransfer) {
+            multi?.remove(transfer.handle)
+            slots.release(transfer.host, endsLookup: transfer.isLookingUp)
             transfer.end()
+            transfer.handle.forgetRequest()
             transfers.putBack(transfer.number, isKept: library.forgetsHeaders || !transfer.hasReceivedHeaders)
         }
 
@@ -69,7 +80,10 @@
 
         /// libcurl is done with a transfer.
         func end(_ transfer: CurlTransfer, code: Int32) {
-            guard let task = transfer.task else { return }
+            transfer.isDone = true
+            // It had only outlived its task.
+            guard let task = transfer.task else { return putBack(transfer) }
+            let code = transfer.codeOfAnswer(code)
             if transfer.isToBeginAgain(after: code), !task.isCancelled { return beginAgain(task, transfer) }
             guard transfer.mayEnd(code: code) else { return }
             let error = transfer.problem ?? CurlFailure(transfer, code).error

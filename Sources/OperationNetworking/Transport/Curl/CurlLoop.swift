@@ -104,13 +104,17 @@
         private func catchUpIfLate() {
             let isOverdue = deadlines.nextDue.map { $0 <= now } ?? false
             let isLate = curlDue.map { $0 + Self.lateness <= now } ?? false
-            if isOverdue || isLate { takeEvents(milliseconds: 0) }
+            guard isOverdue || isLate else { return }
+            // One look sees so many sockets only, and the next one the others first. There may always be more: so not for ever.
+            var looks = sockets.count / CurlSockets.capacity + 1
+            while takeEvents(milliseconds: 0) == CurlSockets.capacity, looks > 0 { looks -= 1 }
         }
 
         /// So late libcurl may be called without a look at the sockets before.
         private static var lateness: Int64 { 5_000_000 }
 
-        private func takeEvents(milliseconds: Int32) {
+        @discardableResult
+        private func takeEvents(milliseconds: Int32) -> Int {
             let count = sockets.wait(milliseconds: milliseconds)
             now = CurlThread.now
             for index in 0..<count {
@@ -120,6 +124,7 @@
                     multi?.act(event.socket, event.readiness)
                 }
             }
+            return count
         }
 
         /// How long to wait for events: until the next moment at which something is to be done.

@@ -8,7 +8,7 @@
             enum Kind: Hashable {
                 case environment
                 case none
-                case explicit(url: String, credentials: String?, exceptions: String)
+                case explicit(url: String, user: String?, password: String, exceptions: String)
             }
 
             let kind: Kind
@@ -29,17 +29,9 @@
             public static func url(
                 _ url: String, user: String? = nil, password: String = "", exceptions: [String] = []
             ) -> Proxy {
-                // libcurl takes the first colon for the end of the name, and decodes both parts.
-                let credentials = user.map { "\(encoded($0)):\(encoded(password))" }
-                return Proxy(
-                    kind: .explicit(url: url, credentials: credentials, exceptions: exceptions.joined(separator: ",")))
-            }
-
-            private static func encoded(_ text: String) -> String {
-                text.utf8.map { byte in
-                    let digits = String(byte, radix: 16)
-                    return digits.count == 1 ? "%0\(digits)" : "%\(digits)"
-                }.joined()
+                Proxy(
+                    kind: .explicit(
+                        url: url, user: user, password: password, exceptions: exceptions.joined(separator: ",")))
             }
         }
     }

@@ -15,7 +15,7 @@
                 case system
                 /// Those in a file, in PEM, and no others.
                 case file(URL)
-                /// These, in PEM, and no others. It needs libcurl 7.77.
+                /// These, in PEM, and no others.
                 case data(Data)
             }
 

@@ -36,6 +36,9 @@
         /// Whether the system had a descriptor for them.
         var areUsable: Bool { poll >= 0 }
 
+        /// No fewer than are watched.
+        var count: Int { entries.count }
+
         func close() {
             if poll >= 0 { Glibc.close(poll) }
             events.deallocate()

@@ -63,6 +63,9 @@
         /// What is wanted now; news that were posted stay so.
         var presentWishes: TaskWishes { wishes.withLock { $0 } }
 
+        /// How far it has come.
+        var phase: NetworkError.Phase { confined.transfer?.phase ?? confined.machine.restingPhase }
+
         var isSuspended: Bool { wishes.withLock { $0.isSuspended } }
         var isBraked: Bool { wishes.withLock { $0.isBraked } }
         var isCancelled: Bool { wishes.withLock { $0.isCancelled } }
@@ -116,7 +119,7 @@
             if !wishes.withLock({ $0.end(asCancelled: false) }) {
                 guard wishes.withLock({ $0.end(asCancelled: true) }) else { return }
                 error = NetworkError(
-                    code: .cancelled, phase: error?.phase ?? .waiting, message: "The request was cancelled.")
+                    code: .cancelled, phase: error?.phase ?? .receiving, message: "The request was cancelled.")
             }
             error?.request = request.summary
             confined.pending = Fifo()

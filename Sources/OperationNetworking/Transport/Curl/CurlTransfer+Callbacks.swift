@@ -46,14 +46,13 @@
         private func setSockets(_ context: UnsafeRawPointer) {
             handle.set(OKCurlOptionOpenSocketData, context)
             _ = OKCurlSetOpen(handle.easy) { context, _, address in
-                guard let address = address?.pointee else { return -1 }
+                guard let address = address?.pointee, CurlTransfer.of(context)?.mayConnect() == true else { return -1 }
                 let kind = address.type | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
                 let descriptor = socket(address.family, kind, address.protocol)
                 if descriptor >= 0 { CurlTransfer.of(context)?.opened(descriptor) }
                 return descriptor
             }
             setClosing()
-            guard announcesRequests else { return }
             handle.set(OKCurlOptionPreRequestData, context)
             _ = OKCurlSetPreRequest(handle.easy) { context, _, _, _, localPort in
                 let port = UInt16(truncatingIfNeeded: localPort)

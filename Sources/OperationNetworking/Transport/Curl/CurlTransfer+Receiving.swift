@@ -39,6 +39,9 @@
         private func receive(_ parts: ResponseHeadParser.Head, _ task: CurlTask) {
             let isFinal = parts.status >= 200
             if isFinal {
+                guard status == nil else {
+                    return fail(.invalidResponse, "The server sent a second head to one request.")
+                }
                 status = parts.status
                 task.tellSent(handle.wholeCount)
                 chooseIntake(parts, task)
@@ -47,6 +50,7 @@
             let head = ResponseHead(
                 url: task.request.url, status: parts.status, headers: parts.fields, version: parts.version,
                 reason: parts.reason, isDecoded: isFinal && intake.decodes)
+            isBodyAwaited = isFinal && task.request.method != "HEAD" && head.headers["Content-Length"] != "0"
             task.tell(isFinal ? .head(head) : .informational(head))
         }
 
@@ -67,6 +71,7 @@
         /// Bytes of the body.
         func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
             guard let task, problem == nil else { return 0 }
+            isBodyAwaited = false
             if deadlines.received(at: loop.now) { loop.rearm(self) }
             switch intake.hasRest && task.permission == .go ? .keep : task.permission {
             case .drop:

@@ -9,6 +9,10 @@
         /// The connection is ready, and the request is about to be sent over it.
         func announceRequest(fromPort port: UInt16) -> Int {
             guard let task, problem == nil, !task.isCancelled else { return OKCurlPreRequestAbort }
+            guard status == nil else {
+                isRepetitionRefused = true
+                return OKCurlPreRequestAbort
+            }
             if requestCount == 0, task.isSuspended || usesBrokenConnection(port, task) {
                 isGivenUp = true
                 return OKCurlPreRequestAbort
@@ -20,7 +24,7 @@
             }
             task.confined.machine.connected()
             deadlines.connected(at: loop.now)
-            loop.resolved(self)
+            nameIsKnown()
             loop.rearm(self)
             return OKCurlPreRequestGo
         }
@@ -67,6 +71,10 @@
         /// libcurl wants to send the body from its beginning, over a new connection.
         func rewind(to offset: Int64) -> Int {
             guard let task else { return OKCurlSeekFailed }
+            guard status == nil else {
+                isRepetitionRefused = true
+                return OKCurlSeekFailed
+            }
             if offset == 0, !outlet.isOpen { return OKCurlSeekDone }
             guard offset == 0, task.request.isIdempotent else {
                 failUnanswered()
@@ -102,6 +110,19 @@
 
         /// As many old connections as may break under one request: as many as libcurl itself puts up with.
         private static var maximumRepetitions: Int { 5 }
+
+        /// What libcurl's code means where it wanted to ask once more by itself (417): the answer is there, but its body may
+        /// have been thrown away for that.
+        func codeOfAnswer(_ code: Int32) -> Int32 {
+            guard isRepetitionRefused else { return code }
+            if isBodyAwaited {
+                fail(
+                    .truncatedBody,
+                    "The server refused what it was asked to expect, and libcurl threw away why. Try again with "
+                        + "expectsContinue switched off.")
+            }
+            return 0
+        }
 
         private func failUnanswered() {
             fail(

@@ -34,6 +34,14 @@
         var requestCount = 0
         /// Nothing was sent, and libcurl gave it up for us: it was suspended, or the connection was broken.
         var isGivenUp = false
+        /// The response is complete, and libcurl wanted to ask once more (417), and was not let.
+        var isRepetitionRefused = false
+        /// A body is to come, and nothing of it has.
+        var isBodyAwaited = false
+        /// The name of the host may be being looked up for it.
+        private(set) var isLookingUp = false
+        /// libcurl has it no longer, or never took it.
+        var isDone = false
 
         init?(_ number: Int, _ loop: CurlLoop) {
             guard let handle = CurlHandle(loop.configuration, loop.library) else { return nil }
@@ -44,9 +52,10 @@
         }
 
         /// Takes on a task, whose turn has come.
-        func begin(_ task: CurlTask, host: Int) {
+        func begin(_ task: CurlTask, host: Int, looksUp: Bool) {
             self.task = task
             self.host = host
+            isLookingUp = looksUp
             beganAt = loop.now
             deadlines = TransferDeadlines(task.request.options.timeouts, now: loop.now)
             prepare(task)
@@ -68,12 +77,12 @@
             outlet = BodyOutlet(task.request.body)
             brakes = []
             (isReceivingStalled, isSendingStalled, isGivenUp) = (false, false, false)
+            (isRepetitionRefused, isBodyAwaited, isDone) = (false, false, false)
             (status, headerCount, requestCount) = (nil, 0, 0)
             // What is larger than that could not be counted by libcurl.
             let connect = options.timeouts.connect.map { $0.saturatedNanoseconds / 1_000_000 + 1 } ?? .max
             handle.prepare(
-                task.request, connectMilliseconds: Int(min(connect, 2_000_000_000)),
-                wholeLimit: announcesRequests ? 64 << 10 : -1)
+                task.request, connectMilliseconds: Int(min(connect, CurlHandle.longestConnect)), wholeLimit: 64 << 10)
         }
 
         /// Lets go of the task, and of what it brought.
@@ -106,7 +115,8 @@
             switch task?.confined.machine.stage {
             case .connecting: .connecting
             case .sending: outlet.isComplete == false ? .sending : .awaitingResponse
-            case .receiving: .receiving
+            // An informational head is not yet an answer.
+            case .receiving: status == nil ? .awaitingResponse : .receiving
             case nil: .waiting
             }
         }
@@ -115,13 +125,30 @@
         var hasReceivedHeaders: Bool { headerCount > 0 }
         var isResponseComplete: Bool { status != nil }
         var trailers: HeaderFields { parser.trailers }
-        var announcesRequests: Bool { loop.library.announcesRequests }
         var loopContext: UnsafeRawPointer { UnsafeRawPointer(Unmanaged.passUnretained(loop).toOpaque()) }
 
-        /// A socket was opened, for an address: so the name is known.
-        func opened(_ descriptor: Int32) {
-            loop.sockets.opened(descriptor)
+        /// libcurl has an address and wants a socket for it; false if it is not to get one.
+        func mayConnect() -> Bool {
+            nameIsKnown()
+            guard task != nil else { return false }
+            if status != nil { isRepetitionRefused = true }
+            return status == nil
+        }
+
+        /// A socket was opened.
+        func opened(_ descriptor: Int32) { loop.sockets.opened(descriptor) }
+
+        /// The name of the host was looked up, or need not be.
+        func nameIsKnown() {
+            isLookingUp = false
             loop.resolved(self)
+        }
+
+        /// Its task does not want it any more, and libcurl must have it until the name of the host was looked up: to take it
+        /// away before that would be to wait for the look-up, with all that this thread has to do.
+        func outlivesTask() {
+            end()
+            handle.waitForName()
         }
     }
 

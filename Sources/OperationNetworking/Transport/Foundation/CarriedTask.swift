@@ -76,6 +76,9 @@ extension CarriedTask {
     /// Whether something waits to be told before the end may be.
     var isHeldBack: Bool { isBraked || !confined.pending.isEmpty }
 
+    /// Whether something waits to be told before the end may be.
+    var isHeldBack: Bool { isBraked || !confined.pending.isEmpty }
+
     private var permission: Permission {
         let (isCancelled, isBraked) = wishes.withLock { ($0.isCancelled, $0.isBraked) }
         return isCancelled ? .drop : isBraked || !confined.pending.isEmpty ? .keep : .go
@@ -129,7 +132,7 @@ extension CarriedTask {
         if !wishes.withLock({ $0.end(asCancelled: false) }) {
             guard wishes.withLock({ $0.end(asCancelled: true) }) else { return }
             error = NetworkError(
-                code: .cancelled, phase: error?.phase ?? .waiting, message: "The request was cancelled.")
+                code: .cancelled, phase: error?.phase ?? .receiving, message: "The request was cancelled.")
         }
         error?.request = request.summary
         dropPending()

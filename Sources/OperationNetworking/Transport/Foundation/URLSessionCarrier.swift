@@ -77,14 +77,15 @@ extension URLSessionCarrier {
             // Who set a brake or cancelled from within is coming by again.
             guard task.confined.pending.isEmpty else { return }
         }
+        let phase = task.confined.transfer?.phase ?? task.confined.machine.restingPhase
         let action = task.confined.machine.wish(wishes)
         if wishes.isStarted, !task.confined.machine.isEnded { remember(task) }
-        perform(action, task)
+        perform(action, task, phase: phase)
         if isClosed, wishes.isStarted { end(task, with: Self.closed) }
         grantSlots()
     }
 
-    private func perform(_ action: TaskMachine.Action, _ task: CarriedTask) {
+    private func perform(_ action: TaskMachine.Action, _ task: CarriedTask, phase: NetworkError.Phase) {
         switch action {
         case .none: break
         case .enterLine:
@@ -98,7 +99,6 @@ extension URLSessionCarrier {
             task.deliverPending()
             if task.confined.machine.restTold(isHeldBack: task.isHeldBack) { finish(task, nil) }
         case .cancel(let holding):
-            let phase = task.confined.transfer?.phase ?? .waiting
             if holding == .place { leaveLine(task) }
             if holding == .transfer { release(task) }
             finish(task, NetworkError(code: .cancelled, phase: phase, message: "The request was cancelled."))

@@ -26,6 +26,8 @@ package struct SlotTable<Ticket> {
     package struct Grant {
         package let host: Int
         package let ticket: Ticket
+        /// Whether the name of the host is to be looked up for it: the look-up is its own until it is released.
+        package let looksUp: Bool
     }
 
     private struct Host {
@@ -67,6 +69,9 @@ package struct SlotTable<Ticket> {
 
     package var activeCount: Int { active }
 
+    /// How many hosts are remembered.
+    package var hostCount: Int { indices.count }
+
     /// Puts a ticket at the end of the line of its host.
     package mutating func enter(_ ticket: Ticket, host name: String, isNumeric: Bool) -> Place {
         let index = indices[name] ?? add(name, isNumeric)
@@ -91,7 +96,9 @@ package struct SlotTable<Ticket> {
 
     /// Leaves the line; what stood there is returned, if it still did.
     package mutating func leave(_ place: Place) -> Ticket? {
-        hosts[place.host]?.tickets.removeValue(forKey: place.number)
+        let ticket = hosts[place.host]?.tickets.removeValue(forKey: place.number)
+        if indices.count > Self.idleHosts { forgetIfIdle(place.host) }
+        return ticket
     }
 
     /// The next that may transfer.
@@ -99,7 +106,10 @@ package struct SlotTable<Ticket> {
         while active < limits.total, let index = ring.popFirst() {
             guard var host = hosts[index] else { continue }
             hosts[index] = nil
-            defer { hosts[index] = host }
+            defer {
+                hosts[index] = host
+                if indices.count > Self.idleHosts { forgetIfIdle(index) }
+            }
             host.isInRing = false
             guard host.active < host.limit else { continue }
             if !host.isResolved {
@@ -111,7 +121,8 @@ package struct SlotTable<Ticket> {
                 }
             }
             guard let ticket = host.popTicket() else { continue }
-            if !host.isResolved {
+            let looksUp = !host.isResolved
+            if looksUp {
                 host.isLookingUp = true
                 lookups += 1
             }
@@ -121,16 +132,20 @@ package struct SlotTable<Ticket> {
                 host.isInRing = true
                 ring.append(index)
             }
-            return Grant(host: index, ticket: ticket)
+            return Grant(host: index, ticket: ticket, looksUp: looksUp)
         }
         return nil
     }
 
     /// A transfer is over.
-    package mutating func release(_ index: Int) {
+    ///
+    /// - Parameters:
+    ///   - index: Its host.
+    ///   - endsLookup: Whether the look-up of the name, if there is one, was its own.
+    package mutating func release(_ index: Int, endsLookup: Bool = true) {
         hosts[index]?.active -= 1
         active -= 1
-        lookupEnded(index)
+        if endsLookup { lookupEnded(index) }
         offer(index)
         if indices.count > Self.idleHosts { forgetIfIdle(index) }
     }

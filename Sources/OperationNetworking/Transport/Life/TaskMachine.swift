@@ -77,6 +77,11 @@ package struct TaskMachine {
         if case .running(let stage, _) = state { stage } else { nil }
     }
 
+    /// How far a task without a transfer has come: one that is only still to be told was carried out.
+    package var restingPhase: NetworkError.Phase {
+        if case .finished = state { .receiving } else { .waiting }
+    }
+
     /// Somebody wants something else than before.
     package mutating func wish(_ wishes: TaskWishes) -> Action {
         if wishes.isCancelled { return cancel() }

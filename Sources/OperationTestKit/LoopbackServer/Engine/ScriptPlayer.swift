@@ -85,7 +85,7 @@ struct ScriptPlayer {
             case .content(let bytes): if !omitsContent { gathered += bytes }
             case .repeating(let bytes, let start, let count):
                 let block = Self.block(of: bytes, count)
-                if !omitsContent { rest = .repeating(block: block, position: start, count: count) }
+                if !omitsContent, !block.isEmpty { rest = .repeating(block: block, position: start, count: count) }
             case .file(let path, let offset, let count):
                 if !omitsContent { rest = .file(path: path, offset: offset, count: count) }
             case .drip(let bytes, let size, let interval):
@@ -166,6 +166,8 @@ struct ScriptPlayer {
 
     /// The bytes as often as they fit into a block, so that each piece that is sent is large.
     private static func block(of bytes: [UInt8], _ count: Int?) -> [UInt8] {
+        // Nothing, however often, is nothing.
+        guard !bytes.isEmpty else { return [] }
         var block = bytes
         while block.count < min(blockSize, count ?? .max) { block += bytes }
         return block

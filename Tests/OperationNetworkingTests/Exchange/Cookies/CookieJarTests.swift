@@ -33,6 +33,30 @@ struct CookieJarTests {
         #expect(try CookieJar(storage: FileCookieStorage(url: file)).cookies.isEmpty)
     }
 
+    @Test func `the rule for domains may use the jar`() async throws {
+        let url = try home()
+        let passed = try await TestThread.run {
+            let passed = Locked(0)
+            let box = Locked<CookieJar?>(nil)
+            let jar = CookieJar(
+                suffixes: PublicSuffixRule { _ in
+                    let isDone = DispatchSemaphore(value: 0)
+                    DispatchQueue.global().async {
+                        _ = box.withLock { $0 }?.cookies
+                        isDone.signal()
+                    }
+                    if isDone.wait(timeout: .now() + 5) == .success { passed.withLock { $0 += 1 } }
+                    return false
+                })
+            box.withLock { $0 = jar }
+            jar.receive(["a=1; Domain=h.com", "b=2; Domain=h.com"], from: url)
+            #expect(jar.header(for: url) == "a=1; b=2")
+            box.withLock { $0 = nil }
+            return passed.withLock { $0 }
+        }
+        #expect(passed == 2)
+    }
+
     @Test func `a file that is none is told, not overwritten`() throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("operationkit-\(UUID()).json")
         defer { try? FileManager.default.removeItem(at: file) }

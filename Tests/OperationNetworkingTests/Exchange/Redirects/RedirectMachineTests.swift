@@ -35,6 +35,14 @@ struct RedirectMachineTests {
         return next
     }
 
+    @Test func `fields whose names say that they are secrets do not go to strangers`() throws {
+        let headers: HeaderFields = ["X-Api-Key": "k", "x-auth-token": "t", "PRIVATE-TOKEN": "p", "X-Plain": "p"]
+        let stranger = try #require(try next(302, "https://evil.com/", after: hop(headers: headers)))
+        #expect(stranger.headers.map(\.name) == ["X-Plain"])
+        let same = try #require(try next(302, "/b", after: hop(headers: headers)))
+        #expect(same.headers.count == 4)
+    }
+
     @Test(arguments: [200, 204, 300, 304, 305, 306, 309, 399, 400, 401, 500])
     func `other statuses are answers`(status: Int) throws {
         #expect(try next(status, "/b", after: hop()) == nil)

@@ -13,7 +13,7 @@
         private let server: LoopbackServer
         private let folder = CacheFolderFixture()
         private let time = MovableTime(Date(timeIntervalSince1970: 1_700_000_000))
-        private let transport = CurlSession()
+        private let transport = CurlSession.direct()
 
         init() throws {
             server = try LoopbackServer()

@@ -11,7 +11,7 @@
     @Suite(.timeLimit(.minutes(2)))
     struct ExchangeControlTests {
         private let server: LoopbackServer
-        private let transport = CurlSession()
+        private let transport = CurlSession.direct()
 
         init() throws {
             server = try LoopbackServer()

@@ -10,7 +10,7 @@ private enum Origin: ExchangeSource {
     case nowhere
 
     var isFlight: Bool { self == .flight }
-    var isRead: Bool { self == .kept }
+    var isRead: Bool { self != .flight }
 }
 
 private typealias Machine = ExchangeMachine<Origin, String, Int>
@@ -120,7 +120,7 @@ struct ExchangeMachineTests {
             "head, connectionLost > delivering", "-", "-", "-", "-",
         ],
         "delivers own": [
-            "-", "head, finish > delivering", "head, finish > delivering", "head, finish > delivering",
+            "-", "head, release > delivering", "head, release > delivering", "head, release > delivering",
             "head, connectionLost > delivering", "-", "-", "-", "-",
         ],
         "leaves": [

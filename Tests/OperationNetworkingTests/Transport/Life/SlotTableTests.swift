@@ -110,4 +110,35 @@ struct SlotTableTests {
         }
         #expect(waiting.isEmpty)
     }
+
+    @Test func `hosts that were left without a turn are forgotten when there are many`() {
+        var table = table(total: 1)
+        _ = table.enter(-1, host: "busy", isNumeric: true)
+        #expect(grants(&table) == [-1])
+        for number in 0..<1_000 {
+            let place = table.enter(number, host: "h\(number)", isNumeric: true)
+            #expect(table.leave(place) == number)
+        }
+        table.release(0)
+        #expect(grants(&table) == [])
+        #expect(table.hostCount <= 256)
+        _ = table.enter(7, host: "h7", isNumeric: true)
+        #expect(grants(&table) == [7])
+    }
+
+    @Test func `a look-up goes on while another transfer to the same host ends`() {
+        var table = table(perHost: 2, total: 9, lookups: 1)
+        _ = table.enter(0, host: "a", isNumeric: false)
+        let first = table.next()
+        #expect(first?.looksUp == true)
+        table.resolved(0)
+        table.forgetNames()
+        _ = table.enter(1, host: "a", isNumeric: false)
+        #expect(table.next()?.looksUp == true)
+        _ = table.enter(2, host: "b", isNumeric: false)
+        table.release(0, endsLookup: false)
+        #expect(grants(&table) == [])
+        table.release(0, endsLookup: true)
+        #expect(grants(&table) == [2])
+    }
 }

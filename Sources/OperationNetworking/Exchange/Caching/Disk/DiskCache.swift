@@ -54,6 +54,9 @@ package final class DiskCache {
         return lastNumber
     }
 
+    /// How many bodies are open for reading.
+    package var readerCount: Int { readers.count }
+
     package enum Portion {
         case bytes(Data)
         case end

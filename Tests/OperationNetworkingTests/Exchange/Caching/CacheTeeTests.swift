@@ -1,0 +1,38 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct CacheTeeTests {
+    private let folder = CacheFolderFixture()
+
+    @Test func `a response is not held for ever when all is written before the brake is set`() async throws {
+        let folder = folder
+        let isHeld = try await TestThread.run {
+            let cache = HTTPCache(folder: folder.url)
+            let response = try CacheSamples.response(200, ["Cache-Control": "max-age=60"])
+            let tee = CacheTee(response, at: "http://h.com/", in: cache)
+            let isHeld = Locked(false)
+            let bytes = [UInt8](repeating: 65, count: 3 << 20)
+            bytes.withUnsafeBytes { bytes in
+                tee.append(
+                    bytes,
+                    hold: {
+                        // The cache is as quick as can be: it is done before the brake is set.
+                        let written = DispatchSemaphore(value: 0)
+                        cache.perform { _, _ in written.signal() }
+                        written.wait()
+                        isHeld.withLock { $0 = true }
+                    }, proceed: { isHeld.withLock { $0 = false } })
+            }
+            tee.end(isComplete: false)
+            return isHeld.withLock { $0 }
+        }
+        #expect(!isHeld)
+    }
+}

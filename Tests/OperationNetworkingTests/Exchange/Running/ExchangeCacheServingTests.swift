@@ -1,0 +1,97 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite(.timeLimit(.minutes(1)))
+    struct ExchangeCacheServingTests {
+        private let server: LoopbackServer
+        private let folder = CacheFolderFixture()
+        private let transport = CurlSession.direct()
+
+        init() throws {
+            server = try LoopbackServer()
+        }
+
+        private func session(_ change: (inout ExchangeConfiguration) -> Void = { _ in }) -> ExchangeSession {
+            var configuration = ExchangeConfiguration()
+            configuration.cache = HTTPCache(folder: folder.url)
+            change(&configuration)
+            return ExchangeSession(over: transport, configuration: configuration)
+        }
+
+        /// How many bodies are open for reading, once everything that was to be done before is done.
+        private func readers(_ session: ExchangeSession) async -> Int {
+            await withCheckedContinuation { continuation in
+                guard let cache = session.configuration.cache else { return continuation.resume(returning: -1) }
+                cache.perform { disk, _ in continuation.resume(returning: disk.readerCount) }
+            }
+        }
+
+        private func expectNoReaders(_ session: ExchangeSession) async throws {
+            while await readers(session) > 0 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+        }
+
+        @Test func `a redirect that is kept and refused leaves no file open`() async throws {
+            server.route("/a") { _ in .redirect(to: "/b", status: 301).with("Cache-Control", "max-age=60") }
+            server.route("/b") { _ in .text("b") }
+            #expect(try await session().fetch(server.url("/a")).text == "b")
+            let strict = session { $0.redirects.maximumCount = 0 }
+            #expect(try await strict.fetch(server.url("/a")).error?.code == .tooManyRedirects)
+            #expect(server.requests.map(\.path) == ["/a", "/b"])
+            try await expectNoReaders(strict)
+        }
+
+        @Test func `a task that is held while it reads from the cache and let go of leaves no file open`() async throws {
+            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
+            let session = session()
+            _ = try await session.fetch(server.url("/a"))
+            let probe = ExchangeProbe(whenHead: { $0.hold() })
+            var task: (any NetworkTask)? = session.makeTask(
+                with: try NetworkRequest(url: server.url("/a")), receiver: probe)
+            task?.resume()
+            await probe.headArrived()
+            #expect(await readers(session) == 1)
+            #expect(probe.seen.body.isEmpty && probe.seen.ends.isEmpty)
+            task = nil
+            try await expectNoReaders(session)
+        }
+
+        @Test func `what was kept compressed is not served to whoever did not ask for that`() async throws {
+            let text = String(repeating: "text ", count: 100)
+            server.route("/a") { request in
+                request["Accept-Encoding"] == nil
+                    ? .text(text) : .gzip(Array(text.utf8)).with("Cache-Control", "max-age=60")
+            }
+            let session = session()
+            let raw = try await session.fetch(server.url("/a"), headers: ["Accept-Encoding": "gzip"])
+            #expect(raw.heads.first?.isDecoded == false && raw.body.prefix(2) == Data([0x1F, 0x8B]))
+            #expect(try await session.fetch(server.url("/a")).text == text)
+            #expect(server.requests.count == 2)
+            let again = try await session.fetch(server.url("/a"), headers: ["Accept-Encoding": "gzip"])
+            #expect(again.body.isEmpty == false && again.isOrderly)
+        }
+
+        @Test func `the end of an answer that is made here waits until the receiver proceeds`() async throws {
+            let session = session()
+            let probe = ExchangeProbe(whenHead: { $0.hold() })
+            let request = try NetworkRequest(url: server.url("/a"), headers: ["Cache-Control": "only-if-cached"])
+            let task = session.makeTask(with: request, receiver: probe)
+            task.resume()
+            await probe.headArrived()
+            #expect(await readers(session) == 0)
+            #expect(probe.seen.status == 504 && probe.seen.ends.isEmpty)
+            task.proceed()
+            let seen = await probe.ended()
+            #expect(seen.error == nil && seen.isOrderly)
+        }
+    }
+#endif

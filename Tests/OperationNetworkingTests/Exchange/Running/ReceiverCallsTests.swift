@@ -1,0 +1,33 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ReceiverCallsTests {
+    @Test func `a call that waits does not begin any more once the rest was dropped, and the last one does`() async throws {
+        let told = EventRecorder<String>()
+        let calls = ReceiverCalls(ExchangeProbe())
+        let (isInside, goesOn) = (Gate(), Gate())
+        async let first: Void = TestThread.run {
+            calls.make { _ in
+                isInside.open()
+                goesOn.wait()
+                told.record("first")
+            }
+        }
+        await isInside.passage()
+        calls.make { _ in told.record("waits") }
+        calls.dropRest()
+        calls.make { _ in told.record("too late") }
+        goesOn.open()
+        try await first
+        calls.end { _ in told.record("last") }
+        calls.end { _ in told.record("after the last") }
+        #expect(told.events == ["first", "last"])
+    }
+}

@@ -1,0 +1,117 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    /// What a session says of how far a request came.
+    @Suite(.timeLimit(.minutes(1)))
+    struct SessionReportTests {
+        private let server: LoopbackServer
+        private let session = CurlSession.direct()
+
+        init() throws {
+            server = try LoopbackServer()
+            server.route("/small") { _ in .text("small") }
+            server.route("/other") { _ in .text("other") }
+        }
+
+        private func post(_ path: String) throws -> NetworkRequest {
+            try NetworkRequest("POST", url: server.url(path), body: .data(Data("body".utf8)))
+        }
+
+        /// A POST whose response is complete, but for the end, which the receiver holds back.
+        private func held() async throws -> (task: any NetworkTask, recorder: TransferRecorder) {
+            let recorder = TransferRecorder(onBytes: { task, _ in task.hold() })
+            let task = session.makeTask(with: try post("/small"), receiver: recorder)
+            task.resume()
+            await server.counts { $0.answers == 1 }
+            #expect(try await session.run(server.url("/other")).text == "other")
+            #expect(recorder.now.text == "small" && recorder.now.ends.isEmpty)
+            return (task, recorder)
+        }
+
+        @Test func `a request that was carried out does not become unsent by a cancel`() async throws {
+            let (task, recorder) = try await held()
+            task.cancel()
+            let error = await recorder.ended().error
+            #expect(error?.code == .cancelled && error?.phase == .receiving && error?.isUnsent == false)
+        }
+
+        @Test func `a request that was carried out does not become unsent when the session is closed`() async throws {
+            let (_, recorder) = try await held()
+            session.close()
+            let error = await recorder.ended().error
+            #expect(error?.code == .sessionClosed && error?.phase == .receiving && error?.isUnsent == false)
+        }
+
+        @Test func `a request that was carried out does not become unsent by a cancel at its end`() async throws {
+            let receiver = RecordingReceiver { event, task in
+                if case .metrics = event { task.cancel() }
+            }
+            session.makeTask(with: try post("/small"), receiver: receiver).resume()
+            let record = await receiver.end()
+            #expect(record.error?.code == .cancelled && record.error?.phase == .receiving)
+            #expect(record.error?.isUnsent == false && record.text == "small")
+        }
+
+        @Test(arguments: ["POST", "PUT"], ["no", ""])
+        func `a refusal of what was expected is the answer, and the only one`(
+            _ method: String, _ text: String
+        ) async throws {
+            server.routeEarly("/no") { _ in
+                let answer = LoopbackAnswer.text(text, status: 417)
+                return text.isEmpty ? answer : answer.with("Connection", "close")
+            }
+            var options = TransferOptions()
+            options.expectsContinue = true
+            let record = try await session.run(
+                server.url("/no"), method, body: .data(Data(count: 1 << 20)), options: options)
+            #expect(record.heads.map(\.status) == [417] && record.text == text)
+            #expect(record.error == nil && record.disorder.isEmpty, "\(String(describing: record.error))")
+            #expect(server.counts.heads == 1)
+            #expect(try await session.run(server.url("/other")).text == "other")
+        }
+
+        @Test func `a refusal whose reason libcurl throws away is told as such`() async throws {
+            server.routeEarly("/no") { _ in .text("no", status: 417) }
+            var options = TransferOptions()
+            options.expectsContinue = true
+            let record = try await session.run(
+                server.url("/no"), "POST", body: .data(Data(count: 1 << 20)), options: options)
+            #expect(record.code == .truncatedBody && record.error?.status == 417 && record.error?.isUnsent == false)
+            #expect(record.heads.count == 1 && record.disorder.isEmpty && server.counts.heads == 1)
+        }
+
+        @Test func `a head that is cut says so`() async throws {
+            server.route("/cut") { _ in LoopbackAnswer(.send("HTTP/1.1 200 OK\r\nX-A: b\r\n"), .close) }
+            let error = try await session.run(server.url("/cut")).error
+            #expect(error?.message.contains("ended before the head") == true, "\(String(describing: error))")
+            #expect(error?.phase == .awaitingResponse && error?.isUnsent == false)
+        }
+
+        @Test func `an informational head is not yet an answer`() async throws {
+            let isTold = Gate()
+            server.route("/hints") { _ in LoopbackAnswer(.head(103), .stall(until: Gate())) }
+            let receiver = RecordingReceiver { event, _ in
+                if case .informational = event { isTold.open() }
+            }
+            let task = session.makeTask(with: try NetworkRequest(url: server.url("/hints")), receiver: receiver)
+            task.resume()
+            await isTold.passage()
+            task.cancel()
+            let record = await receiver.end()
+            #expect(record.error?.phase == .awaitingResponse && record.error?.isUnsent == false)
+        }
+
+        @Test func `only versions of libcurl that announce requests are taken`() {
+            #expect(CurlLibrary.refusal(ofVersion: 0x07_50_00, "7.80.0") == nil)
+            let refusal = CurlLibrary.refusal(ofVersion: 0x07_4F_01, "7.79.1")
+            #expect(refusal?.code == .sessionUnavailable && refusal?.message.contains("7.80") == true)
+        }
+    }
+#endif
