@@ -73,8 +73,6 @@ extension CarriedTask {
     func takeWishes() -> TaskWishes { wishes.withLock { $0.take() } }
 
     var isBraked: Bool { wishes.withLock { $0.isBraked } }
-    /// Whether something waits to be told before the end may be.
-    var isHeldBack: Bool { isBraked || !confined.pending.isEmpty }
 
     /// Whether something waits to be told before the end may be.
     var isHeldBack: Bool { isBraked || !confined.pending.isEmpty }
