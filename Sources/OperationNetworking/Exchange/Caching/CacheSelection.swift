@@ -16,7 +16,9 @@ package enum CacheSelection {
     ) -> [String: [String]] {
         var fields: [String: [String]] = [:]
         let isCompressed = !isDecoded && response.contains("Content-Encoding")
-        for name in names(response) + ["authorization"] + (isCompressed ? ["accept-encoding"] : []) { fields[name] = value(of: name, in: request) }
+        for name in names(response) + ["authorization"] + (isCompressed ? ["accept-encoding"] : []) {
+            fields[name] = value(of: name, in: request)
+        }
         return fields
     }
 

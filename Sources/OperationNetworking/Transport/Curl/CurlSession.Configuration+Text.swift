@@ -30,7 +30,8 @@
                 self,
                 children: [
                     "trust": trust, "pinnedKeys": pinnedKeys as Any, "clientCertificate": clientCertificate as Any,
-                    "clientKey": clientKey as Any, "oldestVersion": oldestVersion, "newestVersion": newestVersion as Any,
+                    "clientKey": clientKey as Any, "oldestVersion": oldestVersion,
+                    "newestVersion": newestVersion as Any,
                 ], displayStyle: .struct)
         }
     }

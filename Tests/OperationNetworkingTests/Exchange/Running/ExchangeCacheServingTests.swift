@@ -50,7 +50,8 @@
             try await expectNoReaders(strict)
         }
 
-        @Test func `a task that is held while it reads from the cache and let go of leaves no file open`() async throws {
+        @Test func `a task that is held while it reads from the cache and let go of leaves no file open`() async throws
+        {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let session = session()
             _ = try await session.fetch(server.url("/a"))
