@@ -14,7 +14,9 @@ package struct RequestOrigin: Sendable, Hashable {
     package var isSecure: Bool { name.utf8.starts(with: "https".utf8) }
 
     private init(_ name: String, host: Substring.UTF8View) {
-        self.name = name
+        // With the usual port and without it is one place.
+        let usualPort = name.utf8.starts(with: "https".utf8) ? ":443" : ":80"
+        self.name = name.hasSuffix(usualPort) ? String(name.dropLast(usualPort.count)) : name
         isNumeric = host.first == 0x5B || host.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E }
     }
 

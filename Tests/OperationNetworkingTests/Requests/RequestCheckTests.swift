@@ -154,4 +154,14 @@ struct RequestCheckTests {
         request.timeoutInterval = 1e300
         #expect(try NetworkRequest(request).options.timeouts.idle == nil)
     }
+
+    @Test(arguments: [
+        ("http://h.com/", "http://h.com:80/", true), ("https://H.com/", "https://h.com:443/a", true),
+        ("http://h.com/", "http://h.com:8080/", false), ("https://h.com/", "https://h.com:80/", false),
+        ("http://[::1]/", "http://[::1]:80/", true), ("http://h.com/", "https://h.com/", false),
+    ])
+    func `the usual port makes no other origin`(one: String, other: String, isSame: Bool) throws {
+        let origins = try [one, other].map { try NetworkRequest(url: #require(URL(string: $0))).origin }
+        #expect((origins[0] == origins[1]) == isSame)
+    }
 }

@@ -9,9 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ReceiverCallsTests {
-    @Test func `a call that waits does not begin any more once the rest was dropped, and the last one does`()
-        async throws
-    {
+    @Test func `a call that waits does not begin once the rest was dropped, and the last one does`() async throws {
         let told = EventRecorder<String>()
         let calls = ReceiverCalls(ExchangeProbe())
         let (isInside, goesOn) = (Gate(), Gate())
