@@ -54,6 +54,11 @@ public final class ManualWorkers: Sendable {
         crew.seats.withLock { $0.indices.contains(index) && $0[index].isBusy }
     }
 
+    /// Which thread stands at that place: places move up where one leaves.
+    package func identity(_ index: Int) -> ObjectIdentifier? {
+        crew.seats.withLock { $0.indices.contains(index) ? ObjectIdentifier($0[index]) : nil }
+    }
+
     /// Lets the threads work until none has anything to do.
     public func runAll() {
         while step() {}

@@ -273,19 +273,8 @@ final class SchedulerScenario: @unchecked Sendable {
         guard generator.chance(1, in: 12) else { return generator.chance(1, in: 8) ? false : nil }
         let blocked = (0..<workers.count).filter(workers.isBusy).randomElement(using: &generator)
         history.append("blocks worker \(blocked ?? -1)")
-        // Where one leaves, those behind it move up.
-        var place = blocked ?? -1
-        var index = 0
-        while index < workers.count {
-            guard index != place else {
-                index += 1
-                continue
-            }
-            let count = workers.count
-            workers.step(index)
-            if workers.count < count, index < place { place -= 1 }
-            index = 0
-        }
+        let identity = blocked.flatMap(workers.identity)
+        while let other = (0..<workers.count).first(where: { workers.identity($0) != identity }) { workers.step(other) }
         for queue in queues where queue.engine.isUnderused {
             fault("\(queue.name) has something to begin and no thread, while worker \(blocked ?? -1) is blocked")
         }
