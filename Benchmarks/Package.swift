@@ -8,6 +8,7 @@ let package = Package(
     name: "Benchmarks",
     platforms: [.macOS(.v15)],
     products: [
+        .executable(name: "network-operations", targets: ["NetworkOperationsBenchmark"]),
         .executable(name: "operations", targets: ["OperationsBenchmark"]),
         .executable(name: "scheduling", targets: ["SchedulingBenchmark"]),
         .executable(name: "transport", targets: ["TransportBenchmark"]),
@@ -16,6 +17,7 @@ let package = Package(
     targets: [
         .target(name: "AllocationCounter"),
         .target(name: "BenchmarkSupport", dependencies: ["AllocationCounter"]),
+        .target(name: "NetworkBenchmarkSupport"),
         .executableTarget(
             name: "OperationsBenchmark",
             dependencies: ["BenchmarkSupport", .product(name: "OperationCore", package: "OperationKit")]
@@ -26,7 +28,17 @@ let package = Package(
         ),
         .executableTarget(
             name: "TransportBenchmark",
-            dependencies: ["BenchmarkSupport", .product(name: "OperationNetworking", package: "OperationKit")]
+            dependencies: [
+                "BenchmarkSupport", "NetworkBenchmarkSupport",
+                .product(name: "OperationNetworking", package: "OperationKit"),
+            ]
+        ),
+        .executableTarget(
+            name: "NetworkOperationsBenchmark",
+            dependencies: [
+                "AllocationCounter", "BenchmarkSupport", "NetworkBenchmarkSupport",
+                .product(name: "OperationNetworking", package: "OperationKit"),
+            ]
         ),
     ]
 )

@@ -5,7 +5,10 @@ import PackageDescription
 let package = Package(
     name: "Examples",
     platforms: [.macOS(.v15)],
-    products: [.executable(name: "quickstart", targets: ["quickstart"])],
+    products: [
+        .executable(name: "quickstart", targets: ["quickstart"]),
+        .executable(name: "AlbumClient", targets: ["AlbumClient"]),
+    ],
     dependencies: [.package(name: "OperationKit", path: "..")],
     targets: [
         .executableTarget(
@@ -14,8 +17,22 @@ let package = Package(
                 .product(name: "OperationCore", package: "OperationKit"),
                 .product(name: "OperationNetworking", package: "OperationKit"),
                 .product(name: "OperationTestKit", package: "OperationKit"),
-            ],
-            swiftSettings: [.swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny")]
-        )
+            ]
+        ),
+        .executableTarget(
+            name: "AlbumClient",
+            dependencies: [.product(name: "OperationNetworking", package: "OperationKit")]
+        ),
+        .testTarget(
+            name: "OwnOperationTests",
+            dependencies: [
+                .product(name: "OperationNetworking", package: "OperationKit"),
+                .product(name: "OperationTestKit", package: "OperationKit"),
+            ]
+        ),
     ]
 )
+
+for target in package.targets {
+    target.swiftSettings = [.swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny")]
+}

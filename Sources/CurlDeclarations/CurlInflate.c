@@ -5,28 +5,11 @@
 
 #define _GNU_SOURCE
 #include "CurlDeclarations.h"
+#include "ZlibStream.h"
 
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
-
-/// The stream of zlib's interface (`z_stream`), as its manual has it.
-typedef struct {
-    const unsigned char *input;
-    unsigned int inputCount;
-    unsigned long inputTotal;
-    unsigned char *output;
-    unsigned int outputCount;
-    unsigned long outputTotal;
-    const char *message;
-    void *state;
-    void *(*allocate)(void *, unsigned int, unsigned int);
-    void (*release)(void *, void *);
-    void *context;
-    int kind;
-    unsigned long checksum;
-    unsigned long reserved;
-} Stream;
 
 struct OKInflater {
     Stream stream;

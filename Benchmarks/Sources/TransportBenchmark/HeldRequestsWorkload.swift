@@ -3,6 +3,7 @@
 
 import BenchmarkSupport
 import Foundation
+import NetworkBenchmarkSupport
 
 /// The memory of many requests that all wait for an answer, each over a connection of its own.
 func heldRequests(_ scale: Scale) -> [Figure] {

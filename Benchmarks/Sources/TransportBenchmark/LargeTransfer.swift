@@ -3,6 +3,7 @@
 
 import Dispatch
 import Foundation
+import NetworkBenchmarkSupport
 import OperationCore
 import OperationNetworking
 

@@ -3,6 +3,7 @@
 
 import BenchmarkSupport
 import Foundation
+import NetworkBenchmarkSupport
 
 /// A large file, to disk and from disk.
 func largeTransfers(_ server: LocalNginx, _ scale: Scale) -> [Figure] {

@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import BenchmarkSupport
+import NetworkBenchmarkSupport
 
 /// What one process of a client took for each request.
 private struct Cost {

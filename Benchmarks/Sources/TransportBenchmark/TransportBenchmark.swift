@@ -3,6 +3,7 @@
 
 import BenchmarkSupport
 import Foundation
+import NetworkBenchmarkSupport
 
 /// Requests to an nginx on this machine, by `CurlSession`, by `URLSession`, by a bare C program on libcurl, and by the
 /// curl command.
@@ -16,7 +17,7 @@ enum TransportBenchmark {
             BenchmarkCommand("transport", workload: transportWorkload).main()
         }
         arguments.removeFirst()
-        raiseFileLimit()
+        ProcessLimits.raiseFileLimit()
         switch role {
         case .client: TransportClient(Array(arguments.dropFirst()))?.run(arguments[0])
         case .download: LargeTransfer(arguments)?.download()
@@ -31,18 +32,5 @@ enum TransportBenchmark {
         case download = "--download"
         case upload = "--upload"
         case hold = "--hold"
-    }
-
-    /// Lets this process, and those that it starts, have as many descriptors as the system allows.
-    static func raiseFileLimit() {
-        var limit = rlimit()
-        #if os(Linux)
-            let kind = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-        #else
-            let kind = RLIMIT_NOFILE
-        #endif
-        guard getrlimit(kind, &limit) == 0 else { return }
-        limit.rlim_cur = limit.rlim_max
-        setrlimit(kind, &limit)
     }
 }

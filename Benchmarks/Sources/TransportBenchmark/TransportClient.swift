@@ -3,6 +3,7 @@
 
 import Dispatch
 import Foundation
+import NetworkBenchmarkSupport
 import OperationNetworking
 
 #if canImport(FoundationNetworking)
@@ -34,15 +35,7 @@ struct TransportClient {
         default: failed = runURLSession()
         }
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
-        var usage = rusage()
-        #if os(Linux)
-            getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-        #else
-            getrusage(RUSAGE_SELF, &usage)
-        #endif
-        let whole = Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6
-        let parts = Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec)
-        print("\(seconds) \(whole + parts) \(failed)")
+        print("\(seconds) \(ProcessTime.microseconds) \(failed)")
     }
 
     private func runURLSession() -> Int {

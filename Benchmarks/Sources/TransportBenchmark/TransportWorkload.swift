@@ -2,9 +2,10 @@
 // See LICENSE in the repository's root.
 
 import BenchmarkSupport
+import NetworkBenchmarkSupport
 
 func transportWorkload(_ scale: Scale) -> [Figure] {
-    TransportBenchmark.raiseFileLimit()
+    ProcessLimits.raiseFileLimit()
     guard Preparation.run(), let server = LocalNginx(largeSize: scale.isSmoke ? 16 << 20 : 1 << 30) else {
         print("SKIPPED: there is no nginx, no curl or no C compiler, and they cannot be installed (see above).")
         return []

@@ -92,12 +92,15 @@ enum {
     OKCurlOptionConnectTo = 10243,
     OKCurlOptionErrorBuffer = 10010,
     OKCurlOptionExpectTimeoutMilliseconds = 227,
+    OKCurlOptionFreshConnect = 74,
     OKCurlOptionForbidReuse = 75,
     OKCurlOptionGet = 80,
     OKCurlOptionHeaderData = 10029,
     OKCurlOptionHeaderFunction = 20079,
     OKCurlOptionHeaders = 10023,
     OKCurlOptionHTTPVersion = 84,
+    OKCurlOptionLookupData = 10273,
+    OKCurlOptionLookupFunction = 20272,
     OKCurlOptionMaximumIdleAge = 288,
     OKCurlOptionMethod = 10036,
     OKCurlOptionNoBody = 44,
@@ -125,6 +128,7 @@ enum {
     OKCurlOptionReadFunction = 20012,
     OKCurlOptionSeekData = 10168,
     OKCurlOptionSeekFunction = 20167,
+    OKCurlOptionStreamWeight = 239,
     OKCurlOptionSuppressConnectHeaders = 265,
     OKCurlOptionTLSVersion = 32,
     OKCurlOptionUnixSocketPath = 10231,
@@ -195,7 +199,7 @@ enum {
 /// `problem` says which. Not from several threads at once.
 bool OKCurlLoad(const char **problem);
 
-// Decompression, by the zlib that libcurl has loaded.
+// Compression and decompression, by the zlib that libcurl has loaded.
 
 typedef struct OKInflater OKInflater;
 
@@ -213,6 +217,21 @@ bool OKInflateReset(OKInflater *stream);
 /// Decompresses: 1 at the end of the stream, 0 before, -1 if the bytes are damaged.
 int OKInflate(OKInflater *stream, const void *input, size_t count, size_t *used, void *output, size_t capacity,
               size_t *made);
+
+typedef struct OKDeflater OKDeflater;
+
+/// Finds what of zlib compresses; false if there is none. Not from several threads at once.
+bool OKDeflateLoad(void);
+
+/// A stream that makes gzip; NULL if there is no memory left.
+OKDeflater *OKDeflateMake(void);
+
+void OKDeflateFree(OKDeflater *stream);
+
+/// Compresses, and ends the stream after the input if that is the last: 1 when all of it was given, 0 before, -1 on a
+/// failure.
+int OKDeflate(OKDeflater *stream, const void *input, size_t count, bool isLast, size_t *used, void *output,
+              size_t capacity, size_t *made);
 
 // What Swift's module of the C library leaves out: waiting for many sockets, and being woken from it.
 
@@ -250,6 +269,7 @@ typedef int (*OKCurlTimerCallback)(OKCurlMulti *, long, void *);
 typedef int (*OKCurlSeekCallback)(void *, int64_t, int);
 typedef int (*OKCurlOpenCallback)(void *, int, OKCurlAddress *);
 typedef int (*OKCurlCloseCallback)(void *, int);
+typedef int (*OKCurlLookupCallback)(void *, void *, void *);
 typedef int (*OKCurlPreRequestCallback)(void *, char *, char *, int, int);
 
 /// The functions as they were found.
@@ -303,6 +323,10 @@ static inline int OKCurlSetOpen(OKCurlEasy *easy, OKCurlOpenCallback value) {
 
 static inline int OKCurlSetClose(OKCurlEasy *easy, OKCurlCloseCallback value) {
     return OKCurl.easySetOption(easy, OKCurlOptionCloseSocketFunction, value);
+}
+
+static inline int OKCurlSetLookup(OKCurlEasy *easy, OKCurlLookupCallback value) {
+    return OKCurl.easySetOption(easy, OKCurlOptionLookupFunction, value);
 }
 
 static inline int OKCurlSetPreRequest(OKCurlEasy *easy, OKCurlPreRequestCallback value) {

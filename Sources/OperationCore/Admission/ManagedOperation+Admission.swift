@@ -95,10 +95,13 @@ extension ManagedOperation {
 
     /// A queue of this package brought the operation to its turn, and it is not admitted.
     final func seekAdmissionForQueue() {
-        if seekAdmission() { core.withLock { $0.host }?.reconsider(self) }
+        let isGranted = seekAdmission()
+        // One that has its outcome by now asks for nothing, and is to be ended.
+        let host = core.withLock { isGranted || $0.machine.ending != nil ? $0.host : nil }
+        host?.reconsider(self)
     }
 
-    /// Gives back what was granted, or is asked for, if a dependency was added or a result came before the start.
+    /// Gives back what was granted, or is asked for, if a dependency was added before the start.
     final func giveBackOutdatedAdmission() {
         guard let old = core.withLock({ $0.withdrawOutdatedAdmission() }) else { return }
         old.giveBack()

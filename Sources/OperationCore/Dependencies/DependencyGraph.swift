@@ -14,9 +14,11 @@ enum DependencyGraph {
     private static let lock = Locked(())
 
     /// Makes `downstream` wait for `upstream`.
+    ///
+    /// An edge that `isImplied` by others closes no cycle, and none is looked for.
     static func connect(
         _ downstream: ManagedOperation, to upstream: ManagedOperation, judge: DependencyEdge.Judge?,
-        input: NewDependencyInput? = nil
+        input: NewDependencyInput? = nil, isImplied: Bool = false
     ) throws(DependencyError) -> DependencyEdge {
         guard downstream !== upstream else { throw .cycle([downstream.displayName, downstream.displayName]) }
         // The search holds on to operations whose last other reference may go meanwhile. They are let go of after the
@@ -25,7 +27,7 @@ enum DependencyGraph {
         let edge = DependencyEdge(to: downstream, node: downstream.node, judge: judge)
         var level = QueueLevel.veryLow
         let inserted = lock.withLock { _ -> Insertion in
-            if mayClose(edge, to: upstream) {
+            if !isImplied, mayClose(edge, to: upstream) {
                 search = CycleSearch(from: downstream, to: upstream)
                 if search?.run() == true { return .refused }
             }

@@ -9,7 +9,7 @@ import Foundation
 struct DependencyLinks {
     /// One link to an operation waited for.
     struct Upstream {
-        let operation: Operation
+        var operation: Operation
         let edge: DependencyEdge
         /// What tells of the end of an operation that is not of this package.
         let watcher: ForeignWatcher?

@@ -89,6 +89,9 @@ final class DependencyNode: Sendable {
         // An operation is settled inside the worklist and not in a deinit: what is freed here and leads further leaves a
         // note there.
         if isSettled {
+            // A `deinit` may take long, and what got ready shall not wait for it.
+            let isAnyFreed = upstream.containsInPlace { isKnownUniquelyReferenced(&$0.operation) }
+            if isAnyFreed { WorkerSeat.tellReadied() }
             upstream = FewOrMany()
         } else if ThreadWorklist.begin() {
             upstream = FewOrMany()

@@ -149,13 +149,11 @@ extension ManagedOperation {
     /// Decides a result or an error, which is in `box`; returns whether the operation keeps that now.
     final func finish(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
         let style = endStyle
-        let (action, told, isAskingInVain) = move { core in
+        let (action, told, isEarly) = move { core in
             let action = core.machine.finish(ending, style: style)
             guard action == .tellAndEnd || action == .keep else { return (action, Told(), false) }
             core.box = box
-            // A body that will not run needs no admission.
-            let isAskingInVain = core.extras?.admission != nil && !core.machine.isStarted
-            return (action, core.takeTold(), isAskingInVain)
+            return (action, core.takeTold(), action == .keep && !core.machine.isStarted)
         }
         switch action {
         case .tellAndEnd:
@@ -165,7 +163,7 @@ extension ManagedOperation {
         case .keep:
             tell(told)
             releaseBody()
-            if isAskingInVain { giveBackOutdatedAdmission() }
+            if isEarly { bodyBecameNeedless() }
             return true
         case .awaitTelling: break
         case .end: end()
@@ -173,6 +171,13 @@ extension ManagedOperation {
         case .refuseCancelled: reportFinishAfterCancellation()
         }
         return false
+    }
+
+    /// A result came before the start: what must let a body begin does not matter any more.
+    private func bodyBecameNeedless() {
+        let (old, host) = core.withLock { ($0.withdrawOutdatedAdmission(), $0.host) }
+        old?.giveBack()
+        host?.reconsider(self)
     }
 
     /// Decides the error that the rule of a dependency gave, which is in `box`; returns whether the operation keeps it.

@@ -34,11 +34,15 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var ownLevel = QueueLevel.normal
         /// How urgent it is because of those that wait for it.
         var raisedLevel = QueueLevel.veryLow
+        /// Whether a body that holds a thread waits for it.
+        var isAwaited = false
         /// Whether the delay before the start is over, which a queue of this package waits for before it gives a slot.
         var isDelayServed = false
         var isDelayBegun = false
 
-        var level: QueueLevel { max(ownLevel, raisedLevel) }
+        var level: QueueLevel { isAwaited ? .awaited : urgency }
+        /// How urgent it is by itself and for those that wait for it in the graph: so urgent is what it waits for.
+        var urgency: QueueLevel { max(ownLevel, raisedLevel) }
 
         /// Whether somebody asked if the operation is ready, as a queue does that takes it in.
         var wasAskedForReadiness = false

@@ -35,12 +35,23 @@ struct OwnedOperations {
     @discardableResult
     func cancel(because cause: CancellationCause?, where isMeant: (Operation) -> Bool = { _ in true }) -> Int {
         let cause = cause ?? (isOwnerGone ? .ownerGone(owner) : .ownerCancelled(owner))
+        let meant = operations.filter(isMeant)
+        let engines = Self.engines(of: meant)
+        for engine in engines { engine.hold() }
         var count = 0
-        // The last first: they may wait for the others, and would begin when those are cancelled.
-        for operation in operations.reversed() where isMeant(operation) && operation.cancelForOwner(because: cause) {
-            count += 1
-        }
+        // The last first: outside of our queues they may wait for the others, and would begin when those are cancelled.
+        for operation in meant.reversed() where operation.cancelForOwner(because: cause) { count += 1 }
+        for engine in engines { engine.release() }
         return count
+    }
+
+    /// The queues of ours that hold some of them, each once.
+    private static func engines(of operations: [Operation]) -> [QueueEngine] {
+        var engines: [ObjectIdentifier: QueueEngine] = [:]
+        for case let operation as ManagedOperation in operations {
+            if let engine = operation.core.withLock({ $0.host }) { engines[ObjectIdentifier(engine)] = engine }
+        }
+        return Array(engines.values)
     }
 }
 

@@ -39,8 +39,7 @@ package struct OwnerBook {
         if case .object = key, owner == nil { return membership.place = .withdrawn }
         let group = self.group(at: key, of: owner) ?? OwnerGroup(membership.owner)
         groups[key] = group
-        membership.place = .member(group, group.members.count)
-        group.members.append(membership)
+        group.append(membership)
     }
 
     /// Takes a membership back.
@@ -49,33 +48,29 @@ package struct OwnerBook {
             return membership.place = .withdrawn
         }
         membership.place = .withdrawn
-        let last = group.members.removeLast()
-        if last !== membership {
-            group.members[position] = last
-            last.place = .member(group, position)
-        }
-        guard group.members.isEmpty else { return }
+        group.remove(at: position)
+        guard group.isEmpty else { return }
         // The group of an object that is gone may have made room for that of another at the same address.
         let key = membership.owner.key
         if groups[key] === group { groups[key] = nil }
     }
 
-    /// The memberships of an owner, in the order in which they came as long as none has left.
+    /// The memberships of an owner, in the order in which they came.
     ///
     /// In storage of its own: it is read after the lock was given back, and shared storage would have to be copied by the
     /// next change.
     package mutating func answer(_ query: Query) -> Answer {
         var answer = Answer()
         switch query {
-        case .name(let name): answer.members = groups[.name(name)]?.members.map(\.self) ?? []
+        case .name(let name): answer.members = groups[.name(name)]?.members ?? []
         case .object(let object, let mayBeInDeinit):
             let key = OwnerKey.object(ObjectIdentifier(object))
             let group = group(at: key, of: object) ?? (mayBeInDeinit ? self.group(at: key, of: nil) : nil)
-            answer.members = group?.members.map(\.self) ?? []
+            answer.members = group?.members ?? []
         case .gone(let identity):
             guard let group = groups[.object(identity)] else { break }
             answer.stranger = group.owner.liveObject
-            if answer.stranger == nil { answer.members = group.members.map(\.self) }
+            if answer.stranger == nil { answer.members = group.members }
         }
         visits += answer.members.count
         return answer

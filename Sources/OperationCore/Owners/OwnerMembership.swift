@@ -30,13 +30,3 @@ package final class OwnerMembership: Sendable {
     /// Not to be asked for under a lock: what is returned may be the last reference.
     package var operation: Operation? { reference }
 }
-
-/// The operations of one owner that have not ended.
-///
-/// Not Sendable on purpose: only touched under the lock of the registry.
-final class OwnerGroup {
-    let owner: OperationOwner
-    var members: [OwnerMembership] = []
-
-    init(_ owner: OperationOwner) { self.owner = owner }
-}

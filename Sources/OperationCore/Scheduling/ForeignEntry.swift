@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import Synchronization
 
 /// A Foundation operation of any other kind in a queue of ours.
 ///
@@ -12,6 +13,10 @@ package final class ForeignEntry: Sendable {
     // Sendable: both are set before anybody else knows the entry, and under the queue's lock after.
     private let seat = Locked<(engine: QueueEngine, slot: QueueMachine.Slot)?>(nil)
     private let watchers = Locked<[ForeignWatcher]>([])
+    /// How many of those that it was seen to wait for have not ended.
+    private let unended = Atomic<Int>(0)
+    /// Where it stands among those that are asked every now and then; only used under the queue's lock.
+    let line = Locked<ForeignPatrol.Line?>(nil)
 
     /// The operations that are in a queue of ours, so that none is in two.
     private static let present = Locked<Set<ObjectIdentifier>>([])
@@ -25,6 +30,9 @@ package final class ForeignEntry: Sendable {
     /// The slot in the queue, from `sit` until the end.
     var slot: QueueMachine.Slot? { seat.withLock { $0?.slot } }
 
+    /// Whether something has not ended for which it was seen to wait.
+    var isBehind: Bool { unended.load(ordering: .acquiring) > 0 }
+
     func sit(in engine: QueueEngine, _ slot: QueueMachine.Slot) {
         seat.withLock { $0 = (engine, slot) }
     }
@@ -33,16 +41,23 @@ package final class ForeignEntry: Sendable {
     func watch() {
         let own = ForeignWatcher(operation) { [weak self] _ in self?.didEnd() }
         let others = operation.dependencies.filter { !$0.isFinished }.map { dependency in
-            ForeignWatcher(dependency) { [weak self] _ in self?.reconsider() }
+            ForeignWatcher(dependency) { [weak self] _ in self?.dependencyDidEnd() }
         }
+        unended.store(others.count, ordering: .releasing)
         watchers.withLock { $0 = [own] + others }
         for watcher in others + [own] { watcher.begin() }
         reconsider()
     }
 
-    func reconsider() {
-        guard let engine = seat.withLock({ $0?.engine }) else { return }
-        engine.reconsider(self)
+    func reconsider() { engine?.reconsider(self) }
+
+    private var engine: QueueEngine? { seat.withLock { $0?.engine } }
+
+    private func dependencyDidEnd() {
+        let isBehind = unended.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue > 0
+        reconsider()
+        // If it is not ready by that, it is by a rule of its own.
+        if !isBehind { engine?.patrol(self) }
     }
 
     /// Starts the operation; false if it is not ready after all.
@@ -71,20 +86,19 @@ package final class ForeignEntry: Sendable {
 }
 
 extension QueueEngine {
-    func add(foreign operation: Operation, isBarrier: Bool = false) throws(QueueError) {
-        if operation.isFinished { throw QueueRefusal.finished.error(operation, name) }
-        if operation.isExecuting { throw QueueRefusal.started.error(operation, name) }
-        #if !canImport(ObjectiveC)
-            if FoundationQueueProbe.isHeld(operation, mayBeStarting: true) {
-                throw QueueRefusal.inFoundationQueue.error(operation, name)
-            }
-        #endif
-        guard let entry = ForeignEntry(operation) else {
-            throw QueueRefusal.inQueue("a QueueManager").error(operation, name)
+    /// Adds an operation of another kind, in a place that was kept for it if it `hasPlace`; that is gone then in any case.
+    func add(foreign operation: Operation, isBarrier: Bool = false, hasPlace: Bool = false) throws(QueueError) {
+        let entry: ForeignEntry
+        do throws(QueueError) {
+            entry = try makeEntry(operation)
+        } catch {
+            if hasPlace { giveBackPlaces(1) }
+            throw error
         }
         let level = QueueLevel(operation.queuePriority, operation.qualityOfService)
         let refusal = apply { state, _ -> QueueError? in
-            if let refusal = self.refusal(of: 1, state) { return refusal }
+            if hasPlace { state.reserved -= 1 }
+            if let refusal = self.refusal(of: 1, hasPlace: hasPlace, state) { return refusal }
             let slot = state.machine.enter(.foreign(entry), level: level, isBarrier: isBarrier)
             state.machine.place(slot, .waiting)
             entry.sit(in: self, slot)
@@ -98,11 +112,25 @@ extension QueueEngine {
         patrol(entry)
     }
 
+    private func makeEntry(_ operation: Operation) throws(QueueError) -> ForeignEntry {
+        if operation.isFinished { throw QueueRefusal.finished.error(operation, name) }
+        if operation.isExecuting { throw QueueRefusal.started.error(operation, name) }
+        #if !canImport(ObjectiveC)
+            if FoundationQueueProbe.isHeld(operation, mayBeStarting: true) {
+                throw QueueRefusal.inFoundationQueue.error(operation, name)
+            }
+        #endif
+        guard let entry = ForeignEntry(operation) else {
+            throw QueueRefusal.inQueue("a QueueManager").error(operation, name)
+        }
+        return entry
+    }
+
     /// Looks again whether an operation of another kind may begin.
     func reconsider(_ entry: ForeignEntry) {
-        let isReady = entry.operation.isReady || entry.operation.isFinished
+        guard entry.operation.isReady || entry.operation.isFinished else { return }
         apply { state, _ in
-            guard isReady, let slot = entry.slot else { return }
+            guard let slot = entry.slot else { return }
             let index = Int(slot)
             guard state.machine.entries[index].stage == .waiting else { return }
             state.machine.place(slot, .ready)
@@ -119,11 +147,11 @@ extension QueueEngine {
     }
 
     /// Asks the entry every now and then, as long as it waits.
-    private func patrol(_ entry: ForeignEntry) {
+    func patrol(_ entry: ForeignEntry) {
         let begins = state.withLock { state in
             guard isWaiting(entry, state) else { return false }
-            state.patrolled[ObjectIdentifier(entry)] = entry
-            return !exchange(&state.hasForeignPatrol, with: true)
+            state.patrol.add(entry)
+            return !exchange(&state.patrol.isSet, with: true)
         }
         if begins { patrolLater() }
     }
@@ -133,22 +161,24 @@ extension QueueEngine {
     }
 
     private func patrolLater() {
-        _ = SystemClock.shared.schedule(after: .milliseconds(20)) { [weak self] in self?.patrol() }
+        _ = SystemClock.shared.schedule(after: .milliseconds(20)) { [weak self] in
+            if self?.askForeign() == true { self?.patrolLater() }
+        }
     }
 
-    private func patrol() {
-        let (waiting, others) = state.withLock { state in
-            var others: [ForeignEntry] = []
-            for (identity, entry) in state.patrolled where !isWaiting(entry, state) {
-                others.append(entry)
-                state.patrolled[identity] = nil
-            }
-            state.hasForeignPatrol = !state.patrolled.isEmpty
-            return (Array(state.patrolled.values), others)
+    /// Asks some of those that wait whether they are ready; returns whether there are any to be asked again.
+    @discardableResult
+    package func askForeign() -> Bool {
+        let (asked, gone, goesOn) = state.withLock { state in
+            var patrol = exchange(&state.patrol, with: ForeignPatrol())
+            let (asked, gone) = patrol.takeTurn { isWaiting($0, state) }
+            patrol.isSet = !patrol.isEmpty
+            state.patrol = patrol
+            return (asked, gone, patrol.isSet)
         }
         // Let go of outside the lock: with them may go operations of the user's.
-        withExtendedLifetime(others) {}
-        for entry in waiting { entry.reconsider() }
-        if !waiting.isEmpty { patrolLater() }
+        withExtendedLifetime(gone) {}
+        for entry in asked { entry.reconsider() }
+        return goesOn
     }
 }

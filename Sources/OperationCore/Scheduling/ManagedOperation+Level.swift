@@ -28,7 +28,7 @@ extension ManagedOperation {
         if level < .normal { Self.isAnyLow.store(true, ordering: .sequentiallyConsistent) }
         return core.withLock { core in
             core.ownLevel = level
-            return (core.level, core.host)
+            return (core.urgency, core.host)
         }
     }
 
@@ -41,7 +41,8 @@ extension ManagedOperation {
 
     /// Makes what this operation waits for at least as urgent as it is, once it is in a queue.
     final func raiseUpstreamIfNeeded(_ level: QueueLevel) {
-        if Self.mayRaise(level) { raiseUpstream(to: level) }
+        guard Self.mayRaise(level) else { return }
+        raiseUpstream(to: level == .awaited ? core.withLock { $0.urgency } : level)
     }
 
     /// Whether one that is so urgent may wait for one that is less.
@@ -52,6 +53,18 @@ extension ManagedOperation {
     /// Makes the operation, and what it waits for, at least that urgent.
     final func raise(to level: QueueLevel) {
         if raiseItself(to: level) { raiseUpstream(to: level) }
+    }
+
+    /// Makes the operation the first of all, for a body that is so urgent waits for it and holds a thread; what it waits for
+    /// is made as urgent as the body.
+    final func raise(forBodyOf urgency: QueueLevel) {
+        raise(to: urgency)
+        let host = core.withLock { core -> QueueEngine? in
+            guard !core.isAwaited, !core.machine.isFinished else { return nil }
+            core.isAwaited = true
+            return core.host
+        }
+        host?.reconsider(self)
     }
 
     private func raiseUpstream(to level: QueueLevel) {
@@ -75,5 +88,5 @@ extension ManagedOperation {
 
 extension ManagedOperation.Core {
     /// How urgent that is for which it waits from now on: its own priority counts once it is in a queue.
-    var levelOfUpstream: QueueLevel { host == nil ? raisedLevel : level }
+    var levelOfUpstream: QueueLevel { host == nil ? raisedLevel : urgency }
 }

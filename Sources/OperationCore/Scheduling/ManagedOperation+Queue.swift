@@ -78,20 +78,21 @@ extension ManagedOperation {
 
     /// Starts the operation for its queue; false, and nothing happened, if a dependency came in between.
     @discardableResult
-    func beginHosted(isOwnerChecked: Bool = false) -> Bool {
+    func beginHosted(isChecked: Bool = false) -> Bool {
         var isPlain = true
-        var isOwned = false
+        var isToBeChecked = false
         let action = move { core -> LifecycleMachine.StartAction? in
             guard core.isReady, core.isAdmitted else { return nil }
-            isOwned = !isOwnerChecked && core.membership != nil
-            if isOwned { return nil }
+            isToBeChecked = !isChecked && (core.membership != nil || core.extras.map { $0.timing != nil } ?? false)
+            if isToBeChecked { return nil }
             isPlain = core.extras.map(\.isPlainAtStart) ?? true
             return core.machine.start(isReady: true, hasDelay: false, prepares: !isPlain)
         }
-        if isOwned {
-            // Looked at outside the lock, since the owner may be freed by that.
+        if isToBeChecked {
+            // Looked at outside the lock, since the owner may be freed by that, and the clock may be the user's.
+            expireIfOutOfTime()
             cancelIfOwnerIsGone()
-            return beginHosted(isOwnerChecked: true)
+            return beginHosted(isChecked: true)
         }
         guard let action else { return false }
         if isPlain, action == .run {

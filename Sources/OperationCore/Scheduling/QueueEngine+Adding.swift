@@ -28,15 +28,19 @@ extension QueueEngine {
     }
 
     /// Adds all or none; `link` is called once it is certain that the queue takes them, and may still refuse.
-    func add(_ operations: [ManagedOperation], linking link: () throws(QueueError) -> Void = {}) throws(QueueError) {
+    ///
+    /// Where it `hasPlaces`, as many were kept; if nothing is added, they are gone then.
+    func add(
+        _ operations: [ManagedOperation], hasPlaces: Bool = false, linking link: () throws(QueueError) -> Void = {}
+    ) throws(QueueError) {
         var claimed = 0
-        var kept = 0
+        var kept = hasPlaces ? operations.count : 0
         do throws(QueueError) {
             for operation in operations {
                 if let refusal = operation.claim(for: self) { throw refusal }
                 claimed += 1
             }
-            try keepPlaces(operations.count)
+            try keepPlaces(operations.count, areKept: hasPlaces)
             kept = operations.count
             try link()
         } catch {
@@ -68,10 +72,12 @@ extension QueueEngine {
     }
 
     func add(
-        closure: @escaping @Sendable () -> Void, level: QueueLevel, isBarrier: Bool = false, name: String? = nil
+        closure: @escaping @Sendable () -> Void, level: QueueLevel, isBarrier: Bool = false, name: String? = nil,
+        hasPlace: Bool = false
     ) throws(QueueError) {
         let refusal = apply { state, _ -> QueueError? in
-            if let refusal = self.refusal(of: 1, state) { return refusal }
+            if hasPlace { state.reserved -= 1 }
+            if let refusal = self.refusal(of: 1, hasPlace: hasPlace, state) { return refusal }
             let details = name.map { EntryDetails(name: $0) }
             let slot = state.machine.enter(.closure(closure), level: level, isBarrier: isBarrier, details: details)
             state.machine.place(slot, .ready)
@@ -90,10 +96,10 @@ extension QueueEngine {
         return place.level
     }
 
-    private func keepPlaces(_ count: Int) throws(QueueError) {
+    private func keepPlaces(_ count: Int, areKept: Bool) throws(QueueError) {
         let refusal = state.withLock { state in
-            let refusal = self.refusal(of: count, state)
-            if refusal == nil { state.reserved += count }
+            let refusal = self.refusal(of: count, hasPlace: areKept, state)
+            if refusal == nil, !areKept { state.reserved += count }
             return refusal
         }
         if let refusal { throw refusal }
@@ -108,7 +114,7 @@ extension QueueEngine {
     func refusal(of count: Int, hasPlace: Bool = false, _ state: State) -> QueueError? {
         if state.isClosed { return .closed(queue: name) }
         if hasPlace { return nil }
-        let (sum, overflow) = (state.machine.live + state.reserved).addingReportingOverflow(count)
+        let (sum, overflow) = (state.machine.live + state.reserved + state.gathered).addingReportingOverflow(count)
         return overflow || sum > state.capacity
             ? .full(queue: name, capacity: state.capacity, more: count) : nil
     }

@@ -29,11 +29,25 @@ extension QueueEngine {
         let notes = ThreadNotes.current
         let seat = WorkerSeat(engine: self, outer: notes.seat)
         notes.seat = seat
-        while let job = seat.nextDealt() ?? next(for: seat) {
+        while let job = nextJob(for: seat) {
             seat.take(job.key)
-            run(job.work, seat)
+            #if canImport(ObjectiveC)
+                // Else what a body leaves to be released would stay for as long as the thread has something to do.
+                autoreleasepool { run(job.work, seat) }
+            #else
+                run(job.work, seat)
+            #endif
         }
         notes.seat = seat.outer
+    }
+
+    /// What the thread is to run next; nil if it is to leave.
+    fileprivate func nextJob(for seat: WorkerSeat) -> QueueMachine.Job? {
+        while let job = seat.nextDealt() ?? next(for: seat) {
+            // What it let go of meanwhile may have waited: then others were given what the thread had taken.
+            if seat.unbegun != nil { return job }
+        }
+        return nil
     }
 
     fileprivate func run(_ work: QueueMachine.Work, _ seat: WorkerSeat) {
@@ -65,15 +79,35 @@ extension QueueEngine {
     }
 
     /// Tells what the thread finished, and gives it the next thing to do; nil if it is to leave.
-    fileprivate func next(for seat: WorkerSeat) -> QueueMachine.Job? {
+    ///
+    /// What follows from its news comes first: some of that may take long, and nothing shall wait that was taken already.
+    private func next(for seat: WorkerSeat) -> QueueMachine.Job? {
+        if case .chosen(let job) = visit(seat, mayPutOff: true) { return job }
+        if case .chosen(let job) = visit(seat, mayPutOff: false) { return job }
+        return nil
+    }
+
+    private enum Choice {
+        case chosen(QueueMachine.Job?)
+        case putOff
+    }
+
+    private func visit(_ seat: WorkerSeat, mayPutOff: Bool) -> Choice {
         seat.operation = nil
         var after = After()
         let moment = recording.moment
-        let job = state.withLock { state -> QueueMachine.Job? in
+        let choice = state.withLock { state -> Choice in
             moment?.pass()
             takeNews(of: seat, &state, &after)
             // A body that goes on takes the place of this thread.
             let mayGoOn = state.crew.mayGoOn && state.returning.isEmpty
+            if mayGoOn, mayPutOff, state.machine.couldStart {
+                collectChores(&state, &after)
+                if after.chores != nil {
+                    callThread(&state, &after, sparing: 1)
+                    return .putOff
+                }
+            }
             // With nothing else to do, it helps with what others were dealt.
             if mayGoOn, !state.machine.canStart, state.machine.couldStart { settle(&state, &after) }
             takeBackOldest(&state, &after)
@@ -83,13 +117,15 @@ extension QueueEngine {
             } else {
                 state.crew.leave()
                 forgetHand(of: seat, &state)
+                seat.hasLeft = true
             }
             conclude(&state, &after)
-            return job
+            return .chosen(job)
         }
         seat.clear()
+        if case .chosen(let job?) = choice { seat.unbegun = job.key }
         perform(after)
-        return job
+        return choice
     }
 
     /// What the thread kept back.
@@ -107,9 +143,11 @@ extension QueueEngine {
     }
 
     private func lookForStall() {
+        let (now, usedTime) = (source.now, source.usedTime)
         let (joining, goesOn) = apply { state, after in
             settle(&state, &after)
-            let joining = state.crew.look(starts: state.machine.starts, canStart: state.machine.couldStart)
+            let look = QueueCrew.Look(starts: state.machine.starts, usedTime: usedTime, now: now)
+            let joining = state.crew.look(look, canStart: state.machine.couldStart)
             return (joining, state.crew.isWatched)
         }
         for _ in 0..<joining { provideWorker() }
@@ -125,6 +163,28 @@ extension QueueEngine {
             state.machine.rest(seat.key)
             state.crew.leave()
         }
+    }
+
+    /// The thread is about to wait between two bodies, because something that it lets go of does.
+    ///
+    /// What it has taken is for others: it may be just that for which it waits.
+    func threadWillWait(_ seat: WorkerSeat) {
+        let unbegun = exchange(&seat.unbegun, with: nil)
+        apply { state, after in
+            if seat.isHandKnown { takeBack(seat.hand, &state, &after) }
+            if let unbegun, state.machine.giveBack(unbegun),
+                case .operation(let operation) = state.machine.entries[Int(unbegun.slot)].work
+            {
+                // Something about it may have changed since it was taken.
+                place(operation, &state, &after)
+            }
+            state.crew.leave()
+        }
+    }
+
+    /// That wait is over: if there are enough without it, the thread leaves when it asks for work.
+    func threadDidWait() {
+        state.withLock { $0.crew.workers += 1 }
     }
 
     /// The wait is over: goes on when there is a slot, at once if the operation ended meanwhile.
@@ -154,25 +214,33 @@ extension QueueEngine {
         if !bodies.isEmpty { after.need().grants += bodies }
     }
 
+    /// How urgent an entry is; nil if it is not there any more.
+    func level(of key: QueueMachine.Key) -> QueueLevel? {
+        state.withLock { $0.machine.entries.has(key) ? $0.machine.entries[Int(key.slot)].level : nil }
+    }
+
     /// How many bodies want to go on and wait for a slot; for tests.
     package var returningCount: Int { state.withLock { $0.returning.count } }
 
     /// Tells the queue what the thread kept back, before something of the user's runs there.
-    func flush(_ seat: WorkerSeat) {
-        tell(seat) { _ in }
+    ///
+    /// One that `isBackSoon` as a rule takes the next entry itself: another thread is only asked for if there are more, or
+    /// if nothing began for a while.
+    func flush(_ seat: WorkerSeat, isBackSoon: Bool = false) {
+        tell(seat, sparing: isBackSoon ? 1 : 0) { _ in }
     }
 
     /// Tells the queue what the thread kept back, together with an event.
     ///
     /// The seat is clear before anything follows from it, for what follows may be kept back there again.
-    private func tell(_ seat: WorkerSeat, _ event: (inout State) -> Void) {
+    private func tell(_ seat: WorkerSeat, sparing: Int = 0, _ event: (inout State) -> Void) {
         var after = After()
         let moment = recording.moment
         state.withLock { state in
             moment?.pass()
             takeNews(of: seat, &state, &after)
             event(&state)
-            conclude(&state, &after)
+            conclude(&state, &after, sparing: sparing)
         }
         seat.forgetNews()
         perform(after)
@@ -207,7 +275,7 @@ package final class ManualSeat: Sendable {
             seat.engine.run(job.work, seat)
             return true
         }
-        guard let job = seat.nextDealt() ?? seat.engine.next(for: seat) else { return false }
+        guard let job = seat.engine.nextJob(for: seat) else { return false }
         seat.take(job.key)
         taken = job
         return true

@@ -20,6 +20,8 @@ package final class QueueEngine: Sendable {
         var reserved = 0
         /// Those who wait for room, in the order in which they came.
         var roomWaiters = WaitList()
+        /// Places put aside for the first of them, which needs more than there are.
+        var gathered = 0
         /// Those who wait until nobody is about to add what the queue has accepted.
         var acceptanceWaiters: [@Sendable () -> Void] = []
         var isClosed = false
@@ -28,8 +30,7 @@ package final class QueueEngine: Sendable {
         /// Whether the pool had no thread for the queue, and will offer one.
         var isStarving = false
         /// Operations of other kinds that are asked every now and then, as long as they wait.
-        var patrolled: [ObjectIdentifier: ForeignEntry] = [:]
-        var hasForeignPatrol = false
+        var patrol = ForeignPatrol()
         /// Those who read the events, once there was one.
         var hub: QueueEventHub?
         var meter: QueueProgressMeter?
@@ -52,7 +53,7 @@ package final class QueueEngine: Sendable {
     let state: Locked<State>
     let source: any WorkerSource
     let recording = RecordingSwitch()
-    let uniqueWork = UniqueWork()
+    package let uniqueWork = UniqueWork()
 
     /// - Parameter leastSlots: How many slots are kept in any case: see ``EntryTable``.
     package init(
@@ -90,6 +91,8 @@ extension QueueEngine {
         }
 
         mutating func release(_ ended: (QueueMachine.Work, EntryDetails?)) {
+            // What was dealt has been let go of by its thread.
+            if case (.none, nil) = ended { return }
             if released == nil { released = ended } else { need().released.append(ended) }
         }
     }
@@ -102,7 +105,7 @@ extension QueueEngine {
         var drained: [QueueWait] = []
         /// More bodies that go on.
         var grants: [ReturningBody] = []
-        /// Those for whom there is room now, one place kept for each.
+        /// Those for whom there is room now, their places kept for them.
         var roomy: [QueueWait] = []
         var toEnd: [ManagedOperation] = []
         /// Those that may ask for their admission now.
@@ -129,7 +132,7 @@ extension QueueEngine {
     }
 
     /// Looks what the event made possible: a body that goes on, one more thread, somebody who waits.
-    func conclude(_ state: inout State, _ after: inout After) {
+    func conclude(_ state: inout State, _ after: inout After, sparing: Int = 0) {
         // What is more urgent does not wait for what was dealt, and what is less gets its turn by its age.
         if state.machine.isDealtRivalled { settle(&state, &after) }
         while let body = state.returning.first, state.machine.resume(body.key) {
@@ -137,12 +140,27 @@ extension QueueEngine {
             state.crew.workers += 1
             if after.grant == nil { after.grant = body } else { after.need().grants.append(body) }
         }
-        // One thread at a time: it asks for the next one itself.
+        callThread(&state, &after, sparing: sparing)
+        collectChores(&state, &after)
+    }
+
+    /// Asks for one more thread, if there is something for it to do: it asks for the next one itself.
+    ///
+    /// So many entries are spared for the calling thread, unless it does not come for them soon.
+    func callThread(_ state: inout State, _ after: inout After, sparing: Int = 0) {
         if state.machine.canStart, state.returning.isEmpty {
-            if state.crew.join() { after.needsWorker = true } else { after.needsWatch = state.crew.beginWatch() }
+            if state.machine.counts.readyInFront > sparing, state.crew.join() {
+                after.needsWorker = true
+            } else {
+                after.needsWatch = state.crew.beginWatch()
+            }
         } else if state.machine.counts.dealt > 0, state.machine.couldStart {
             if state.crew.join() { after.needsWorker = true } else { after.needsWatch = state.crew.beginWatch() }
         }
+    }
+
+    /// Looks who has to be told of something.
+    func collectChores(_ state: inout State, _ after: inout After) {
         if state.machine.hasUnasked { after.need().toAdmit += state.machine.takeUnasked() }
         if state.reserved == 0 {
             if !state.acceptanceWaiters.isEmpty {
@@ -152,18 +170,8 @@ extension QueueEngine {
                 after.need().drained += state.drainers.takeAll()
             }
         }
-        while let wait = nextWithRoom(&state) {
-            state.reserved += 1
-            after.need().roomy.append(wait)
-        }
-        if let journal = state.machine.journal { after.need().calls += journal.takeCalls() }
-    }
-
-    /// The next of those who wait for room, if there is room for one more.
-    private func nextWithRoom(_ state: inout State) -> QueueWait? {
-        guard !state.roomWaiters.isEmpty else { return nil }
-        guard state.isClosed || state.machine.live + state.reserved < state.capacity else { return nil }
-        return state.roomWaiters.popFirst()
+        if !state.roomWaiters.isEmpty { giveRoom(&state, &after) }
+        if let calls = state.machine.journal?.takeCalls(), !calls.isEmpty { after.need().calls += calls }
     }
 
     func perform(_ after: After) {
@@ -179,7 +187,7 @@ extension QueueEngine {
         for tell in chores.told { tell() }
         for wait in chores.drained { wait.end() }
         // One whose task was cancelled just now leaves the room to the next.
-        for wait in chores.roomy where !wait.end() { giveBackPlaces(1) }
+        for wait in chores.roomy where !wait.end() { giveBackPlaces(wait.places) }
         for operation in chores.toEnd {
             recordLinks(of: operation)
             operation.beginHosted()

@@ -36,6 +36,8 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let alreadyFinished = Code("alreadyFinished")
         /// The queue has as many entries as it may have.
         public static let full = Code("full")
+        /// The task was cancelled that waited for room.
+        public static let cancelled = Code("cancelled")
         /// The queue was shut down.
         public static let closed = Code("closed")
         /// The setting is none that a queue can have.
@@ -48,6 +50,8 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let notRemakable = Code("notRemakable")
         /// The failure is not in the list of the queue, or no more.
         public static let notListed = Code("notListed")
+        /// The operation would wait for one that waits for it.
+        public static let cycle = Code("cycle")
         /// The operations of a chain cannot wait for each other.
         public static let chain = Code("chain")
     }
@@ -55,10 +59,17 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
 
 extension QueueError {
     static func full(queue: String, capacity: Int, more: Int) -> QueueError {
-        QueueError(
+        let advice = more > capacity ? "Add fewer at once" : "Await `addWhenThereIsRoom`"
+        return QueueError(
             .full, queue: queue,
-            "Queue \(queue) has no room for \(more) more: it may have \(capacity) entries that have not ended. Await "
-                + "`addWhenThereIsRoom`, or make `capacity` larger.")
+            "Queue \(queue) has no room for \(more) more: it may have \(capacity) entries that have not ended. "
+                + "\(advice), or make `capacity` larger.")
+    }
+
+    static func cancelled(_ what: String, queue: String) -> QueueError {
+        QueueError(
+            .cancelled, queue: queue,
+            "\(what) was not added to queue \(queue): the task that waited for room was cancelled.")
     }
 
     static func badWidth(_ width: Int, queue: String) -> QueueError {
@@ -69,6 +80,13 @@ extension QueueError {
 
     static func closed(queue: String) -> QueueError {
         QueueError(.closed, queue: queue, "Queue \(queue) was shut down and takes nothing more. Make another queue.")
+    }
+
+    static func cycle(_ operation: String, queue: String, behind other: String, _ error: DependencyError) -> QueueError
+    {
+        QueueError(
+            .cycle, queue: queue,
+            "\(operation) was not added to queue \(queue) behind \(other), which has the same key: \(error.message)")
     }
 
     static func alreadyAdded(_ operation: String, queue: String, other: String) -> QueueError {

@@ -44,6 +44,20 @@ extension QueueMachine {
         entries[index].stage = .running
     }
 
+    /// An entry that a thread took has not begun, and is the first of its line again; false if it is not there any more.
+    mutating func giveBack(_ key: Key) -> Bool {
+        let index = Int(key.slot)
+        guard entries.has(key), entries[index].stage == .running else { return false }
+        running -= 1
+        counts.running -= 1
+        counts.ready += 1
+        counts.readyInFront += 1
+        entries[index].stage = .ready
+        lines.prepend(Ticket(slot: key.slot, stamp: entries[index].stamp), entries[index].level)
+        journal?.note(.placed(key.slot, entries[index], from: .running))
+        return true
+    }
+
     /// An entry that was dealt has not begun: it is the first of its line again.
     mutating func takeBack(_ job: Job) {
         let index = Int(job.key.slot)

@@ -45,7 +45,7 @@ extension QueueManager {
 
     /// How many entries there may be that have not ended; nil, as from the start, for any number.
     ///
-    /// A queue that has as many refuses more; ``addWhenThereIsRoom(_:)`` waits. Below one, it is one.
+    /// A queue that has as many refuses more; `addWhenThereIsRoom` waits. Below one, it is one.
     public var capacity: Int? {
         get { engine.state.withLock { $0.capacity == .max ? nil : $0.capacity } }
         set { engine.applySettled { state, _ in state.capacity = newValue.map { max($0, 1) } ?? .max } }
@@ -82,36 +82,16 @@ extension QueueManager {
     }
 
     /// Goes on when nothing is left in the queue, or when the task that awaits is cancelled.
+    ///
+    /// Not for operations of the queue itself: one that awaits this never ends, and so nor does the wait.
     public func drained() async {
         await QueueWait.run { wait in engine.whenDrained(wait) }
     }
 
-    /// Adds an operation as soon as there is room for it.
-    ///
-    /// Those who wait are told in the order of their calls, and a place is kept for each from then on.
-    ///
-    /// - Throws: As `add` does; with the code `full` if the task is cancelled while it waits. The operation is not added
-    ///   then.
-    public func addWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
-        var hasPlace = false
-        while true {
-            do throws(QueueError) {
-                return try engine.add(operation, hasPlace: hasPlace)
-            } catch {
-                guard error.code == .full else { throw error }
-            }
-            hasPlace = await QueueWait.run { wait in engine.waitForRoom(wait) }
-            if Task.isCancelled {
-                if hasPlace { engine.giveBackPlaces(1) }
-                throw QueueError(
-                    .full, queue: name,
-                    "\(operation.displayName) was not added to queue \(name): the task that waited for room was cancelled."
-                )
-            }
-        }
-    }
-
     /// Takes nothing more, waits for what there is, and cancels after a while what has not ended by then.
+    ///
+    /// A task that is cancelled gives the same grace: to be shut down gracefully is what such a task is there for, as a rule.
+    /// With a grace of zero nothing is waited for.
     ///
     /// - Parameters:
     ///   - grace: How long to wait.
@@ -124,14 +104,12 @@ extension QueueManager {
             state.isClosed = true
             state.machine.journal?.note(.closing)
         }
-        await QueueWait.run { wait in
-            let timer = clock.schedule(after: max(grace, .zero)) { wait.end() }
-            engine.whenDrained(
-                QueueWait {
-                    timer.cancel()
-                    wait.end()
-                })
+        var timer: (any OperationTimer)?
+        await QueueWait.runWhateverBecomesOfTheTask { wait in
+            engine.whenDrained(wait)
+            timer = clock.schedule(after: max(grace, .zero)) { wait.end() }
         }
+        timer?.cancel()
         // Another thread may be about to add what was accepted before the queue was shut down.
         await withCheckedContinuation { continuation in engine.whenAllAccepted { continuation.resume() } }
         let abandoned = engine.operations
@@ -188,7 +166,8 @@ extension QueueEngine {
     }
 
     func cancelAll(because cause: CancellationCause) {
-        var operations: [Operation] = []
+        var operations: [ManagedOperation] = []
+        var foreigns: [ForeignEntry] = []
         applySettled { state, after in
             state.machine.holds += 1
             operations.reserveCapacity(state.machine.live)
@@ -199,22 +178,27 @@ extension QueueEngine {
                 defer { index += 1 }
                 switch state.machine.entries[index].work {
                 case .operation(let operation): operations.append(operation)
-                case .foreign(let foreign): operations.append(foreign.operation)
+                case .foreign(let foreign): foreigns.append(foreign)
                 case .closure where state.machine.entries[index].stage == .ready:
                     end(QueueMachine.Slot(index), .cancelled, &state, &after)
                 case .closure, .none: break
                 }
             }
         }
-        for operation in operations {
-            if let own = operation as? ManagedOperation {
-                own.cancelIfUndecided(because: cause)
-            } else {
-                operation.cancel()
-            }
+        for operation in operations { operation.cancelIfUndecided(because: cause) }
+        for foreign in foreigns {
+            foreign.operation.cancel()
+            // On Linux nobody else would tell.
+            foreign.reconsider()
         }
-        apply { state, _ in state.machine.holds -= 1 }
+        release()
     }
+
+    /// Nothing begins until it is released: somebody cancels several, and none of them is to begin because another was.
+    func hold() { applySettled { state, _ in state.machine.holds += 1 } }
+
+    /// Goes on, unless somebody else holds it.
+    func release() { apply { state, _ in state.machine.holds -= 1 } }
 
     /// Ends the wait when nothing is left, at once if nothing is.
     package func whenDrained(_ wait: QueueWait) {
@@ -228,12 +212,4 @@ extension QueueEngine {
     func whenAllAccepted(_ tell: @escaping @Sendable () -> Void) {
         apply { state, _ in state.acceptanceWaiters.append(tell) }
     }
-
-    /// Ends the wait when there is room for one more, which is kept for who waited.
-    func waitForRoom(_ wait: QueueWait) {
-        apply { state, _ in state.roomWaiters.append(wait) }
-    }
-
-    /// How many wait for room, or did until their task was cancelled.
-    package var roomWaiterCount: Int { state.withLock { $0.roomWaiters.count } }
 }

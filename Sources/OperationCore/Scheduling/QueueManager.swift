@@ -23,7 +23,12 @@ import Foundation
 /// asynchronous operation holds its place in the queue until it ends, but a thread only while `main()` runs. A body that
 /// waits through a call of this package (`startAndWait()`, `waitUntilFinished()`) gives up its place while it waits, and
 /// another thread takes over at once, up to ``threadLimit`` in the process. Bodies that block in other ways are noticed
-/// within milliseconds, and get company as far as the width allows.
+/// within milliseconds, and get company as far as the width allows: if nothing begins although something could, while the
+/// process leaves cores idle by its processor time. Bodies that compute get none, and the threads that came go again once
+/// the cores are busy.
+///
+/// On Apple's systems too the quality of service says in which order operations begin, and not at what priority their
+/// threads run.
 ///
 /// ### Lifetime
 ///
@@ -121,9 +126,13 @@ extension QueueManager {
     ///
     /// - Throws: If one cannot be added, or cannot wait for the one before it; then none is added, and none waits.
     public func addChain(_ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure) throws(QueueError) {
+        try addChain(operations, rule, hasPlaces: false)
+    }
+
+    func addChain(_ operations: [ManagedOperation], _ rule: ChainRule, hasPlaces: Bool) throws(QueueError) {
         var linked: [(ManagedOperation, DependencyEdge, ManagedOperation)] = []
         do throws(QueueError) {
-            try engine.add(operations) { () throws(QueueError) in
+            try engine.add(operations, hasPlaces: hasPlaces) { () throws(QueueError) in
                 for (upstream, downstream) in zip(operations, operations.dropFirst()) {
                     linked.append((downstream, try link(downstream, to: upstream, rule), upstream))
                 }

@@ -3,6 +3,9 @@
 
 /// A wait for one event of a queue, or for the cancellation of the task that waits.
 package final class QueueWait: Sendable {
+    /// How many places it is for, if it is for room.
+    let places: Int
+
     private enum State {
         case open
         case calling(@Sendable () -> Void)
@@ -12,15 +15,21 @@ package final class QueueWait: Sendable {
 
     private let state: Locked<State>
 
-    private init() { state = Locked(.open) }
+    private init(places: Int) {
+        self.places = places
+        state = Locked(.open)
+    }
 
     /// Calls `tell` once when the event came.
-    package init(_ tell: @escaping @Sendable () -> Void) { state = Locked(.calling(tell)) }
+    package init(_ tell: @escaping @Sendable () -> Void) {
+        places = 1
+        state = Locked(.calling(tell))
+    }
 
     /// Waits; returns whether the event came, and not the cancellation.
     @discardableResult
-    static func run(_ begin: (QueueWait) -> Void) async -> Bool {
-        let wait = QueueWait()
+    static func run(places: Int = 1, _ begin: (QueueWait) -> Void) async -> Bool {
+        let wait = QueueWait(places: places)
         begin(wait)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -33,6 +42,13 @@ package final class QueueWait: Sendable {
             }
         } onCancel: {
             wait.end(isByEvent: false)
+        }
+    }
+
+    /// Waits for the event, whether or not the task is cancelled.
+    static func runWhateverBecomesOfTheTask(_ begin: (QueueWait) -> Void) async {
+        await withCheckedContinuation { continuation in
+            begin(QueueWait { continuation.resume() })
         }
     }
 
@@ -81,7 +97,17 @@ struct WaitList {
         waits.append(wait)
     }
 
+    /// The first that was not given up, which stays.
+    mutating func first() -> QueueWait? {
+        while let wait = waits.first {
+            if !wait.isOver { return wait }
+            waits.removeFirst()
+        }
+        return nil
+    }
+
     /// The first that was not given up.
+    @discardableResult
     mutating func popFirst() -> QueueWait? {
         while let wait = waits.popFirst() {
             if !wait.isOver { return wait }

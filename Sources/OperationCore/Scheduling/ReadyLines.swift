@@ -9,6 +9,8 @@ struct ReadyLines {
     /// How many starts a line may be passed over before one of it is taken; nil for never.
     var ageing: Int? = 32
 
+    private static let leastBeforeAwaited = 32
+
     private var lines = [TicketRing](repeating: TicketRing(), count: QueueLevel.count)
     /// A bit for each line that is not empty.
     private var occupied: UInt8 = 0
@@ -58,12 +60,10 @@ struct ReadyLines {
 
     /// The most urgent line, or the one that was passed over most often, and too often.
     private func next(_ first: Int) -> Int {
-        // A level that somebody waits for is no rival of the others: it only comes earlier.
-        guard let ageing, !wasAged, occupied & (occupied - 1) != 0, first != QueueLevel.awaited.rank else {
-            return first
-        }
+        guard let ageing, !wasAged, occupied & (occupied - 1) != 0 else { return first }
         var choice = first
-        var most = ageing - 1
+        // While bodies wait that hold threads, few come in between, for they may wait as well and hold more.
+        var most = (first == QueueLevel.awaited.rank ? max(ageing, Self.leastBeforeAwaited) : ageing) - 1
         for line in first + 1..<QueueLevel.count where occupied & (1 << UInt8(line)) != 0 && passedOver[line] > most {
             choice = line
             most = passedOver[line]

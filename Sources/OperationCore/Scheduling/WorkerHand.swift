@@ -37,17 +37,14 @@ final class WorkerHand: Sendable {
 
     /// The next one, now that the last has ended; nil, and nothing is noted, if there is none.
     ///
-    /// What ended is let go of here, and not with all of the hand: what it holds must not wait for the bodies that follow.
-    func next(after ended: QueueMachine.Key) -> QueueMachine.Job? {
-        var old: QueueMachine.Job?
-        let next = state.withLock { state -> QueueMachine.Job? in
+    /// With it comes what ended, to be let go of at once, and not with all of the hand: what it holds must not wait for the
+    /// bodies that follow.
+    func next(after ended: QueueMachine.Key) -> (next: QueueMachine.Job, old: QueueMachine.Job?)? {
+        state.withLock { state in
             guard let next = state.waiting.popLast() else { return nil }
             state.ended.append(ended)
-            old = exchange(&state.current, with: next)
-            return next
+            return (next, exchange(&state.current, with: next))
         }
-        withExtendedLifetime(old) {}
-        return next
     }
 
     func takeBack() -> News {

@@ -22,6 +22,14 @@ package protocol WorkerSource: Sendable {
 
     /// Nanoseconds by which it is known whether bodies are short.
     var now: UInt64 { get }
+
+    /// Nanoseconds of processor time that the process used, on all cores together.
+    var usedTime: UInt64 { get }
+}
+
+extension WorkerSource {
+    /// None, for those that do not watch.
+    package var usedTime: UInt64 { 0 }
 }
 
 /// Threads of our own for the bodies of operations, shared by all queues of the process.
@@ -131,6 +139,12 @@ package final class WorkerPool: WorkerSource {
     package var watchesForStalls: Bool { true }
 
     package var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
+
+    package var usedTime: UInt64 {
+        var time = timespec()
+        guard clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0 else { return 0 }
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
 
     package func beginRest() -> Bool {
         state.withLock { state in

@@ -19,6 +19,10 @@ package final class WorkerSeat {
     private(set) var key = none
     /// The operation whose body it is.
     var operation: ManagedOperation?
+    /// What the thread has taken and not begun, as long as it lets go of what ended before.
+    var unbegun: QueueMachine.Key?
+    /// Whether it counts as one of the queue's threads no more.
+    var hasLeft = false
     /// Whether the body returned, so that nothing of the user's comes before the thread asks for more work.
     var isConcluding = false
     /// Whether the entry ended: told to the queue together with the question for the next.
@@ -34,19 +38,28 @@ package final class WorkerSeat {
 
     var slot: QueueMachine.Slot { key.slot }
 
+    /// How urgent the entry is that is being run.
+    var urgency: QueueLevel {
+        operation.map { $0.core.withLock { $0.urgency } } ?? engine.level(of: key) ?? .veryLow
+    }
+
     private static let none = QueueMachine.Key(slot: -1, generation: 0)
 
     func take(_ key: QueueMachine.Key) {
         self.key = key
+        unbegun = nil
         finishedCount += 1
     }
 
     /// The next of those that the thread was dealt, if all that is to be told of the last is that it succeeded.
     func nextDealt() -> QueueMachine.Job? {
         guard isHandKnown, hasEnded, ending == .success, readied.isEmpty else { return nil }
-        guard let next = hand.next(after: key) else { return nil }
-        operation = nil
+        guard let (next, old) = hand.next(after: key) else { return nil }
+        let last = exchange(&operation, with: nil)
         clear()
+        unbegun = next.key
+        // What it holds may make something ready as it goes, or wait: by now there is nothing that this thread keeps back.
+        withExtendedLifetime((last, old)) {}
         return next
     }
 
@@ -56,6 +69,13 @@ package final class WorkerSeat {
         // What the user's code makes ready is told at once: it may wait for it.
         seat.isConcluding = false
         if seat.hasEnded || !seat.readied.isEmpty { seat.engine.flush(seat) }
+    }
+
+    /// Tells the queue what got ready, before something is let go of that may be the user's.
+    static func tellReadied() {
+        guard let seat = ThreadNotes.current.seat, !seat.readied.isEmpty else { return }
+        seat.isConcluding = false
+        seat.engine.flush(seat, isBackSoon: true)
     }
 
     func clear() {

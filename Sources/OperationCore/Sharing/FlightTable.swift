@@ -162,7 +162,8 @@ extension FlightTable {
 
     /// The time of a result is over.
     package mutating func expire(_ key: Key, _ number: UInt64) {
-        if lines[key]?.flight?.number == number { _ = forget(key) }
+        guard lines[key]?.flight?.number == number, let timer = forget(key) else { return }
+        trash.append(timer)
     }
 
     /// Lets go of a result; returns the timer to be cancelled.

@@ -85,10 +85,13 @@ extension SharedOperations {
     /// Gives the run the highest priority of its askers.
     private func raise(_ run: Run, _ key: Key, _ number: UInt64) {
         // Two askers may come at once: whoever sets an older value finds the newer one when he looks again.
+        var lastSet: Int?
         while let urgency = apply({ $0.urgency(key, number) }), urgency > run.queuePriority.rawValue,
-            let priority = Operation.QueuePriority(rawValue: urgency)
+            // A run may be of a class that does not take over what is set.
+            urgency != lastSet, let priority = Operation.QueuePriority(rawValue: urgency)
         {
             run.queuePriority = priority
+            lastSet = urgency
         }
     }
 }

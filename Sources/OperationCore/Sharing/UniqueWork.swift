@@ -15,6 +15,20 @@ package final class UniqueWork: Sendable {
             start()
             finish(withResult: ())
         }
+
+        /// Nobody needs it any more.
+        func giveUp() {
+            cancelIfUndecided(because: .requested)
+            startIfNeeded()
+        }
+
+        /// Shows what it waits for, so that a cycle through it is seen; what opens it is the table.
+        ///
+        /// - Parameter isImplied: Whether it waits for the other already, by way of a third.
+        func follow(_ other: ManagedOperation, isImplied: Bool = false) {
+            // One that has come needs to wait for nothing.
+            _ = try? DependencyGraph.connect(self, to: other, judge: nil, isImplied: isImplied)
+        }
     }
 
     private typealias Table = UniqueWorkTable<ManagedOperation, Turn>
@@ -25,6 +39,9 @@ package final class UniqueWork: Sendable {
 
     /// How many keys are in use.
     package var count: Int { table.withLock { $0.count } }
+
+    /// How many operations are held; for tests.
+    package var storedCount: Int { table.withLock { $0.storedCount } }
 
     /// Adds an operation by way of `add`; returns whether it is to run.
     func add(
@@ -54,9 +71,21 @@ package final class UniqueWork: Sendable {
                 operation.start()
             }
             return false
-        case .waits(let others):
+        case .waits(let ahead, let others):
             replaced = others
-            operation.addReportedDependency(on: turn)
+            // Those that will be cancelled wait for nothing then.
+            let upstream = policy == .replace ? others.filter(\.hasOutcome) : [ahead.work]
+            for other in upstream { turn.follow(other) }
+            if policy != .replace, let turnAhead = ahead.turn { turn.follow(turnAhead) }
+            do throws(DependencyError) {
+                try operation.connect(to: turn, judge: nil)
+            } catch {
+                // One that was started just now is refused by the queue.
+                if error.code == .cycle {
+                    leave(operation, key)
+                    throw .cycle(operation.displayName, queue: queue, behind: ahead.work.displayName, error)
+                }
+            }
         case .runs: break
         }
         do {
@@ -75,7 +104,18 @@ package final class UniqueWork: Sendable {
     }
 
     private func leave(_ operation: ManagedOperation, _ key: UniqueWorkKey) {
-        apply { $0.leave(operation, key) }?.come()
+        switch apply({ $0.leave(operation, key) }) {
+        case .nothing: break
+        case .opens(let turn): turn.come()
+        case .closesUp(let left, let next, let ahead):
+            // The new edges before the old ones go, so that a cycle is seen at every moment.
+            next.follow(ahead.work, isImplied: true)
+            if let turn = ahead.turn { next.follow(turn, isImplied: true) }
+            next.removeEdges(to: operation)
+            next.removeEdges(to: left)
+            // Another thread may be about to let the next one follow it.
+            left.giveUp()
+        }
     }
 
     private func apply<Action>(_ event: (inout Table) -> Action) -> Action {

@@ -5,19 +5,27 @@
 ///
 /// It knows nothing of locks. What falls out of it goes to the trash, to be let go of outside the lock.
 package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
+    /// One of a line, and what it waits for, unless it is the first.
+    package struct Member {
+        package let work: Work
+        package let turn: Turn?
+    }
+
     private struct Place {
         let work: Work
-        /// What it waits for, unless it was the first when it came.
         var turn: Turn?
+        /// Its neighbours, so that it can leave the middle of the line.
+        var before: Int?
+        var after: Int?
+
+        var member: Member { Member(work: work, turn: turn) }
     }
 
     private struct Line {
-        /// In the order in which they came, some of which may have ended.
-        var order = Fifo<Int>()
         var places: [Int: Place] = [:]
         var numbers: [ObjectIdentifier: Int] = [:]
-        /// The first of those that have not ended.
         var first: Int?
+        var last: Int?
     }
 
     private var lines: [UniqueWorkKey: Line] = [:]
@@ -28,6 +36,9 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
 
     /// How many keys are in use.
     package var count: Int { lines.count }
+
+    /// How many operations it holds; for tests.
+    package var storedCount: Int { lines.values.reduce(0) { $0 + $1.places.count } }
 
     /// What fell out since this was asked last.
     package mutating func takeTrash() -> [Any] { trash.isEmpty ? [] : exchange(&trash, with: []) }
@@ -40,8 +51,8 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
     package enum Arrival {
         /// It is the first of its line.
         case runs
-        /// It must wait for its turn; these are to be cancelled, in this order.
-        case waits(cancelling: [Work])
+        /// It must wait for its turn, which comes after the end of this one; those are to be cancelled, in that order.
+        case waits(behind: Member, cancelling: [Work])
         /// It is to be cancelled, because this one is present.
         case refused(Work)
     }
@@ -62,30 +73,50 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
         }
         // The last first: were the first cancelled first, the next would begin for a moment.
         let others = policy == .replace ? present(key) : []
-        let isFirst = lines[key]?.first == nil
         lastNumber += 1
-        lines[key, default: Line()].places[lastNumber] = Place(work: work, turn: isFirst ? nil : turn)
+        if lines[key] == nil { lines[key] = Line() }
+        let last = lines[key]?.last
+        let ahead = last.flatMap { lines[key]?.places[$0]?.member }
+        lines[key]?.places[lastNumber] = Place(work: work, turn: ahead == nil ? nil : turn, before: last)
         lines[key]?.numbers[ObjectIdentifier(work)] = lastNumber
-        if isFirst { lines[key]?.first = lastNumber } else { lines[key]?.order.append(lastNumber) }
-        return isFirst ? .runs : .waits(cancelling: others)
+        lines[key]?.last = lastNumber
+        guard let last, let ahead else {
+            lines[key]?.first = lastNumber
+            return .runs
+        }
+        lines[key]?.places[last]?.after = lastNumber
+        return .waits(behind: ahead, cancelling: others)
     }
 
-    /// An operation ended; returns the turn of the one that is first now.
-    package mutating func leave(_ work: Work, _ key: UniqueWorkKey) -> Turn? {
+    package enum Departure {
+        /// Nobody waits for anything else than before.
+        case nothing
+        /// The turn of the one that is first now has come.
+        case opens(Turn)
+        /// It left the middle with its own turn: this turn comes after the end of that member now.
+        case closesUp(left: Turn, next: Turn, behind: Member)
+    }
+
+    /// An operation ended, or is not to wait in line after all.
+    package mutating func leave(_ work: Work, _ key: UniqueWorkKey) -> Departure {
         guard let number = lines[key]?.numbers.removeValue(forKey: ObjectIdentifier(work)),
             let place = lines[key]?.places.removeValue(forKey: number)
-        else { return nil }
+        else { return .nothing }
         trash.append(place)
-        guard lines[key]?.first == number else { return nil }
-        lines[key]?.first = nil
-        while let next = lines[key]?.order.popFirst() {
-            guard let turn = lines[key]?.places[next]?.turn else { continue }
-            lines[key]?.places[next]?.turn = nil
-            lines[key]?.first = next
-            return turn
+        if let before = place.before { lines[key]?.places[before]?.after = place.after }
+        if let after = place.after { lines[key]?.places[after]?.before = place.before }
+        if lines[key]?.last == number { lines[key]?.last = place.before }
+        if lines[key]?.first == number { lines[key]?.first = place.after }
+        guard let after = place.after else {
+            if place.before == nil, let index = lines.index(forKey: key) { trash.append(lines.remove(at: index)) }
+            return .nothing
         }
-        if let index = lines.index(forKey: key) { trash.append(lines.remove(at: index)) }
-        return nil
+        guard let next = lines[key]?.places[after]?.turn else { return .nothing }
+        guard let before = place.before, let left = place.turn, let behind = lines[key]?.places[before]?.member else {
+            lines[key]?.places[after]?.turn = nil
+            return .opens(next)
+        }
+        return .closesUp(left: left, next: next, behind: behind)
     }
 }
 

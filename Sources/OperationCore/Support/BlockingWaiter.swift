@@ -34,16 +34,32 @@ package final class BlockingWaiter: Sendable {
             MainThreadRelay.serve(until: self)
             return true
         }
-        guard let seat = notes.seat, seat.slot >= 0 else {
+        guard let seat = notes.seat, !seat.hasLeft else {
             semaphore.wait()
             return true
         }
+        return seat.slot >= 0 ? wait(within: seat, for: operation) : wait(between: seat, for: operation)
+    }
+
+    /// A body waits.
+    private func wait(within seat: WorkerSeat, for operation: ManagedOperation?) -> Bool {
         guard seat.engine.source.beginRest() else { return false }
         // Before the slot is given up, so that it goes to what is waited for.
-        operation?.raise(to: .awaited)
+        operation?.raise(forBodyOf: seat.urgency)
         seat.engine.bodyWillWait(seat)
         semaphore.wait()
         seat.engine.bodyDidWait(seat)
+        seat.engine.source.endRest()
+        return true
+    }
+
+    /// Something waits that the thread lets go of after one body and before the next.
+    private func wait(between seat: WorkerSeat, for operation: ManagedOperation?) -> Bool {
+        seat.engine.threadWillWait(seat)
+        defer { seat.engine.threadDidWait() }
+        guard seat.engine.source.beginRest() else { return false }
+        operation?.raise(forBodyOf: .veryLow)
+        semaphore.wait()
         seat.engine.source.endRest()
         return true
     }

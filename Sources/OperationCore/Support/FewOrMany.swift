@@ -32,6 +32,16 @@ struct FewOrMany<Element> {
         for element in many { body(element) }
     }
 
+    /// Whether it is true of one of them, each looked at in its place and not as a copy.
+    mutating func containsInPlace(where isWanted: (inout Element) -> Bool) -> Bool {
+        if var element = exchange(&single, with: nil) {
+            defer { single = element }
+            return isWanted(&element)
+        }
+        for index in many.indices where isWanted(&many[index]) { return true }
+        return false
+    }
+
     func map<Result>(_ convert: (Element) -> Result) -> [Result] {
         if let single { return [convert(single)] }
         return many.map(convert)

@@ -2,24 +2,32 @@
 // See LICENSE in the repository's root.
 
 /// First in, first out: adding at the end and taking from the front, each at constant cost.
+@usableFromInline
 package struct Fifo<Element> {
-    private var elements: [Element?] = []
-    private var head = 0
+    @usableFromInline var elements: [Element?] = []
+    @usableFromInline var head = 0
 
+    @inlinable
     package init() {}
 
+    @inlinable
     package var isEmpty: Bool { head == elements.count }
+    @inlinable
     package var count: Int { elements.count - head }
 
+    @inlinable
     package var first: Element? { head < elements.count ? elements[head] : nil }
 
+    @inlinable
     package mutating func removeFirst() { _ = popFirst() }
 
+    @inlinable
     package mutating func append(_ element: Element) {
         elements.append(element)
     }
 
     /// Takes out those for which it is true, in their order.
+    @inlinable
     package mutating func removeAll(where isUnwanted: (Element) -> Bool) -> [Element] {
         var (kept, removed) = (Fifo(), [Element]())
         while let element = popFirst() {
@@ -29,6 +37,7 @@ package struct Fifo<Element> {
         return removed
     }
 
+    @inlinable
     package mutating func popFirst() -> Element? {
         guard head < elements.count else { return nil }
         // Mostly it is the only one.

@@ -6,8 +6,8 @@ import Synchronization
 #if TSAN
     // ThreadSanitizer cannot see the slow path of `Mutex` on Linux, which lives in a library that is not instrumented.
     // These two tell it of the order which the lock does establish.
-    @_silgen_name("__tsan_acquire") private func sanitizerAcquire(_ address: UnsafeRawPointer)
-    @_silgen_name("__tsan_release") private func sanitizerRelease(_ address: UnsafeRawPointer)
+    @_silgen_name("__tsan_acquire") @usableFromInline func sanitizerAcquire(_ address: UnsafeRawPointer)
+    @_silgen_name("__tsan_release") @usableFromInline func sanitizerRelease(_ address: UnsafeRawPointer)
 #endif
 
 /// A value that can only be reached while its lock is held.
@@ -15,17 +15,21 @@ import Synchronization
 /// The one lock of the package. What runs under it is short, never calls anything that a user wrote (the release of a
 /// user's object included: hand such objects out of the closure and let them go there), and never takes a lock that
 /// `Docs/Design/Concurrency.md` ranks before its own.
+///
+/// All of it is inlinable, so that other modules lock at no more cost than this one: without that, each of their calls
+/// looks up the descriptions of the generic types in it, which takes longer than the lock.
+@usableFromInline
 package struct Locked<Value>: ~Copyable, Sendable {
-    private let mutex: Mutex<Unchecked<Value>>
+    @usableFromInline let mutex: Mutex<Unchecked<Value>>
 
     // Taken over and not copied: each part of it that is an object would be held and let go of once more.
-    @inline(__always)
+    @inlinable @inline(__always)
     package init(_ value: consuming Value) {
         mutex = Mutex(Unchecked(value))
     }
 
     /// Runs `body` with exclusive access to the value.
-    @inline(__always)
+    @inlinable @inline(__always)
     package borrowing func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -44,11 +48,12 @@ package struct Locked<Value>: ~Copyable, Sendable {
 }
 
 /// Carries a value through `Mutex`, whose own signatures ask for values that nobody else can reach.
+@usableFromInline
 struct Unchecked<Value>: @unchecked Sendable {
     // Sendable: the value inside is only ever touched under the mutex, and what leaves it is the caller's to share.
 
-    var value: Value
+    @usableFromInline var value: Value
 
-    @inline(__always)
+    @inlinable @inline(__always)
     init(_ value: consuming Value) { self.value = value }
 }

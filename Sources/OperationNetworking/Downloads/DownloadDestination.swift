@@ -6,7 +6,7 @@ import Foundation
 /// Where a download is to lie when it is complete.
 public struct DownloadDestination: Sendable, Hashable {
     package enum Place: Sendable, Hashable {
-        case temporary
+        case temporary(in: URL?)
         case file(URL)
         case folder(URL)
     }
@@ -14,7 +14,16 @@ public struct DownloadDestination: Sendable, Hashable {
     package let place: Place
 
     /// In a temporary file, which is handed over, and removed if nobody moved it away.
-    public static let temporary = DownloadDestination(place: .temporary)
+    public static let temporary = DownloadDestination(place: .temporary(in: nil))
+
+    /// In a temporary file in that directory.
+    package static func temporary(in folder: URL) -> DownloadDestination {
+        DownloadDestination(place: .temporary(in: folder))
+    }
+
+    var isTemporary: Bool {
+        if case .temporary = place { true } else { false }
+    }
 
     /// At this place.
     public static func file(_ url: URL) -> DownloadDestination {

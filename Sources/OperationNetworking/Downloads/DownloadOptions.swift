@@ -12,6 +12,8 @@ public struct DownloadOptions: Sendable {
     public var createsDirectories = true
 
     /// The permission bits, less the process's `umask`: 0o644.
+    ///
+    /// The file has them when it is complete; until then only its owner may read it.
     public var permissions: UInt16 = 0o644
 
     /// Whether the file and its name are brought to the disk before the download succeeds, to survive a power cut: they are.
@@ -28,6 +30,9 @@ public struct DownloadOptions: Sendable {
     public var maximumLength: Int64?
 
     /// The checksum that the whole file must have; none is taken if nil.
+    ///
+    /// A file that has another is removed, and the download fails. It is not asked for once more: the next download begins
+    /// anew.
     public var checksum: FileChecksum?
 
     /// Whether what was received stays on the disk after a failure or cancellation, for the next download to the same

@@ -44,6 +44,9 @@ extension NetworkError {
 }
 
 extension NetworkError {
+    static let cancelledDownload = NetworkError(
+        code: .cancelled, phase: .saving, message: "The download was cancelled.")
+
     static func wrongChecksum(_ algorithm: ChecksumAlgorithm) -> NetworkError {
         NetworkError(
             code: .checksumMismatch, phase: .saving,

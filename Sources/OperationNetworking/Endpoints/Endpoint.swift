@@ -20,8 +20,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// `Data` as the result is the body as it came, `String` its text, ``NoContent`` whatever it is; everything else is decoded
-/// from JSON, models that are classes included.
+/// `Data` as the result is the body as it came, `String` its text, ``NoContent`` whatever it is; all of these accept a
+/// response of any type. Everything else is decoded from JSON, models that are classes included, and accepts nothing but
+/// JSON. An optional model is nil where there is no body.
 public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The method.
     public var method: String
@@ -31,21 +32,28 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     public var query: [String: (any Sendable)?]
     /// Fields that are sent beside those of the base, and in the place of those of the same name.
     public var headers: HeaderFields
+    /// Which types of a response are asked for, if neither ``headers`` nor the base have an `Accept` field.
+    ///
+    /// Unless ``ResponseRules/contentTypes`` says otherwise, no other types are accepted.
+    public var accepts: String
     /// Makes the body.
     public var makeBody: @Sendable (NetworkBase) throws -> RequestBody
     /// Makes the result.
     public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType
+    /// The result of an answer without a body, in the place of ``decode``; if it is nil, that is asked for this, too.
+    public var emptyResult: (@Sendable () -> ResultType)?
 
-    /// Makes an endpoint of any kind.
+    /// Makes an endpoint of any kind, which accepts responses of any type unless you say which.
     public init(
         _ method: String, _ path: String, query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
-        makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none },
+        accepts: String = "*/*", makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none },
         decode: @escaping @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType
     ) {
         self.method = method
         self.path = path
         self.query = query
         self.headers = headers
+        self.accepts = accepts
         self.makeBody = makeBody
         self.decode = decode
     }
@@ -60,8 +68,10 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     func request(at base: NetworkBase) throws -> NetworkRequest {
         var fields = base.headers
         for field in headers { fields[field.name] = nil }
+        fields = HeaderFields(Array(fields) + Array(headers))
+        if !fields.contains("Accept") { fields.add("Accept", accepts) }
         return try NetworkRequest(
-            method, url: base.address(of: path, query: query), headers: HeaderFields(Array(fields) + Array(headers)),
+            method, url: base.address(of: path, query: query), headers: fields,
             body: makeBody(base), options: base.options)
     }
 }
@@ -69,12 +79,12 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
 extension Endpoint where ResultType: Decodable {
     /// Asks for something.
     public static func get(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
-        Endpoint("GET", path, query: query, decode: Self.read)
+        Endpoint("GET", path, query: query, accepts: readable, decode: Self.read)
     }
 
     /// Deletes something.
     public static func delete(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
-        Endpoint("DELETE", path, query: query, decode: Self.read)
+        Endpoint("DELETE", path, query: query, accepts: readable, decode: Self.read)
     }
 
     /// Sends a value as JSON by POST.
@@ -88,7 +98,7 @@ extension Endpoint where ResultType: Decodable {
     /// Sends a form by POST.
     public static func post(_ path: String, form: [String: (any Sendable)?]) -> Self {
         Endpoint(
-            "POST", path,
+            "POST", path, accepts: readable,
             makeBody: { try .form(form.mapValues { $0 as Any? }, encoder: $0.formEncoder) }, decode: Self.read)
     }
 
@@ -107,12 +117,20 @@ extension Endpoint where ResultType: Decodable {
 
     /// Sends a value as JSON by any method.
     public static func sending(_ method: String, _ path: String, json value: some Encodable & Sendable) -> Self {
-        Endpoint(method, path, makeBody: { try .json(value, encoder: $0.makeEncoder()) }, decode: Self.read)
+        Endpoint(
+            method, path, accepts: readable, makeBody: { try .json(value, encoder: $0.makeEncoder()) },
+            decode: Self.read)
     }
 
     /// Sends a body by any method.
     public static func sending(_ method: String, _ path: String, body: RequestBody) -> Self {
-        Endpoint(method, path, makeBody: { _ in body }, decode: Self.read)
+        Endpoint(method, path, accepts: readable, makeBody: { _ in body }, decode: Self.read)
+    }
+
+    /// What ``read(_:_:_:)`` can make a result of.
+    private static var readable: String {
+        let takesAnything = [Data.self, String.self, NoContent.self].contains { $0 == ResultType.self }
+        return takesAnything ? "*/*" : "application/json"
     }
 
     /// Makes the result of a body: by itself for what is no model, from JSON for everything else.
@@ -120,14 +138,21 @@ extension Endpoint where ResultType: Decodable {
         _ data: Data, _ response: HTTPURLResponse, _ base: NetworkBase
     ) throws -> ResultType {
         if let data = data as? ResultType { return data }
-        if ResultType.self == String.self, let text = String(decoding: data, as: UTF8.self) as? ResultType {
+        if ResultType.self == String.self,
+            let text = try ResponseText.text(data, response.contentType) as? ResultType
+        {
             return text
         }
         if let nothing = NoContent() as? ResultType { return nothing }
         guard !data.isEmpty else {
+            if let optional = ResultType.self as? any ExpressibleByNilLiteral.Type,
+                let nothing = optional.init(nilLiteral: ()) as? ResultType
+            {
+                return nothing
+            }
             throw NetworkError(
                 code: .emptyResponse, phase: .evaluating,
-                message: "The server sent no body. Use NoContent as the result, or set emptyResult.")
+                message: "The server sent no body. Use NoContent or an optional as the result, or set emptyResult.")
         }
         return try base.makeDecoder().decode(ResultType.self, from: data)
     }

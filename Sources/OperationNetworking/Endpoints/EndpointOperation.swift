@@ -33,7 +33,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// The base does the rest: address, fields, validation, decoding, log. Each attempt asks for both anew.
+/// The base does the rest: address, fields, validation, decoding, log. Each attempt asks for both anew; validation, log and
+/// callback queue are taken from the base once, when the operation is made.
 open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
     // Sendable: it adds nothing that changes.
 
@@ -55,12 +56,6 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     private static var nowhere: URL { URL(fileURLWithPath: "/") }
 
-    private func take(_ base: NetworkBase) {
-        responseRules = base.rules
-        if let queue = base.callbackQueue { callbackQueue = queue }
-        if let log = base.log { networkAttempts.add(log) }
-    }
-
     /// The service: override it in a class for all endpoints of one service.
     open var base: NetworkBase {
         guard let given else {
@@ -77,7 +72,11 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return given.endpoint
     }
 
-    override func makeDraft() throws -> RequestDraft { RequestDraft(head: .checked(try endpoint.request(at: base))) }
+    override func makeDraft() throws -> RequestDraft {
+        RequestDraft(head: .checked(try endpoint.request(at: base)), options: ownTransferOptions)
+    }
+
+    override var inheritedTransferOptions: TransferOptions { base.options }
 
     override var operationSession: any NetworkSession { base.session }
 
@@ -85,6 +84,8 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     /// Makes the result as the endpoint says.
     open override func evaluate(result: Data, response: HTTPURLResponse) throws -> ResultType {
-        try endpoint.decode(result, response, base)
+        let endpoint = endpoint
+        if result.isEmpty, let emptyResult = endpoint.emptyResult { return emptyResult() }
+        return try endpoint.decode(result, response, base)
     }
 }

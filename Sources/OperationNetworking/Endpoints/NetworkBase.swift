@@ -18,8 +18,10 @@ public struct NetworkBase: Sendable {
     public var url: URL
     /// The session.
     public var session: any NetworkSession = DefaultNetworkSession.standard
-    /// Fields that are sent with every request, unless an endpoint has one of the same name: `Accept: application/json`.
-    public var headers: HeaderFields = ["Accept": "application/json"]
+    /// Fields that are sent with every request, unless an endpoint has one of the same name.
+    ///
+    /// Without an `Accept` field each endpoint says which types it can read.
+    public var headers: HeaderFields = [:]
     /// What is accepted as a response.
     public var rules = ResponseRules()
     /// How requests are transferred.
@@ -30,6 +32,8 @@ public struct NetworkBase: Sendable {
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
     /// Makes what writes JSON; called for each request.
     public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
+    /// How operations repeat what failed; not at all if nil.
+    public var retry: Retry?
     /// Where requests and answers are written down; nowhere if nil.
     public var log: NetworkLog?
     /// The queue of the handlers; the main queue if nil.
@@ -43,6 +47,13 @@ public struct NetworkBase: Sendable {
     /// Makes the operation of an endpoint.
     public func operation<ResultType: Sendable>(for endpoint: Endpoint<ResultType>) -> EndpointOperation<ResultType> {
         EndpointOperation(endpoint, at: self)
+    }
+
+    /// The fields of a request whose answer may be of any type.
+    var headersForAnyType: HeaderFields {
+        var fields = headers
+        if !fields.contains("Accept") { fields.add("Accept", "*/*") }
+        return fields
     }
 
     /// The address of a path beneath this one, with a query.
@@ -107,5 +118,15 @@ extension NetworkBase {
         _ path: String, as type: ResultType.Type = ResultType.self
     ) -> EndpointOperation<ResultType> {
         operation(for: .delete(path))
+    }
+}
+
+extension NetworkOperation {
+    /// Takes over what all operations of a service have in common.
+    func take(_ base: NetworkBase) {
+        responseRules = base.rules
+        if let queue = base.callbackQueue { callbackQueue = queue }
+        if let log = base.log { networkAttempts.add(log) }
+        if let retry = base.retry { self.retry = retry }
     }
 }

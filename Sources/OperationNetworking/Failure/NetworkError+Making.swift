@@ -11,23 +11,27 @@ extension NetworkError {
     /// Makes a network error of any error, such as one that Foundation gave.
     ///
     /// A `NetworkError` stays what it is, an `URLError` is taken over by its code, a `DecodingError` says where the body is
-    /// not as expected, and any other becomes the ``cause``.
+    /// not as expected, and any other becomes the ``cause``. Before anything was sent each of these is the ``cause``: it
+    /// tells of what a hook did, and not of this request.
     public init(_ error: any Error, phase: Phase = .receiving) {
+        let isEarly = phase == .checking || phase == .waiting
         switch error {
         case let error as NetworkError: self = error
+        case is CancellationError:
+            self.init(code: .cancelled, phase: phase, message: "The request was cancelled from within.")
+        case _ where isEarly:
+            self.init(
+                code: .preparationFailed, phase: phase,
+                message: "The request could not be prepared: a hook of the operation failed.")
+            cause = error
         case let error as URLError: self.init(error)
         case let error as DecodingError:
             self.init(code: .undecodableResult, phase: .evaluating, message: Self.message(error))
             cause = error
-        case is CancellationError:
-            self.init(code: .cancelled, phase: phase, message: "The request was cancelled from within.")
         default:
-            let isEarly = phase == .checking || phase == .waiting
             self.init(
-                code: isEarly ? .preparationFailed : .evaluationFailed, phase: phase,
-                message: isEarly
-                    ? "The request could not be prepared: a hook of the operation failed."
-                    : "The response could not be made into a result: the evaluator failed.")
+                code: .evaluationFailed, phase: phase,
+                message: "The response could not be made into a result: the evaluator failed.")
             cause = error
         }
     }

@@ -15,6 +15,8 @@ extension NetworkError.Code {
     public static let responseRefused = Self("responseRefused")
     /// The evaluator, or a hook of the operation, threw an error of the user's own, which is the ``NetworkError/cause``.
     public static let evaluationFailed = Self("evaluationFailed")
+    /// The body cannot be sent by the task that a hook made.
+    public static let unsupportedBody = Self("unsupportedBody")
     /// The hook that prepares the request threw an error of the user's own, which is the ``NetworkError/cause``.
     public static let preparationFailed = Self("preparationFailed")
 }

@@ -50,6 +50,8 @@ extension NetworkError.Code {
     public static let bodyNotRepeatable = Self("bodyNotRepeatable")
     /// A value cannot be written as the body that was wanted.
     public static let bodyNotEncodable = Self("bodyNotEncodable")
+    /// Nothing can be compressed on this system.
+    public static let compressionUnavailable = Self("compressionUnavailable")
 }
 
 // On the way.

@@ -9,6 +9,8 @@ extension NetworkError {
         var bodyPrefix: Data?
         var cause: Boxed?
         var apiError: Boxed?
+        var attempts: [AttemptRecord] = []
+        var retryAfter: Duration?
     }
 
     /// An error of any type; two are equal if their texts are.
@@ -44,7 +46,7 @@ extension NetworkError {
         apiError as? Problem
     }
 
-    private mutating func change(_ change: (inout Details) -> Void) {
+    mutating func change(_ change: (inout Details) -> Void) {
         var details = details ?? Details()
         change(&details)
         self.details = details == Details() ? nil : details

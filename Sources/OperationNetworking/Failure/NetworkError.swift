@@ -15,7 +15,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// The text never contains user, password, query values, header values or bodies.
+/// The text never contains user, password, query values, header values but the type of a response, or anything of a body
+/// but the names that lead to where it is not as expected.
 public struct NetworkError: Error, Sendable, Hashable {
     /// The kind of the failure.
     public let code: Code

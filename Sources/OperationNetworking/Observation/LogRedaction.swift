@@ -13,11 +13,13 @@ public struct LogRedaction: Sendable, Hashable {
 
     /// Parts of names that make a field a secret one.
     private static let suspicious = [
-        "authorization", "cookie", "token", "secret", "password", "passwd", "apikey", "api-key", "api_key", "session",
+        "authorization", "cookie", "token", "secret", "password", "passwd", "passphrase", "apikey", "session",
         "signature", "credential",
     ]
-    /// Names of secrets that are also parts of harmless ones.
-    private static let exact: Set = ["pin", "otp", "key", "auth", "code", "pwd"]
+    /// Words that make a field a secret one, but are also parts of harmless words.
+    private static let words: Set = ["key", "auth", "pwd", "jwt", "bearer", "pin", "otp", "sid", "subscription"]
+    /// Names of secrets that are also words of harmless names, such as an error's code.
+    private static let exact: Set = ["code"]
     private static let stars = "***"
 
     /// Leaves out the usual secrets: what is called token, password, cookie and the like.
@@ -40,22 +42,64 @@ public struct LogRedaction: Sendable, Hashable {
     /// Whether what has that name is left out.
     public func hides(_ name: String) -> Bool {
         guard !keepsSecrets else { return false }
-        let name = name.lowercased()
-        return names.contains(name) || Self.exact.contains(name)
-            || Self.suspicious.contains { name.contains($0) }
+        let small = name.lowercased()
+        let letters = small.filter(\.isLetter)
+        return names.contains(small) || Self.exact.contains(small)
+            || Self.suspicious.contains { letters.contains($0) }
+            || !Self.words.isDisjoint(with: Self.words(of: name))
     }
 
-    func value(of field: HeaderFields.Field) -> String { hides(field.name) ? Self.stars : field.value }
+    /// The words of `X-Auth-Key`, `access_key` and `accessKey`.
+    private static func words(of name: String) -> [String] {
+        var words = [""]
+        var follows = false
+        for letter in name {
+            let isCapital = letter.isUppercase
+            if !letter.isLetter || isCapital && follows { words.append("") }
+            if letter.isLetter { words[words.count - 1] += letter.lowercased() }
+            follows = letter.isLowercase
+        }
+        return words
+    }
+
+    func value(of field: HeaderFields.Field) -> String {
+        if keepsSecrets { return field.value }
+        return hides(field.name) ? Self.stars : Self.withoutQueries(field.value)
+    }
+
+    /// A value that leads somewhere, without what may be a secret in it: queries and fragments, user and password.
+    private static func withoutQueries(_ value: String) -> String {
+        guard value.contains("://") || value.contains("/") && value.contains("?") else { return value }
+        var result = ""
+        var isHidden = false
+        for letter in value {
+            if "<>\"' ,;".contains(letter) {
+                isHidden = false
+            } else if !isHidden, "?#".contains(letter) {
+                result.append(letter)
+                result += stars
+                isHidden = true
+                continue
+            } else if letter == "@", !isHidden, let start = result.range(of: "://", options: .backwards) {
+                // What stands before it, if no part of a path does.
+                if !result[start.upperBound...].contains("/") {
+                    result.replaceSubrange(start.upperBound..., with: stars)
+                }
+            }
+            if !isHidden { result.append(letter) }
+        }
+        return result
+    }
 
     /// The beginning of a body as text, or how long it is.
     ///
-    /// Without secrets only what can be understood is shown: JSON and forms.
+    /// Without secrets only what can be understood is shown: objects and arrays of JSON. A single value of JSON has no name
+    /// that would tell whether it is a secret.
     func text(of body: Data, limit: Int) -> String {
         let length = "(\(body.count) bytes)"
         if keepsSecrets { return String(bytes: body.prefix(limit), encoding: .utf8) ?? length }
-        if let value = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed),
-            let bytes = try? JSONSerialization.data(
-                withJSONObject: redacted(value), options: [.sortedKeys, .fragmentsAllowed])
+        if let value = try? JSONSerialization.jsonObject(with: body),
+            let bytes = try? JSONSerialization.data(withJSONObject: redacted(value), options: .sortedKeys)
         {
             let text = String(decoding: bytes.prefix(limit), as: UTF8.self)
             return bytes.count > limit ? "\(text)… \(length)" : text

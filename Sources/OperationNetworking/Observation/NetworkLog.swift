@@ -76,7 +76,7 @@ extension NetworkLog: AttemptWatcher {
                 "✓ \(operation.downloadProgress.completedBytes) bytes\(time) \(subject(operation))", [:],
                 level >= .bodies ? operation.networkAttempts.bodyInMemory : nil)
         case .failed(let error): write("✗ \(error)", [:], error.bodyPrefix)
-        case .decided(let decision): write("… \(decision) \(subject(operation))", [:], nil)
+        case .decided(let answer): write("… \(answer.note ?? "\(answer.decision)") \(subject(operation))", [:], nil)
         }
     }
 

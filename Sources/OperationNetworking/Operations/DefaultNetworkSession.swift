@@ -16,20 +16,33 @@ public final class DefaultNetworkSession: NetworkSession {
     /// The one there is.
     public static let standard = DefaultNetworkSession()
 
-    private let chosen = Locked<(any NetworkSession)?>(nil)
-    private let platform: any NetworkSession
+    /// What moves the bytes on this platform, to be built upon: a session with cookies is
+    /// `ExchangeSession(over: DefaultNetworkSession.platformTransport, configuration: withCookies)`.
+    public static let platformTransport: any NetworkSession = makeTransport()
 
-    private init() {
-        platform = ExchangeSession(over: Self.transport)
-    }
+    private let chosen = Locked<(any NetworkSession)?>(nil)
+    private let platform: any NetworkSession = ExchangeSession(over: platformTransport)
+
+    private init() {}
 
     /// The session that does the work: set it once, when the program starts; nil brings the platform's back.
+    ///
+    /// What is set must not itself send its requests to this session, which would be an endless circle; build upon
+    /// ``platformTransport``. This session itself, and an ``ExchangeSession`` over it, are taken as over that one.
     public var session: (any NetworkSession)? {
-        get { chosen.withLock { $0 } ?? platform }
+        get { chosen.withLock { $0 ?? platform } }
         set {
-            var session = newValue
+            var session = newValue.flatMap(withoutCircle)
             chosen.withLock { swap(&$0, &session) }
         }
+    }
+
+    private func withoutCircle(_ session: any NetworkSession) -> (any NetworkSession)? {
+        if session is DefaultNetworkSession { return nil }
+        guard let exchange = session as? ExchangeSession, exchange.transport is DefaultNetworkSession else {
+            return session
+        }
+        return ExchangeSession(over: Self.platformTransport, configuration: exchange.configuration)
     }
 
     /// Makes a task with the session that is set now.
@@ -37,7 +50,7 @@ public final class DefaultNetworkSession: NetworkSession {
         (session ?? platform).makeTask(with: request, receiver: receiver)
     }
 
-    private static var transport: any NetworkSession {
+    private static func makeTransport() -> any NetworkSession {
         #if os(Linux)
             if CurlSession.problem == nil { return CurlSession.shared }
         #endif

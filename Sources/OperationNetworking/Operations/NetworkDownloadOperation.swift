@@ -18,7 +18,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// The file is there while the evaluator runs. It is removed afterwards, unless its URL is the result.
+/// The file is there while the evaluator runs. It is removed afterwards, unless its URL is the result. An attempt that is
+/// made after one that failed goes on from its bytes.
 ///
 /// With a ``destination`` it is written there, appears in one step when it is complete, and stays; a download that failed
 /// or was killed goes on from its bytes:
@@ -37,6 +38,11 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         var destination = DownloadDestination.temporary
         var options = DownloadOptions()
         var file: DownloadedFile?
+        /// The file, if it is a temporary one, until the end.
+        var temporary: TemporaryFile?
+        /// Of a temporary file: all attempts share it, and each goes on where the last one failed.
+        var download: Download?
+        var isOver = false
     }
 
     private let saving = Locked(Saving())
@@ -57,7 +63,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         set { saving.withLock { $0.destination = newValue } }
     }
 
-    /// How the file is written at a ``destination``, and what is asked of it.
+    /// How the file is written, and what is asked of it: its length, its checksum.
     ///
     /// To be set before the start.
     public final var downloadOptions: DownloadOptions {
@@ -65,31 +71,85 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         set { saving.withLock { $0.options = newValue } }
     }
 
-    /// The file at the ``destination``, when it is there.
+    /// The file, when it is there.
     public final var downloadedFile: DownloadedFile? { saving.withLock { $0.file } }
 
-    override var operationSession: any NetworkSession {
+    override var attemptSession: any NetworkSession {
         let (destination, options) = saving.withLock { ($0.destination, $0.options) }
-        guard destination != .temporary else { return super.operationSession }
+        let isTemporary = destination.isTemporary
+        let place = isTemporary ? .temporary(in: temporaryFolder) : destination
         let (rules, clock) = (responseRules, clock)
-        return SavingSession(over: super.operationSession.withPolicy) { request in
+        return SavingSession(over: operationSession.withPolicy) { [weak self] request in
             let accepted = request.headers.values("Accept")
-            return Download(to: destination, options: options, clock: clock) { head in
-                rules.accepts(head) && rules.contentTypes.accepts(head.headers["Content-Type"], requested: accepted)
+            let make = {
+                Download(to: place, options: options, clock: clock) { head in
+                    rules.accepts(head) && rules.contentTypes.accepts(head.headers["Content-Type"], requested: accepted)
+                }
             }
+            return self?.begin(isTemporary, make) ?? make()
         } didSave: { [weak self] file in
-            self?.saving.withLock { $0.file = file }
+            // If nobody takes it, a temporary one goes.
+            let temporary = isTemporary ? TemporaryFile(file.url) : nil
+            self?.take(file, temporary)
         }
     }
 
-    /// Writes the body to a temporary file, or takes the file that lies at the ``destination``.
-    open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<URL> {
-        guard destination == .temporary else { return SavedFileCollector { [weak self] in self?.downloadedFile?.url } }
-        return try TemporaryFileCollector(in: temporaryFolder)
+    /// Another attempt begins.
+    private func begin(_ isTemporary: Bool, _ make: () -> Download) -> Download {
+        var (old, outdated): (TemporaryFile?, Download?)
+        let made = make()
+        let download = saving.withLock { saving in
+            saving.file = nil
+            swap(&old, &saving.temporary)
+            guard isTemporary, !saving.isOver else { return made }
+            if let download = saving.download, !download.isCancelled { return download }
+            // An attempt that was given up was cancelled, and its download with it.
+            outdated = exchange(&saving.download, with: made)
+            return made
+        }
+        outdated?.discard()
+        withExtendedLifetime(old) {}
+        return download
     }
 
-    override func didEvaluate(_ result: ResultType, _ collector: ResponseCollector<URL>) {
-        guard let collector = collector as? TemporaryFileCollector else { return }
-        if result as? URL == collector.url { collector.keep() } else { collector.remove() }
+    private func take(_ file: DownloadedFile, _ temporary: TemporaryFile?) {
+        var temporary = temporary
+        saving.withLock { saving in
+            guard !saving.isOver else { return }
+            saving.file = file
+            swap(&temporary, &saving.temporary)
+        }
+    }
+
+    override func transfersAreOver() {
+        var (download, temporary): (Download?, TemporaryFile?)
+        saving.withLock { saving in
+            saving.isOver = true
+            swap(&download, &saving.download)
+            swap(&temporary, &saving.temporary)
+        }
+        // The last task holds on to it, and whoever has the operation to that.
+        download?.discard()
+        withExtendedLifetime(temporary) {}
+    }
+
+    /// Takes the file that was saved.
+    ///
+    /// The bytes of a download go to its file, and to no collector. A subclass may look at the head here, but must return
+    /// what this gives; subclass `NetworkOperation<URL, …>` to take in the bytes in another way.
+    open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<URL> {
+        let (destination, file, temporary) = saving.withLock { ($0.destination, $0.file, $0.temporary) }
+        guard destination.isTemporary else { return SavedFileCollector(file?.url) }
+        // Of an answer that has no body nothing was saved.
+        return SavedFileCollector(try temporary ?? .empty(in: temporaryFolder))
+    }
+
+    override func check(_ collector: AnyResponseCollector) throws(NetworkError) {
+        guard !(collector is SavedFileCollector) else { return }
+        throw NetworkError(
+            code: .evaluationFailed, phase: .receiving,
+            message:
+                "The bytes of a download go to its file. Return super.makeCollector(for:) in \(type(of: self)), or "
+                + "subclass NetworkOperation<URL, \(ResultType.self)>.")
     }
 }

@@ -42,76 +42,68 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// Makes a result of what a task gave.
     public typealias Evaluator = @Sendable (TaskResult, HTTPURLResponse) throws -> ResultType
 
-    struct Knobs {
-        var draft: RequestDraft
-        var rules = ResponseRules()
-        var validators: [@Sendable (TaskResult, HTTPURLResponse) throws -> Void] = []
-        var emptyResult: (@Sendable () -> ResultType)?
-    }
+    typealias Rule = @Sendable (TaskResult, HTTPURLResponse) throws -> Void
+    typealias EmptyResult = @Sendable () -> ResultType
 
     /// What carries out the attempts; there is nothing in it for users.
     public final let networkAttempts = NetworkAttempts()
     private let session: any NetworkSession
     private let evaluator: Evaluator?
-    private let knobs: Locked<Knobs>
+    let knobs: Locked<OperationKnobs>
 
     init(_ draft: RequestDraft, _ session: any NetworkSession, _ evaluator: Evaluator?) {
-        self.session = session
-        self.evaluator = evaluator
-        knobs = Locked(Knobs(draft: draft))
+        (self.session, self.evaluator) = (session, evaluator)
+        knobs = Locked(OperationKnobs(draft: draft))
         super.init()
     }
+
+    // A subclass inherits these as they are, and may call each of them, only if none calls another; and a session that may
+    // be left out must have a form of its own, for no default of a generic parameter is inherited.
 
     /// Makes an operation that asks for a URL.
     ///
     /// - Parameters:
     ///   - url: What to ask for, by GET.
-    ///   - urlSession: The session; `.shared`, or none, is the default one.
+    ///   - urlSession: The session; `.shared` is the default one.
     ///   - evaluator: Makes the result. A subclass that overrides ``evaluate(result:response:)`` needs none.
     public init<Session: NetworkSession>(url: URL, urlSession: Session, evaluator: Evaluator? = nil) {
-        session = urlSession
-        self.evaluator = evaluator
-        knobs = Locked(Knobs(draft: RequestDraft(head: .url(url))))
+        (session, self.evaluator) = (urlSession, evaluator)
+        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .url(url))))
         super.init()
     }
 
     /// Makes an operation that asks for a URL with the default session.
     public init(url: URL, evaluator: Evaluator? = nil) {
-        session = DefaultNetworkSession.standard
-        self.evaluator = evaluator
-        knobs = Locked(Knobs(draft: RequestDraft(head: .url(url))))
+        (session, self.evaluator) = (DefaultNetworkSession.standard, evaluator)
+        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .url(url))))
         super.init()
     }
 
     /// Makes an operation that sends a request of Foundation's.
     public init<Session: NetworkSession>(request: URLRequest, urlSession: Session, evaluator: Evaluator? = nil) {
-        session = urlSession
-        self.evaluator = evaluator
-        knobs = Locked(Knobs(draft: RequestDraft(head: .foundation(request))))
+        (session, self.evaluator) = (urlSession, evaluator)
+        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .foundation(request))))
         super.init()
     }
 
     /// Makes an operation that sends a request of Foundation's with the default session.
     public init(request: URLRequest, evaluator: Evaluator? = nil) {
-        session = DefaultNetworkSession.standard
-        self.evaluator = evaluator
-        knobs = Locked(Knobs(draft: RequestDraft(head: .foundation(request))))
+        (session, self.evaluator) = (DefaultNetworkSession.standard, evaluator)
+        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .foundation(request))))
         super.init()
     }
 
     /// Makes an operation that sends a request that was checked.
     public init<Session: NetworkSession>(request: NetworkRequest, urlSession: Session, evaluator: Evaluator? = nil) {
-        session = urlSession
-        self.evaluator = evaluator
-        knobs = Locked(Knobs(draft: RequestDraft(head: .checked(request))))
+        (session, self.evaluator) = (urlSession, evaluator)
+        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .checked(request))))
         super.init()
     }
 
     /// Makes an operation that sends a request that was checked with the default session.
     public init(request: NetworkRequest, evaluator: Evaluator? = nil) {
-        session = DefaultNetworkSession.standard
-        self.evaluator = evaluator
-        knobs = Locked(Knobs(draft: RequestDraft(head: .checked(request))))
+        (session, self.evaluator) = (DefaultNetworkSession.standard, evaluator)
+        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .checked(request))))
         super.init()
     }
 
@@ -145,7 +137,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// A subclass that overrides it makes a task with a completion handler, and finishes the operation there: by
     /// ``evaluate(result:response:)`` and `finish(withResult:)`, or by `finish(withError:)`. The operation resumes and
-    /// cancels the task, and tells no progress. The one here returns nil, which means that the other form is asked.
+    /// cancels the task, and tells no progress. The request takes a body along that is in memory or a whole file; any other
+    /// fails the operation, unless the task is one for an upload, which has its own. The one here returns nil, which means
+    /// that the other form is asked.
     ///
     /// - Parameters:
     ///   - request: What to send.
@@ -194,16 +188,27 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         }
     }
 
-    /// Limits of the transfer, for requests that have none of their own.
+    /// How the request is transferred: its time limits above all.
+    ///
+    /// Once they are set here they stand in the place of those of the request, and of an endpoint's base.
     public final var transferOptions: TransferOptions {
-        get { knobs.withLock { $0.draft.options } }
+        get { ownTransferOptions ?? inheritedTransferOptions }
         set { knobs.withLock { $0.draft.options = newValue } }
+    }
+
+    /// Those that were set on the operation itself.
+    final var ownTransferOptions: TransferOptions? { knobs.withLock { $0.draft.options } }
+
+    /// Those that stand as long as none were set on the operation.
+    var inheritedTransferOptions: TransferOptions {
+        if case .checked(let request) = knobs.withLock({ $0.draft.head }) { request.options } else { .standard }
     }
 
     /// Adds a rule that sees the body, too; what it throws fails the operation.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (TaskResult, HTTPURLResponse) throws -> Void) -> Self {
-        knobs.withLock { $0.validators.append(rule) }
+        let kept = OperationKnobs.Kept<Rule>(rule)
+        knobs.withLock { $0.validators.append(kept) }
         return self
     }
 
@@ -211,19 +216,19 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// If it is nil, as from the start, such an answer is evaluated like all others.
     public final var emptyResult: (@Sendable () -> ResultType)? {
-        get { knobs.withLock { $0.emptyResult } }
+        get { (knobs.withLock { $0.emptyResult } as? OperationKnobs.Kept<EmptyResult>)?.closure }
         set {
-            var result = newValue
-            knobs.withLock { swap(&$0.emptyResult, &result) }
+            var kept: (any AnyObject & Sendable)? = newValue.map { OperationKnobs.Kept<EmptyResult>($0) }
+            knobs.withLock { swap(&$0.emptyResult, &kept) }
         }
     }
 
-    /// What the last task gave, as it came; nil until it was complete.
+    /// What the last task gave, as it came, also where it could not be made into a result; nil until it was complete, and
+    /// of an answer with a status that is not accepted.
     ///
     /// A temporary file is there only if the evaluator left it there and gave its URL as the result.
     public final var taskResult: TaskResult? {
-        guard networkAttempts.response != nil else { return nil }
-        return try? (networkAttempts.collector as? ResponseCollector<TaskResult>)?.finish()
+        (knobs.withLock { $0.taken } as? OperationKnobs.Taken<TaskResult>)?.result
     }
 
     /// The queue on which the operation calls its handlers.
@@ -256,6 +261,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     @_spi(Subclassing) public final override func outcomeWasTold() {
         networkAttempts.end()
+        transfersAreOver()
         tellDelegateOfEnd()
     }
 
@@ -263,82 +269,12 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     package var isPlain: Bool { false }
     /// What a request is made of.
     func makeDraft() throws -> RequestDraft { knobs.withLock { $0.draft } }
-    /// The session that makes the tasks.
+    /// The session that was given.
     var operationSession: any NetworkSession { session }
-    /// What becomes of a result that was made: a temporary file may have to be kept.
-    func didEvaluate(_ result: ResultType, _ collector: ResponseCollector<TaskResult>) {}
-}
-
-// The side that the attempts call.
-extension NetworkOperation: AttemptHost {
-    package var adaptsRequests: Bool { !isPlain }
-
-    package func makeRequest() throws -> NetworkRequest {
-        let draft = try makeDraft()
-        return isPlain ? try draft.plain() : try draft.with(prepareRequest(draft.foundation))
-    }
-
-    package func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest { try await adapt(request) }
-
-    package func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask {
-        let session = operationSession
-        if isPlain { return session.withPolicy.makeTask(with: request, receiver: receiver) }
-        let foundation = RequestDraft(head: .checked(request)).foundationWithBody
-        if let task = createTask(with: foundation, using: session as? URLSession ?? .shared) {
-            return FoundationTask(task)
-        }
-        return try createTask(with: request, using: BoundSession(session.withPolicy, receiver))
-    }
-
-    package func makeCollector(
-        for head: ResponseHead, of request: NetworkRequest
-    ) throws -> AnyResponseCollector {
-        let rules = responseRules
-        guard rules.accepts(head) else { return ErrorBodyCollector(limit: rules.errorBodyBytes) }
-        return try makeCollector(for: head)
-    }
-
-    package func evaluate(_ answer: Answer) throws -> @Sendable () -> Void {
-        let (rules, validators, emptyResult) = knobs.withLock { ($0.rules, $0.validators, $0.emptyResult) }
-        try rules.check(answer)
-        if let emptyResult, !answer.mayHaveBody || networkAttempts.receivedCount == 0 {
-            let result = emptyResult()
-            return { [self] in finish(withResult: result) }
-        }
-        guard let collector = answer.collector as? ResponseCollector<TaskResult> else {
-            throw NetworkError(
-                code: .evaluationFailed, phase: .evaluating, message: "The collector gives no \(TaskResult.self).")
-        }
-        let taken = try collector.finish()
-        for validator in validators { try Self.check { try validator(taken, answer.response) } }
-        let result = try evaluate(result: taken, response: answer.response)
-        didEvaluate(result, collector)
-        return { [self] in finish(withResult: result) }
-    }
-
-    /// What a rule of the user's throws says that the response was refused, unless it is more exact than that.
-    private static func check(_ rule: () throws -> Void) throws {
-        do { try rule() } catch let error as NetworkError { throw error } catch {
-            var refusal = NetworkError(
-                code: .responseRefused, phase: .evaluating, message: "A rule of the operation refused the response.")
-            refusal.cause = error
-            throw refusal
-        }
-    }
-
-    package func tellDelegateOfEnd() {
-        guard outcome != nil, let (delegate, operation) = networkAttempts.teller.takeDelegateForEnd() else { return }
-        callbackQueue.async { operation.tellOfEnd(delegate) }
-    }
-
-    package func tellOfEnd(_ delegate: any NetworkOperationDelegate) {
-        switch outcome {
-        case .success: delegate.networkOperation(self, didFinishWith: nil)
-        case .failure(let error): delegate.networkOperation(self, didFinishWith: error)
-        case .cancelled(let cause): delegate.networkOperation(self, wasCancelledBecause: cause)
-        case nil: break
-        }
-    }
-
-    package func fail(with error: NetworkError) { finish(withError: error) }
+    /// The session that makes the task of an attempt.
+    var attemptSession: any NetworkSession { operationSession }
+    /// Refuses a collector that would get nothing.
+    func check(_ collector: AnyResponseCollector) throws(NetworkError) {}
+    /// The operation has its outcome, and no other attempt will begin.
+    func transfersAreOver() {}
 }

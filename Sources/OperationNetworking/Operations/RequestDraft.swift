@@ -18,14 +18,15 @@ struct RequestDraft: Sendable {
     var head: Head
     var method = "GET"
     var body = RequestBody.none
-    var options = TransferOptions.standard
+    /// Limits that were set on the operation; nil if none were.
+    var options: TransferOptions?
 
     /// The request as it is, without a hook.
     func plain() throws(NetworkError) -> NetworkRequest {
         switch head {
-        case .url(let url): try NetworkRequest(method, url: url, body: body, options: options)
+        case .url(let url): try NetworkRequest(method, url: url, body: body, options: options ?? .standard)
         case .foundation(let request): try with(request)
-        case .checked(let request): request
+        case .checked(let request): try options.map(request.with) ?? request
         }
     }
 
@@ -48,8 +49,8 @@ struct RequestDraft: Sendable {
     /// What the hook made of it: its own body, if it has one, takes the place of the operation's.
     func with(_ request: URLRequest) throws(NetworkError) -> NetworkRequest {
         var (body, options) = (body, options)
-        if case .checked(let checked) = head { (body, options) = (checked.body, checked.options) }
-        let made = try NetworkRequest(request, options: options)
+        if case .checked(let checked) = head { (body, options) = (checked.body, options ?? checked.options) }
+        let made = try NetworkRequest(request, options: options ?? .standard)
         guard made.body.isNone, !body.isNone else { return made }
         return try NetworkRequest(
             made.method, url: made.url, headers: made.headers, body: body, options: made.options)
@@ -57,10 +58,32 @@ struct RequestDraft: Sendable {
 }
 
 extension RequestDraft {
-    /// The request for a task of Foundation's, which takes its body along if that is in memory.
+    /// The request for a task of Foundation's, which takes its body along if that is in memory or a whole file.
     var foundationWithBody: URLRequest {
         var request = foundation
-        if case .checked(let checked) = head, case .data(let data) = checked.body.source { request.httpBody = data }
+        guard case .checked(let checked) = head else { return request }
+        switch checked.body.source {
+        case .data(let data): request.httpBody = data
+        case .file(let region) where region.isWhole: request.httpBodyStream = InputStream(url: region.url)
+        case .file, .stream, .none: break
+        }
         return request
+    }
+
+    /// Whether ``foundationWithBody`` leaves the body out.
+    var losesBody: Bool {
+        guard case .checked(let checked) = head else { return false }
+        return switch checked.body.source {
+        case .stream: true
+        case .file(let region): !region.isWhole
+        case .data, .none: false
+        }
+    }
+}
+
+extension NetworkRequest {
+    /// The same request, transferred in another way.
+    fileprivate func with(_ options: TransferOptions) throws(NetworkError) -> NetworkRequest {
+        try NetworkRequest(method, url: url, headers: headers, body: body, options: options)
     }
 }

@@ -39,14 +39,17 @@ package final class BodyReader {
 
     /// Fills a part of the buffer, from its beginning.
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> BodyPortion {
-        let room = min(Int64(buffer.count), (length ?? .max) - count)
-        guard room > 0 else { return .end }
-        let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(room)])
-        let portion = try portion(into: target)
+        let rest = (length ?? .max) - count
+        guard rest > 0, !buffer.isEmpty else { return .end }
+        // Not cut to the rest: that there is more than was stated is to be seen.
+        let portion = try portion(into: buffer)
         switch portion {
         case .bytes(let given):
-            guard given > 0, given <= target.count else {
+            guard given > 0, given <= buffer.count else {
                 throw Self.mismatch("The producer of the body says that it gave more bytes than there was room for.")
+            }
+            guard given <= rest else {
+                throw Self.mismatch("The body has more bytes than its stated length. State the right one, or none.")
             }
             count += Int64(given)
         case .end where length != nil: throw Self.mismatch("The body ended before its stated length.")

@@ -38,3 +38,8 @@ public struct FileRegion: Sendable, Hashable {
         modificationTime = status.modificationTime
     }
 }
+
+extension FileRegion {
+    /// Whether it is all of the file, as that is now.
+    var isWhole: Bool { offset == 0 && FileRegionStatus(path: url.path)?.size == length }
+}

@@ -25,7 +25,8 @@ public struct NetworkRequest: Sendable {
     /// Checks the parts and makes a request of them.
     ///
     /// `Content-Length` may be among the headers if it is right; of a stream whose length is not known it states it. It is
-    /// not kept in ``headers``. A body that knows what it is adds a `Content-Type` field, unless there is one.
+    /// not kept in ``headers``. A body that knows what it is adds a `Content-Type` field, unless there is one, and one that
+    /// is compressed a `Content-Encoding` field.
     public init(
         _ method: String = "GET", url: URL, headers: HeaderFields = [:], body: RequestBody = .none,
         options: TransferOptions = .standard
@@ -39,6 +40,9 @@ public struct NetworkRequest: Sendable {
         if let contentType = content.body.contentType, !fields.contains("Content-Type") {
             let field = HeaderFields.Field("Content-Type", contentType)
             fields.add(field.name, try checks.checkedValue(field))
+        }
+        if let encoding = content.body.contentEncoding, !fields.contains("Content-Encoding") {
+            fields.add("Content-Encoding", encoding)
         }
         if let credentials = target.credentials, !fields.contains("Authorization") {
             fields.add("Authorization", credentials)

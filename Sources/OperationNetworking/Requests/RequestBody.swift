@@ -22,12 +22,17 @@ public struct RequestBody: Sendable {
     public let canBeSentAgain: Bool
     /// What the bytes are: a request without a `Content-Type` field gets one that says this.
     public let contentType: String?
+    /// How the bytes are compressed: a request without a `Content-Encoding` field gets one that says this.
+    public let contentEncoding: String?
 
-    package init(source: Source, length: Int64?, canBeSentAgain: Bool, contentType: String? = nil) {
+    package init(
+        source: Source, length: Int64?, canBeSentAgain: Bool, contentType: String? = nil, contentEncoding: String? = nil
+    ) {
         self.source = source
         self.length = length
         self.canBeSentAgain = canBeSentAgain
         self.contentType = contentType
+        self.contentEncoding = contentEncoding
     }
 
     /// No body.
@@ -46,8 +51,8 @@ public struct RequestBody: Sendable {
     /// Bytes that a producer makes while they are sent.
     ///
     /// - Parameters:
-    ///   - length: How many bytes there will be, if known: then the producer must give exactly so many. Otherwise they
-    ///     are sent in chunks.
+    ///   - length: How many bytes there will be, if known: then the producer must give exactly so many, and one that
+    ///     gives more fails the request. Otherwise they are sent in chunks.
     ///   - canBeSentAgain: Whether `makeProducer` may be called more than once, each time for the same bytes.
     ///   - makeProducer: Makes the producer of one transfer. It is called on a thread of the session and must not block.
     public static func stream(
@@ -77,11 +82,19 @@ public struct RequestBody: Sendable {
 
     /// The same body, with a word on what its bytes are.
     public func withContentType(_ contentType: String) -> RequestBody {
-        RequestBody(source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType)
+        described(as: contentType, encoding: contentEncoding)
+    }
+
+    func described(as contentType: String?, encoding: String?) -> RequestBody {
+        RequestBody(
+            source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType,
+            contentEncoding: encoding)
     }
 
     func withLength(_ length: Int64) -> RequestBody {
-        RequestBody(source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType)
+        RequestBody(
+            source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType,
+            contentEncoding: contentEncoding)
     }
 }
 

@@ -7,37 +7,34 @@ import Foundation
 package struct RequestOrigin: Sendable, Hashable {
     /// In small letters, as in a URL.
     package let name: String
-    /// Whether the host is an address, and no name that must be looked up.
-    package let isNumeric: Bool
 
     /// Whether it is reached by TLS.
     package var isSecure: Bool { name.utf8.starts(with: "https".utf8) }
 
-    private init(_ name: String, host: Substring.UTF8View) {
+    private init(_ name: String) {
         // With the usual port and without it is one place.
         let usualPort = name.utf8.starts(with: "https".utf8) ? ":443" : ":80"
         self.name = name.hasSuffix(usualPort) ? String(name.dropLast(usualPort.count)) : name
-        isNumeric = host.first == 0x5B || host.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E }
     }
 
     init(scheme: String, encodedHost host: String, port: Int?) {
         let place = port.map { ":\($0)" } ?? ""
-        self.init("\(scheme)://\(host.lowercased())\(place)", host: Substring(host).utf8)
+        self.init("\(scheme)://\(host.lowercased())\(place)")
     }
 
     /// The origin of the text of a URL that can be sent as it is; nil if it must be looked at more closely.
     ///
     /// It saves most requests the expense of taking the URL apart.
-    init?(ofPlain text: String) {
+    package init?(ofPlain text: String) {
         let bytes = text.utf8
         guard let start = Self.afterScheme(bytes) else { return nil }
         let rest = bytes[start...]
         let end = rest.firstIndex { $0 == 0x2F || $0 == 0x3F } ?? rest.endIndex
         let authority = rest[..<end]
-        guard !authority.isEmpty, let host = Self.host(authority),
+        guard !authority.isEmpty, Self.isPlain(authority),
             rest[end...].allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x23 })
         else { return nil }
-        self.init(text[..<end].lowercased(), host: Substring(host).utf8)
+        self.init(text[..<end].lowercased())
     }
 
     private static func afterScheme(_ bytes: String.UTF8View) -> String.Index? {
@@ -47,8 +44,8 @@ package struct RequestOrigin: Sendable, Hashable {
         return nil
     }
 
-    /// The host before the port, if both are of the simplest kind.
-    private static func host(_ authority: Substring.UTF8View) -> Substring.UTF8View? {
+    /// Whether the host, and the port if there is one, are of the simplest kind.
+    private static func isPlain(_ authority: Substring.UTF8View) -> Bool {
         let colon = authority.firstIndex(of: 0x3A)
         let host = authority[..<(colon ?? authority.endIndex)]
         let isSimple = host.allSatisfy { byte in
@@ -57,10 +54,9 @@ package struct RequestOrigin: Sendable, Hashable {
             default: false
             }
         }
-        guard isSimple, !host.isEmpty else { return nil }
-        guard let colon else { return host }
+        guard isSimple, !host.isEmpty else { return false }
+        guard let colon else { return true }
         let port = authority[authority.index(after: colon)...]
-        guard let number = Int(Substring(port)), (1...65535).contains(number) else { return nil }
-        return host
+        return Int(Substring(port)).map { (1...65535).contains($0) } ?? false
     }
 }

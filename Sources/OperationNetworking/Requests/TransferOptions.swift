@@ -22,6 +22,8 @@ public struct TransferOptions: Sendable, Hashable {
     public var expectsContinue: Bool
     /// The newest version of HTTP to be used: 2 where TLS negotiates it.
     public var newestVersion: HTTPVersion
+    /// Which of several requests to a host goes first: none.
+    public var priority: TransferPriority
 
     /// Makes options that have the stated defaults.
     public init(timeouts: TransferTimeouts = TransferTimeouts()) {
@@ -31,6 +33,7 @@ public struct TransferOptions: Sendable, Hashable {
         maximumExpansion = 100
         expectsContinue = false
         newestVersion = .http2
+        priority = .normal
     }
 
     /// The defaults.

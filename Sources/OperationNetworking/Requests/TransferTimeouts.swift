@@ -6,7 +6,9 @@
 /// The wait for a slot in the session does not count, and neither does the time for which a task is suspended or its
 /// receiver holds it. They are kept to the millisecond.
 public struct TransferTimeouts: Sendable, Hashable {
-    /// From the grant of a slot until the connection is ready, name look-up and TLS included: 10 seconds.
+    /// For a connection, from its beginning until it is ready, name look-up and TLS included: 10 seconds.
+    ///
+    /// The wait for a place on a connection that carries others does not count.
     public var connect: Duration?
     /// From the ready connection until the first byte of the response, as long as no byte of the request's body moves:
     /// 60 seconds.

@@ -27,27 +27,29 @@ final class DataCollector: ResponseCollector<Data>, @unchecked Sendable {
         data.append(contentsOf: bytes)
     }
 
+    override func prefix(_ count: Int) -> Data? { data.isEmpty ? nil : Data(data.prefix(max(count, 0))) }
+
     override func finish() -> Data { data }
 }
 
-/// Keeps the beginning of the body of an answer that is an error, and has it cut off if it goes on for long.
+/// Keeps the body of an answer that is an error, or its beginning, and has it cut off if it goes on for long.
 final class ErrorBodyCollector: AnyResponseCollector, @unchecked Sendable {
     // Sendable: as its superclass.
 
     /// How many bytes are read before the transfer is cut off.
-    private static let patience = 1 << 20
+    static let patience = 1 << 20
 
     private let limit: Int
     private var count = 0
-    private(set) var prefix = Data()
+    private(set) var body = Data()
 
     init(limit: Int) {
-        self.limit = limit
+        self.limit = max(limit, 0)
         super.init()
     }
 
     override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
-        if prefix.count < limit { prefix.append(contentsOf: bytes.prefix(limit - prefix.count)) }
+        if body.count < limit { body.append(contentsOf: bytes.prefix(limit - body.count)) }
         count += bytes.count
         if count > Self.patience { throw EnoughOfBody() }
     }

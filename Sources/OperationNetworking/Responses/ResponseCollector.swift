@@ -11,6 +11,12 @@ open class AnyResponseCollector: @unchecked Sendable {
 
     init() {}
 
+    /// Whether it has nothing if no byte was received in this transfer.
+    var mayBeEmpty: Bool { true }
+
+    /// The first bytes of what was collected, if it is kept in memory; asked for after all bytes.
+    func prefix(_ count: Int) -> Data? { nil }
+
     /// Takes the next bytes, which are there only for the length of the call.
     ///
     /// Called on the session's thread: it must not block. What needs time calls `flow.hold()`, and `proceed()` later.

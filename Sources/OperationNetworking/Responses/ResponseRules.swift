@@ -29,6 +29,8 @@ public struct ResponseRules: Sendable {
     /// How many bytes of the body an error carries: 16 KiB.
     public var errorBodyBytes = 16 << 10
     /// Makes an error of what a server says beside a status that is not accepted; nil, or what it throws, for none.
+    ///
+    /// It gets the body, of which no more than 1 MiB is read.
     public var decodeError: (@Sendable (Data, HTTPURLResponse) throws -> (any Error)?)?
 
     /// Makes the rules that are stated.
@@ -61,12 +63,15 @@ public struct ResponseRules: Sendable {
         var error = NetworkError(
             code: .unacceptableStatus, phase: .evaluating,
             message: "The server answered \(answer.head.status) (\(Self.words(answer.head))).")
-        if let prefix = (answer.collector as? ErrorBodyCollector)?.prefix {
-            error.bodyPrefix = prefix
-            if let decodeError { error.apiError = try? decodeError(prefix, answer.response) }
+        if let body = (answer.collector as? ErrorBodyCollector)?.body {
+            error.bodyPrefix = Data(body.prefix(max(errorBodyBytes, 0)))
+            if let decodeError { error.apiError = try? decodeError(body, answer.response) }
         }
         return error
     }
+
+    /// How much is kept of the body of an answer that is an error.
+    var keptErrorBytes: Int { decodeError == nil ? errorBodyBytes : max(errorBodyBytes, ErrorBodyCollector.patience) }
 
     private static func words(_ head: ResponseHead) -> String {
         HTTPURLResponse.localizedString(forStatusCode: head.status)

@@ -5,46 +5,35 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// Writes a body to a temporary file, which goes with the collector unless it is kept.
+/// Writes a body to a temporary file, which goes with the collector unless it is handed over.
+///
+/// It is for subclasses of ``NetworkOperation`` that make a file their task's result. A ``NetworkDownloadOperation`` has
+/// its file written by a `Download`.
 ///
 /// It is written on a queue of its own; the transfer is held while more than 1 MiB waits for that.
-final class TemporaryFileCollector: ResponseCollector<URL>, @unchecked Sendable {
+final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @unchecked Sendable {
     // Sendable: as its superclass; what the queue shares with the session's thread is behind a lock.
 
     private struct State {
         var pending = 0
         var isHolding = false
         var failure: (any Error)?
-        var isKept = false
     }
 
     private static let bound = 1 << 20
 
-    let url: URL
+    let temporaryFile: TemporaryFile?
+    private let url: URL
     private let file: FileHandle
     private let queue = DispatchQueue(label: "OperationKit.TemporaryFileCollector")
     private let state = Locked(State())
     private var isFinished = false
 
-    override init() {
-        fatalError("A temporary file may fail to be made: use init(in:).")
-    }
-
     init(in folder: URL) throws(NetworkError) {
-        url = folder.appendingPathComponent("OperationKit-\(UUID().uuidString).download", isDirectory: false)
-        let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            throw NetworkError(
-                code: .fileUnwritable, phase: .receiving,
-                message: "No temporary file could be made in \(folder.path). Check that it exists and is writable.",
-                underlying: .init(domain: "errno", number: Int(errno), text: String(cString: strerror(errno))))
-        }
+        let (made, descriptor) = try TemporaryFile.make(in: folder)
+        (temporaryFile, url) = (made, made.url)
         file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         super.init()
-    }
-
-    deinit {
-        if !state.withLock({ $0.isKept }) { unlink(url.path) }
     }
 
     override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
@@ -89,14 +78,5 @@ final class TemporaryFileCollector: ResponseCollector<URL>, @unchecked Sendable 
             try file.close()
         }
         return url
-    }
-
-    /// Leaves the file to somebody else.
-    func keep() { state.withLock { $0.isKept = true } }
-
-    /// Removes the file.
-    func remove() {
-        keep()
-        unlink(url.path)
     }
 }

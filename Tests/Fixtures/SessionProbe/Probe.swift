@@ -83,5 +83,60 @@
             for _ in 0..<30 { outcomes.insert(Waiting.run(request, on: session)) }
             say("survived: \(outcomes.sorted().joined(separator: " "))")
         }
+
+        /// With hardly a descriptor left requests and downloads end one way or the other; with enough again, all is well.
+        func runOutOfDescriptors() throws {
+            let request = try NetworkRequest(url: url)
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent("probe-\(getpid())")
+            say("before: \(Waiting.run(request, on: session)) \(download(into: folder))")
+            // A few of those that are free are left.
+            var taken: [Int32] = []
+            var limit = rlimit(rlim_cur: 96, rlim_max: 96)
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            while case let copy = dup(0), copy >= 0 { taken.append(copy) }
+            for left in [0, 1, 4] {
+                for copy in taken.suffix(left) { close(copy) }
+                taken.removeLast(min(left, taken.count))
+                let outcomes = several { Waiting.run(request, on: self.session) }
+                say("with \(left): \(outcomes.sorted().joined(separator: " "))")
+                say("a file with \(left): \(download(into: folder))")
+            }
+            for copy in taken { close(copy) }
+            say("after: \(several { Waiting.run(request, on: self.session) }.sorted()) \(download(into: folder))")
+            try FileManager.default.removeItem(at: folder)
+            session.closeAndWait()
+        }
+
+        /// What comes of many at once.
+        private func several(_ body: @escaping @Sendable () -> String) -> Set<String> {
+            let outcomes = Locked<Set<String>>([])
+            let group = DispatchGroup()
+            for _ in 0..<20 {
+                group.enter()
+                Thread {
+                    let outcome = body()
+                    outcomes.withLock { _ = $0.insert(outcome) }
+                    group.leave()
+                }.start()
+            }
+            group.wait()
+            return outcomes.withLock { $0 }
+        }
+
+        private func download(into folder: URL) -> String {
+            let operation = NetworkDownloadOperation<Int>(url: url, urlSession: session) { _, _ in 0 }
+            operation.destination = .file(folder.appendingPathComponent("file"))
+            operation.downloadOptions.existingItem = .replace
+            operation.callbackQueue = DispatchQueue(label: "SessionProbe")
+            let isOver = DispatchSemaphore(value: 0)
+            let outcome = Locked("nothing")
+            operation.observe(on: DispatchQueue(label: "SessionProbe.observer")) { end in
+                outcome.withLock { $0 = end.error.map { "\($0.code)" } ?? (end.result == nil ? "cancelled" : "saved") }
+                isOver.signal()
+            }
+            operation.start()
+            isOver.wait()
+            return outcome.withLock { $0 }
+        }
     }
 #endif

@@ -5,12 +5,12 @@ import Foundation
 import OperationNetworking
 
 // A program that uses a session as a test of it cannot be done inside of the tests: it forks, has other programs run
-// beside it, and dies of SIGPIPE if it gets one. Says what happened.
+// beside it, dies of SIGPIPE if it gets one, and has no descriptors left. Says what happened.
 
 #if os(Linux)
     let arguments = CommandLine.arguments
     guard arguments.count == 3, let url = URL(string: arguments[2]) else {
-        print("usage: SessionProbe fork|spawn|pipe <url>")
+        print("usage: SessionProbe fork|spawn|pipe|descriptors <url>")
         exit(2)
     }
     let probe = Probe(url)
@@ -18,6 +18,7 @@ import OperationNetworking
     case "fork": try probe.fork()
     case "spawn": try probe.spawnUnderLoad()
     case "pipe": try probe.writeIntoBrokenPipes()
+    case "descriptors": try probe.runOutOfDescriptors()
     default: exit(2)
     }
 #else

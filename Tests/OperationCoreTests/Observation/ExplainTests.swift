@@ -128,10 +128,40 @@ struct ExplainTests {
         }
         #expect(hold.kind == "throttle")
         #expect(hold.holders == [first])
+        #expect(
+            queue.explain(second).description
+                == "second is held in queue admitting: by its key \"refresh\", which may run again when first has ended."
+        )
         first.finish(withResult: 1)
         clock.advance(by: .seconds(5))
         _ = await second.calls.events(atLeast: 1)
         second.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test("A category has room, but others come first, and the first of these waits for another category")
+    func line() async throws {
+        let queue = QueueManager("lines")
+        let database = OperationCategory("database"), photos = OperationCategory("photos")
+        let holder = HandDriven("holder"), both = HandDriven("both"), last = HandDriven("last")
+        holder.categories = [photos]
+        both.categories = [database, photos]
+        last.categories = [database]
+        try queue.add(holder)
+        _ = await holder.calls.events(atLeast: 1)
+        try queue.add(both)
+        try queue.add(last)
+        #expect(
+            queue.explain(last).description
+                == "last is held in queue lines: by category database, which has room, but both came before it, and that "
+                + "one waits for category photos, held by holder.")
+        #expect(
+            queue.explain(both).description == "both is held in queue lines: by category photos, held by holder.")
+        holder.finish(withResult: 1)
+        _ = await both.calls.events(atLeast: 1)
+        both.finish(withResult: 1)
+        _ = await last.calls.events(atLeast: 1)
+        last.finish(withResult: 1)
         await queue.drained()
     }
 
@@ -162,34 +192,48 @@ struct ExplainTests {
     }
 
     @Test("All threads are busy where the width is not reached")
-    func threads() async throws {
-        let queue = QueueManager("busy")
-        let gate = Gate()
-        let began = EventRecorder<Int>()
+    func threads() throws {
+        let workers = ManualWorkers(), queue = workers.makeQueue("busy")
         let count = ProcessInfo.processInfo.activeProcessorCount
-        queue.isSuspended = true
-        for number in 0..<count {
-            try queue.add(name: "body") {
-                began.record(number)
-                gate.waitInBody()
-            }
-        }
+        for _ in 0..<count { try queue.add(name: "body") {} }
         let next = HandDriven("next")
         next.queuePriority = .low
         try queue.add(next)
+        queue.isSuspended = true
         #expect(queue.explain(next).description.hasPrefix("next is ready in queue busy: the queue is suspended"))
         queue.isSuspended = false
-        _ = await began.events(atLeast: count)
-        // Threads that stand still get company after a while, so that it may run by now.
+        // Each takes one, and has still to run it.
+        for index in 0..<count { workers.step(index) }
         let why = queue.explain(next)
-        if case .inQueue(_, .ready) = why.standing, case .threads(let busy, let holders)? = why.reasons.first {
-            #expect(busy == count)
-            #expect(holders.count == count)
+        #expect(why.standing == .inQueue("busy", .ready) && why.reasons.count == 1)
+        guard case .threads(count, let holders)? = why.reasons.first else {
+            Issue.record("no threads were named: \(why)")
+            return
         }
-        gate.open()
-        _ = await next.calls.events(atLeast: 1)
+        #expect(holders.map(\.name) == (0..<count).map { _ in "body" })
+        workers.runAll()
         next.finish(withResult: 1)
-        await queue.drained()
+    }
+
+    @Test("All threads are busy with bodies of operations that ended")
+    func threadsOfEnded() throws {
+        let workers = ManualWorkers(), queue = workers.makeQueue("busy", width: 1)
+        let next = HandDriven("next"), seen = EventRecorder<String>()
+        let stuck = HandDriven(
+            "stuck",
+            hooks: .init(main: { operation in
+                operation.finish(withResult: 1)
+                seen.record(queue.explain(next).description)
+            }))
+        try queue.add([stuck, next])
+        workers.step()
+        workers.step()
+        #expect(
+            seen.events == [
+                "next is ready in queue busy: all 1 threads that it has now are busy, with bodies of operations that ended."
+            ])
+        workers.runAll()
+        next.finish(withResult: 1)
     }
 
     @Test("It runs, but was suspended, or winds down")
@@ -213,9 +257,4 @@ struct ExplainTests {
 private final class Stubborn: Operation, @unchecked Sendable {
     let allow = Gate()
     override var isReady: Bool { allow.isOpen && super.isReady }
-}
-
-extension Gate {
-    /// Blocks a body on purpose.
-    fileprivate func waitInBody() { wait() }
 }

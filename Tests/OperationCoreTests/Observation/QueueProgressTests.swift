@@ -68,4 +68,38 @@ struct QueueProgressTests {
         #expect(await reader.value)
         #expect(progress.totalUnitCount == 1_500)
     }
+
+    @Test("It is no part of the progress that is current where it is first asked for")
+    func noParent() throws {
+        let queue = ManualWorkers().makeQueue("alone"), current = Progress(totalUnitCount: 10)
+        try queue.add {}
+        current.becomeCurrent(withPendingUnitCount: 10)
+        let progress = queue.progress
+        current.resignCurrent()
+        // Nothing was attached, so what was pending is done.
+        #expect(current.completedUnitCount == 10)
+        #expect(progress.totalUnitCount == 1)
+    }
+
+    @Test("Whoever publishes does so once, however much changes meanwhile, and nothing is forgotten")
+    func once() async throws {
+        let queue = QueueManager("flood"), count = EventRecorder<Bool>(), onceMore = Locked<[QueueProgressMeter]>([])
+        try queue.add(HandDriven("running"))
+        let meter = QueueProgressMeter {
+            count.record(Thread.current.threadDictionary["publishes"] != nil)
+            // Something changes while it is published.
+            if count.count < 5 { for meter in onceMore.withLock({ $0 }) { #expect(!meter.noteDue()) } }
+            return queue.counts
+        }
+        onceMore.withLock { $0 = [meter] }
+        try await TestThread.run {
+            Thread.current.threadDictionary["publishes"] = true
+            meter.publish()
+        }
+        let places = await count.events(atLeast: 5)
+        #expect(places.count { $0 } == 1)
+        onceMore.withLock { $0 = [] }
+        queue.cancelAll()
+        await queue.drained()
+    }
 }

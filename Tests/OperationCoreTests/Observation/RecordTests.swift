@@ -101,6 +101,27 @@ struct RecordTests {
         #expect(!queue.engine.isFollowed)
     }
 
+    @Test("Switched off, or exchanged, a recording keeps nobody who had not ended, and knows their names")
+    func switchedOff() throws {
+        let census = LiveObjects(), workers = ManualWorkers()
+        let queue = workers.makeQueue("off")
+        func record() throws {
+            queue.recording = QueueRecording()
+            let late = census.track(NameAsker("late", queue)), held = census.track(NameAsker("held", queue))
+            held.addDependency(late)
+            try queue.add([late, held])
+            workers.runAll()
+            queue.recording = nil
+            late.finish(withResult: 1)
+            workers.runAll()
+            held.finish(withResult: 1)
+        }
+        try record()
+        #expect(census.count == 0)
+        #expect(queue.record.runs.map(\.name) == ["late", "held"])
+        #expect(queue.record.runs.map(\.ending) == [nil, nil])
+    }
+
     @Test("Operations that run at the same time have different places; a place is used again")
     func lanes() async throws {
         let queue = QueueManager("lanes", width: 2)
@@ -167,4 +188,27 @@ private final class LastWordClock: OperationClock {
     func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
         clock.schedule(at: instant, action)
     }
+}
+
+/// An operation whose name takes a look at its queue.
+private final class NameAsker: AsyncOperation<Int, Flaw>, @unchecked Sendable {
+    // Sendable: nothing in it changes.
+
+    private let title: String
+    private let queue: QueueManager
+
+    init(_ title: String, _ queue: QueueManager) {
+        self.title = title
+        self.queue = queue
+    }
+
+    override var name: String? {
+        get {
+            _ = queue.counts
+            return title
+        }
+        set {}
+    }
+
+    override func main() {}
 }

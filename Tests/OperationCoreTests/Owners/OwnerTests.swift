@@ -114,6 +114,47 @@ struct OwnerTests {
         #expect(second.calls.events.isEmpty)
     }
 
+    @Test func `that is the order too where some have left`() {
+        let screen = Screen(), order = EventRecorder<String>()
+        let operations = (0..<6).map { HandDriven("\($0)") }
+        for operation in operations {
+            operation.owner = .object(screen)
+            operation.whenEnded { order.record(operation.displayName) }
+            operation.start()
+        }
+        for number in [0, 3] { operations[number].finish(withResult: 1) }
+        #expect(OperationOwner.cancelOperations(ownedBy: screen) == 4)
+        #expect(order.events == ["0", "3", "5", "4", "2", "1"])
+    }
+
+    @Test func `in queues of ours nothing begins meanwhile, in whatever order they came`() throws {
+        let workers = ManualWorkers(), screen = Screen()
+        let queues = [workers.makeQueue("one", width: 1), workers.makeQueue("two", width: 1)]
+        let ended = HandDriven("ended"), first = HandDriven("first"), second = HandDriven("second")
+        let third = HandDriven("third"), other = HandDriven("other")
+        let gate = HandDriven("gate")
+        first.addDependency(gate)
+        second.addDependency(first)
+        third.addDependency(first)
+        for operation in [ended, third, second, first] { operation.owner = .object(screen) }
+        try queues[0].add([ended, first, second])
+        try queues[1].add(third)
+        workers.runAll()
+        ended.finish(withResult: 1)
+        // As if other threads went on while one cancels.
+        for operation in [first, second, third] { operation.whenEnded { workers.runAll() } }
+        #expect(OperationOwner.cancelOperations(ownedBy: screen) == 3)
+        for operation in [first, second, third] {
+            #expect(Look(operation) == .cancelled && operation.calls.events.isEmpty)
+        }
+        // The queues go on.
+        try queues[1].add(other)
+        workers.runAll()
+        #expect(other.state == .executing)
+        other.finish(withResult: 1)
+        gate.cancel()
+    }
+
     @Test func `a handler may cancel the operations of its owner`() async {
         let screen = Screen()
         let first = HandDriven(), second = HandDriven()

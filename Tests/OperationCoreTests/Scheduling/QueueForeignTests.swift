@@ -136,4 +136,46 @@ struct QueueForeignTests {
         await queue.drained()
         #expect(try await TestThread.run { census.countAtRest() } == 0)
     }
+
+    /// Counts how often it is asked whether it is ready.
+    private final class Asked: Operation, @unchecked Sendable {
+        let count: EventRecorder<Int>
+
+        init(_ count: EventRecorder<Int>) { self.count = count }
+
+        override var isReady: Bool {
+            count.record(0)
+            return super.isReady
+        }
+    }
+
+    @Test func `however many wait, few are asked at a time, and each has its turn`() async throws {
+        let queue = QueueManager("many"), never = BlockOperation {}, count = EventRecorder<Int>(), moody = Moody()
+        let waiting = (0..<3_000).map { _ in Asked(count) }
+        for operation in waiting {
+            operation.addDependency(never)
+            try queue.add(operation)
+        }
+        // Others are asked every now and then by the clock: the least counts.
+        let least = (0..<10).map { _ in
+            let before = count.count
+            queue.engine.askForeign()
+            return count.count - before
+        }.min()
+        #expect((least ?? .max) <= 1_500)
+        // One that may be ready by itself does not stand behind those that wait for others.
+        try queue.add(moody)
+        moody.isWilling.withLock { $0 = true }
+        queue.engine.askForeign()
+        while !moody.isFinished { await Task.yield() }
+        // What is cancelled without a word is found in its turn.
+        waiting[2_999].cancel()
+        while !waiting[2_999].isFinished {
+            queue.engine.askForeign()
+            await Task.yield()
+        }
+        queue.cancelAll()
+        await queue.drained()
+        #expect(waiting.allSatisfy { $0.isFinished })
+    }
 }

@@ -239,7 +239,8 @@ struct QueueSettingTests {
         let waiting = Task { try await queue.addWhenThereIsRoom(operations[2]) }
         let impatient = Task { try await queue.addWhenThereIsRoom(operations[3]) }
         impatient.cancel()
-        await #expect(throws: QueueError.self) { try await impatient.value }
+        let given = await #expect(throws: QueueError.self) { try await impatient.value }
+        #expect(given?.code == .cancelled)
         operations[0].finish(withResult: 1)
         try await waiting.value
         _ = await operations[2].calls.events(atLeast: 1)
@@ -384,6 +385,29 @@ struct QueueSettingTests {
         #expect(never.calls.events == [])
         await queue.drained()
         #expect(await QueueManager().shutDown(grace: .seconds(100)).isEmpty)
+    }
+
+    @Test func `in a task that is cancelled there is the whole grace, too`() async throws {
+        let queue = QueueManager("closing", width: 1), clock = ManualClock()
+        let quick = HandDriven("quick"), slow = HandDriven("slow")
+        try queue.add([quick, slow])
+        _ = await quick.calls.events(atLeast: 1)
+        let cancelled = Gate()
+        let closing = Task {
+            await cancelled.passage()
+            return await queue.shutDown(grace: .seconds(5), clock: clock)
+        }
+        closing.cancel()
+        cancelled.open()
+        while clock.pendingCount == 0 { await Task.yield() }
+        // What is already cancelled begins its wait here; only the clock ends it.
+        for _ in 0..<100 { await Task.yield() }
+        quick.finish(withResult: 1)
+        _ = await slow.calls.events(atLeast: 1)
+        slow.finish(withResult: 2)
+        #expect(await closing.value.isEmpty)
+        #expect(quick.outcome == .success(1) && slow.outcome == .success(2))
+        #expect(clock.pendingCount == 0)
     }
 
     @Test func `a body cannot wait for its own queue to run empty`() async throws {

@@ -183,4 +183,51 @@ struct QueueUrgencyTests {
         workers.runAll()
         #expect(order.events.last == "low")
     }
+
+    @Test func `what a body waits for comes first, and what that waits for is as urgent as the body`() async throws {
+        let queue = workers.makeQueue(width: 1), report = made("report", .veryLow), done = Gate()
+        let waiting = SyncProbe { operation in
+            report.waitUntilFinished()
+            operation.finish(withResult: 1)
+        }
+        waiting.queuePriority = .low
+        try queue.add(waiting)
+        workers.step(0)
+        let parts = (0..<20).map { _ in made("part", .veryLow) }
+        for part in parts { report.addDependency(part) }
+        try queue.add(parts)
+        try queue.add([made("normal"), made("veryLow", .veryLow), made("low", .low), report])
+        Thread.detachNewThread { [workers] in
+            workers.step(0)
+            done.open()
+        }
+        while workers.count < 2 { await Task.yield() }
+        try queue.add(made("urgent", .veryHigh))
+        while !done.isOpen {
+            workers.step(1)
+            await Task.yield()
+        }
+        workers.runAll()
+        let expected = ["urgent", "normal", "low"] + parts.map { _ in "part" } + ["report", "veryLow"]
+        #expect(order.events == expected)
+    }
+
+    @Test func `however many are waited for by bodies, a low one has its turn`() async throws {
+        let outer = QueueManager("outer", width: 1), queue = workers.makeQueue(width: 1)
+        let children = (0..<71).map { made("\($0)") }, began = EventRecorder<Int>()
+        try queue.add(made("low", .veryLow))
+        try queue.add(children)
+        for (number, child) in children.enumerated() {
+            try outer.add {
+                began.record(number)
+                child.waitUntilFinished()
+            }
+        }
+        // The queue is one wide: all but the last have given up their place, and wait.
+        _ = await began.events(atLeast: children.count)
+        workers.runAll()
+        await outer.drained()
+        #expect((order.events.firstIndex(of: "low") ?? .max) <= 36)
+        #expect(order.count == 72)
+    }
 }

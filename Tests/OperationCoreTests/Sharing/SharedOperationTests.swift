@@ -54,6 +54,20 @@ struct SharedOperationTests {
         #expect(runs.all[0].isFinished)
     }
 
+    @Test func `a run that caps its priority is raised no further`() {
+        let run = Capped()
+        let askers = [Operation.QueuePriority.high, .veryHigh, .veryHigh].map { priority in
+            let asker = flights.operation(for: "a") { run }
+            asker.queuePriority = priority
+            return asker
+        }
+        for asker in askers { asker.start() }
+        #expect(run.queuePriority == .normal)
+        #expect(run.sets.value == 2)
+        run.finish(withResult: 1)
+        for asker in askers { #expect(asker.isFinished) }
+    }
+
     @Test func `who is cancelled before the start asks for nothing`() {
         let runs = Runs()
         let asker = flights.operation(for: "a") { runs.make() }
@@ -202,4 +216,19 @@ struct SharedOperationTests {
         #expect(shared.isCancelled && runs.all[0].isFinished && runs.all[0].calls.events.isEmpty)
         asker.withLock { $0 = nil }
     }
+}
+
+/// An operation that is never more urgent than others.
+private final class Capped: AsyncOperation<Int, Flaw>, @unchecked Sendable {
+    // Sendable: nothing in it changes that is not behind a lock.
+
+    let sets = Tally()
+
+    override var queuePriority: Operation.QueuePriority {
+        get { super.queuePriority }
+        // It gives in at last, so that a loop without an end ends by failing.
+        set { super.queuePriority = sets.add() > 100 || newValue.rawValue < 0 ? newValue : .normal }
+    }
+
+    override func main() {}
 }

@@ -69,6 +69,31 @@ struct TimeToLiveTests {
         flights.forgetAll()
     }
 
+    @Test func `a timer that has gone off is let go of with what else falls out of the table`() {
+        final class Piece {}
+        final class Timer: OperationTimer {
+            func cancel() {}
+        }
+        var table = FlightTable<Int, Piece, Piece>()
+        weak var timer: Timer?
+        autoreleasing {
+            let run = Piece(), start = OperationInstant(offset: .zero)
+            guard case .make(let number) = table.join(Piece(), 1, urgency: 0, now: start) else { return }
+            _ = table.didMake(run, 1, number)
+            let end = start.advanced(by: .seconds(1))
+            _ = table.runEnded(run, 1, number, isCancelled: false, keepUntil: end)
+            let made = Timer()
+            timer = made
+            let isKept = table.keep(made, 1, number)
+            #expect(isKept)
+        }
+        table.expire(1, 1)
+        #expect(timer != nil)
+        #expect(table.count == 0)
+        autoreleasing { _ = table.takeTrash() }
+        #expect(timer == nil)
+    }
+
     @Test func `neither result nor timer outlives who keeps them`() {
         let clock = ManualClock()
         let census = LiveObjects()

@@ -24,7 +24,7 @@ struct UniqueWorkModelTests {
         var random = SeededGenerator(seed: seed)
         var table = UniqueWorkTable<Piece, Piece>()
         /// For each key those that have not ended, in their order, with the turn of each and whether it came.
-        var lines = [[(work: Piece, turn: Piece, mayRun: Bool)]](repeating: [], count: 2)
+        var lines = [[Member]](repeating: [], count: 2)
         var decided: Set<ObjectIdentifier> = []
         for _ in 0..<60 {
             let index = Int.random(in: 0..<2, using: &random)
@@ -40,7 +40,9 @@ struct UniqueWorkModelTests {
                     else { return "refused wrongly" }
                     continue
                 case .runs: if !lines[index].isEmpty { return "runs beside others" }
-                case .waits(let others):
+                case .waits(let ahead, let others):
+                    if ahead.work !== lines[index].last?.work { return "waits behind another" }
+                    if ahead.turn !== lines[index].last?.openTurn { return "follows another turn" }
                     let all = lines[index].reversed().map { ObjectIdentifier($0.work) }
                     if others.map(ObjectIdentifier.init) != (policy == .replace ? all : []) { return "cancels others" }
                     if lines[index].isEmpty { return "waits for nothing" }
@@ -48,20 +50,44 @@ struct UniqueWorkModelTests {
                 }
                 let isBlocked = lines[index].contains { !decided.contains(ObjectIdentifier($0.work)) }
                 if policy == .keep, isBlocked { return "not refused" }
-                lines[index].append((work, turn, lines[index].isEmpty))
+                lines[index].append(Member(work: work, turn: turn, mayRun: lines[index].isEmpty))
             } else if let position = lines[index].indices.randomElement(using: &random) {
                 let left = lines[index].remove(at: position)
                 decided.remove(ObjectIdentifier(left.work))
-                let turn = table.leave(left.work, key)
-                let next = position == 0 ? lines[index].first : nil
-                if turn !== next?.turn { return "the wrong turn came" }
-                if next != nil { lines[index][0].mayRun = true }
+                let departure = table.leave(left.work, key)
+                if let failure = check(departure, left, position, lines[index]) { return failure }
+                if position == 0, !lines[index].isEmpty { lines[index][0].mayRun = true }
             }
             if lines[index].dropFirst().contains(where: \.mayRun) { return "two may run" }
             if table.count != lines.count(where: { !$0.isEmpty }) { return "\(table.count) keys" }
+            if table.storedCount != lines.reduce(0, { $0 + $1.count }) { return "\(table.storedCount) stored" }
             if table.takeTrash().count > 200 { return "trash" }
         }
         return nil
+    }
+
+    /// One of a line that has not ended.
+    private struct Member {
+        let work: Piece
+        let turn: Piece
+        var mayRun: Bool
+
+        var openTurn: Piece? { mayRun ? nil : turn }
+    }
+
+    /// Who left stood at that position of what is the line now.
+    private func check(
+        _ departure: UniqueWorkTable<Piece, Piece>.Departure, _ left: Member, _ position: Int, _ line: [Member]
+    ) -> String? {
+        let next = line.indices.contains(position) ? line[position] : nil
+        switch departure {
+        case .nothing: return next == nil ? nil : "nobody came"
+        case .opens(let turn): return position == 0 && turn === next?.turn ? nil : "the wrong turn came"
+        case .closesUp(let gone, let turn, let ahead):
+            guard position > 0, gone === left.turn, turn === next?.turn else { return "the wrong one closed up" }
+            let expected = line[position - 1]
+            return ahead.work === expected.work && ahead.turn === expected.openTurn ? nil : "closed up behind another"
+        }
     }
 
     @Test("Threads that add with all policies run one at a time for each key, and each operation ends")

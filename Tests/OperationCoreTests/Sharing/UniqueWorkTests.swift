@@ -102,6 +102,83 @@ struct UniqueWorkTests {
         await present.end()
     }
 
+    private func refusal(_ operation: HandDriven, _ policy: UniqueWorkPolicy) -> String? {
+        do throws(QueueError) {
+            try queue.addUnique(operation, key: "a", policy: policy)
+            return nil
+        } catch {
+            return error.code.description
+        }
+    }
+
+    @Test func `who the present one waits for is refused behind it, and runs without the key`() async throws {
+        let present = HandDriven("present"), new = HandDriven("new")
+        present.addDependency(new)
+        try queue.addUnique(present, key: "a", policy: .append)
+        #expect(refusal(new, .append) == "cycle")
+        try queue.add(new)
+        _ = await new.calls.events(atLeast: 1)
+        new.finish(withResult: 1)
+        _ = await present.calls.events(atLeast: 1)
+        present.finish(withResult: 1)
+        await queue.drained()
+        #expect(queue.engine.uniqueWork.count == 0)
+    }
+
+    @Test func `who has its result and waits is not waited for by what it waits for`() async throws {
+        let present = HandDriven("present"), new = HandDriven("new")
+        present.addDependency(new)
+        try queue.addUnique(present, key: "a", policy: .append)
+        present.finish(withResult: 1)
+        #expect(refusal(new, .keep) == "cycle")
+        #expect(refusal(new, .replace) == "cycle")
+        try queue.add(new)
+        _ = await new.calls.events(atLeast: 1)
+        new.finish(withResult: 1)
+        await present.end()
+    }
+
+    @Test func `who waits for the new one is replaced all the same`() async throws {
+        let present = HandDriven("present"), new = HandDriven("new")
+        present.addDependency(new)
+        try queue.addUnique(present, key: "a", policy: .append)
+        #expect(refusal(new, .replace) == nil)
+        _ = await new.calls.events(atLeast: 1)
+        #expect(present.cancellationCause?.code == .replaced)
+        new.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test func `a cycle that comes later is refused too, also where one between has left`() async throws {
+        let gate = HandDriven("gate"), first = HandDriven("first"), middle = HandDriven("middle")
+        let last = HandDriven("last")
+        first.addDependency(gate)
+        for operation in [first, middle, last] { try queue.addUnique(operation, key: "a", policy: .append) }
+        #expect(throws: DependencyError.self) { try first.depend(on: last, otherwise: .runAnyway) }
+        middle.cancel()
+        await middle.end()
+        #expect(throws: DependencyError.self) { try first.depend(on: last, otherwise: .runAnyway) }
+        gate.cancel()
+        gate.start()
+        for operation in [first, last] {
+            _ = await operation.calls.events(atLeast: 1)
+            operation.finish(withResult: 1)
+        }
+        await queue.drained()
+    }
+
+    @Test func `those that leave while the first goes on take no memory`() async throws {
+        let first = HandDriven("first", windsDown: true)
+        try queue.addUnique(first, key: "a", policy: .append)
+        _ = await first.calls.events(atLeast: 1)
+        for _ in 0..<200 { try queue.addUnique(HandDriven(), key: "a", policy: .replace) }
+        #expect(queue.engine.uniqueWork.storedCount <= 64)
+        first.finish(withResult: 1)
+        queue.cancelAll()
+        await queue.drained()
+        #expect(queue.engine.uniqueWork.storedCount == 0)
+    }
+
     @Test func `nothing is left of those that ended`() async throws {
         let census = LiveObjects()
         for policy in [UniqueWorkPolicy.keep, .replace, .append] {

@@ -150,6 +150,10 @@ struct FormEncoderTests {
         let number = failure { try FormEncoder().encode(["a": ["b": [1, Double.nan]]]) }
         #expect(number?.code == .notANumber)
         #expect(number?.keyPath == "a.b.1")
+        let never = Date(timeIntervalSince1970: .nan)
+        for dates in [FormEncoder.DateStyle.iso8601, .secondsSince1970] {
+            #expect(failure { try FormEncoder(dates: dates).encode(["at": never]) }?.code == .notANumber)
+        }
         #expect(failure { try FormEncoder().encode(["a": Refuses()]) }?.code == .refusedByValue)
         let other = failure { try FormEncoder().encode(["a": ["b": Thread.current as Any]]) }
         #expect(other?.code == .refusedByValue)

@@ -13,11 +13,16 @@ struct ConformanceScaleTests {
     func `ten thousand requests in flight all end, on few threads`(_ kind: SessionKind) async throws {
         let count = Rounds.count(ci: 10_000, soak: 100_000)
         let bench = try Bench(kind)
-        bench.server.route("/") { _ in .text("hello") }
+        let gate = Gate()
+        bench.server.route("/") { _ in .text("hello").after(gate) }
         let threads = ProcessFigures.threads
         let runs = try (0..<count).map { _ in bench.start(try bench.request()) }
+        // None has ended.
+        _ = await bench.server.heads(atLeast: 1)
         #expect(ProcessFigures.threads <= threads + 4)
+        gate.open()
         for run in runs { #expect(await run.end().text == "hello") }
+        #expect(ProcessFigures.threads <= threads + 4)
         #expect(bench.server.counts.requests == count)
         #expect(bench.server.violations == [])
         bench.closeSession()
@@ -26,7 +31,7 @@ struct ConformanceScaleTests {
 
     @Test(arguments: SessionKind.allCases)
     func `a session that was closed leaves no thread and no descriptor`(_ kind: SessionKind) async throws {
-        let before = try await TestThread.run { ProcessFigures.descriptors }
+        let before = try await TestThread.run { ProcessShape() }
         for _ in 0..<Rounds.count(ci: 20, soak: 1_000) {
             let bench = try Bench(kind)
             bench.server.route("/") { _ in .text("hello") }
@@ -37,10 +42,6 @@ struct ConformanceScaleTests {
             await bench.server.counts { $0.openConnections == 0 }
             await bench.server.stopped()
         }
-        try await TestThread.run {
-            let start = ContinuousClock.now
-            while ProcessFigures.descriptors > before, start.duration(to: .now) < .seconds(5) { sched_yield() }
-        }
-        #expect(ProcessFigures.descriptors <= before)
+        #expect(try await ProcessShape.settled(since: before).newDescriptors(since: before) == [])
     }
 }

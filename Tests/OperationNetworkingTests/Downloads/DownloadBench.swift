@@ -9,6 +9,9 @@ import Testing
 
 /// A server, a session, and a folder of its own to download to, which goes with it.
 final class DownloadBench: Sendable {
+    /// How long a file is, where no test says otherwise.
+    static let size = 900_000
+
     let bench: Bench
     let folder: URL
     var server: LoopbackServer { bench.server }
@@ -17,6 +20,10 @@ final class DownloadBench: Sendable {
         bench = try Bench(kind, options)
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("downloads-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    convenience init() throws {
+        try self.init(try #require(SessionKind.allCases.first))
     }
 
     deinit {
@@ -33,8 +40,52 @@ final class DownloadBench: Sendable {
 
     func bytes(_ name: String) -> [UInt8]? { (try? Data(contentsOf: url(name))).map { Array($0) } }
 
+    /// Where the card of a part lies, if there is one.
+    var cardURL: URL? { names().first { $0.hasSuffix(".card") }.map { url($0) } }
+
+    /// Where the part of a download lies, if there is one.
+    var partURL: URL? { names().first { $0.hasSuffix(".part") }.map { url($0) } }
+
+    /// The lower bits of a file's mode.
+    func permissions(_ name: String) -> Int? {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: url(name).path)
+        return (attributes?[.posixPermissions] as? NSNumber)?.intValue
+    }
+
+    static func resource(
+        _ size: Int = size, from start: Int = 0, etag: String? = "\"one\"", date: String? = nil
+    ) -> LoopbackResource {
+        LoopbackResource(.bytes(TestPattern.bytes(from: start, count: size)), etag: etag, lastModified: date)
+    }
+
+    /// Whether there is a file with just the bytes of such a resource.
+    func holds(_ name: String, size: Int = size, from start: Int = 0) -> Bool {
+        bytes(name).map { TestPattern.matches($0, from: start) && $0.count == size } == true
+    }
+
     func serve(_ resource: LoopbackResource, at path: String = "/file") {
         server.route("GET", path) { resource.answer(to: $0) }
+    }
+
+    /// Downloads a first piece, which is cut off and stays, and then lets the server send all of it.
+    func leavePart(
+        of resource: LoopbackResource = resource(), to destination: DownloadDestination? = nil,
+        options: DownloadOptions = .init()
+    ) async throws {
+        server.route("GET", "/file") { resource.answer(to: $0).cut(at: 400_000) }
+        let cut = try await download(to: destination ?? .file(url("file")), options: options)
+        #expect(cut.error?.code == .truncatedBody || cut.error?.code == .connectionLost, "\(cut)")
+        serve(resource)
+    }
+
+    /// Downloads a first piece that is cut off, and then with another resource behind the same address.
+    func resumed(
+        first: LoopbackResource, then second: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer,
+        options: DownloadOptions = .init()
+    ) async throws -> DownloadConclusion {
+        try await leavePart(of: first, options: options)
+        server.route("GET", "/file", second)
+        return try await download(to: .file(url("file")), options: options)
     }
 
     /// Downloads, with as many requests as the server makes necessary.
@@ -48,22 +99,32 @@ final class DownloadBench: Sendable {
         return await run(request, download, react)
     }
 
+    /// Starts a download that is steered from outside.
+    func start(
+        to destination: DownloadDestination, options: DownloadOptions = .init(), files: FileSystem = FileSystem(),
+        clock: any OperationClock = .system, over session: (any NetworkSession)? = nil,
+        _ react: @escaping @Sendable (DownloadProgress) -> Void = { _ in }
+    ) throws -> RunningDownload {
+        let download = Download(to: destination, options: options, files: files, clock: clock)
+        let running = RunningDownload(
+            try bench.request("GET", "/file"), over: session ?? bench.session, download, react)
+        running.run.resume()
+        return running
+    }
+
     func run(
         _ request: NetworkRequest, _ download: Download,
         _ react: @escaping @Sendable (DownloadProgress, DownloadRun?) -> Void = { _, _ in }
     ) async -> DownloadConclusion {
         let kept = Locked<DownloadRun?>(nil)
-        return await withCheckedContinuation { continuation in
-            let run = DownloadRun(
-                request, over: bench.session, with: download,
-                tellProgress: { progress in react(progress, kept.withLock { $0 }) },
-                whenDone: { conclusion in
-                    kept.withLock { $0 = nil }
-                    continuation.resume(returning: conclusion)
-                })
-            kept.withLock { $0 = run }
-            run.resume()
+        let running = RunningDownload(request, over: bench.session, download) { progress in
+            react(progress, kept.withLock { $0 })
         }
+        kept.withLock { $0 = running.run }
+        running.run.resume()
+        let conclusion = await running.conclusion()
+        kept.withLock { $0 = nil }
+        return conclusion
     }
 }
 

@@ -25,7 +25,7 @@
             try Data(count: 8).write(to: counter)
             var killed = 0
             for _ in 0..<Self.kills {
-                let child = try start(bench, counter)
+                let child = try startProbe(bench, counter)
                 let target =
                     bench.server.counts.sentBytes
                     + Int.random(in: 0...(2 * Self.size / (Self.kills + 2)), using: &generator)
@@ -38,7 +38,7 @@
             var rounds = 0
             while !bench.names("in").contains("file"), rounds < 3 {
                 rounds += 1
-                let child = try start(bench, counter)
+                let child = try startProbe(bench, counter)
                 #expect(await child.ended() == "OK \(Self.size)\n", "seed \(seed)")
             }
             #expect(bench.names("in") == ["file"], "seed \(seed)")
@@ -57,31 +57,73 @@
             var generator = SeededGenerator(seed: seed)
             let size = 4 << 20
             let bench = try DownloadBench(.curl)
-            let version = Locked(0)
-            bench.server.route("GET", "/file") { request in
-                let now = version.withLock { $0 }
-                return LoopbackResource(.bytes(TestPattern.bytes(from: now, count: size)), etag: "\"\(now)\"")
-                    .answer(to: request)
-            }
             let counter = bench.url("counter")
             try Data(count: 8).write(to: counter)
-            for _ in 0..<Rounds.count(ci: 6, soak: 60) {
-                let child = try start(bench, counter)
-                let target = bench.server.counts.sentBytes + Int.random(in: 0...size, using: &generator)
-                _ = await bench.server.counts { $0.sentBytes >= target }
+            var (version, present) = (0, 0)
+            var (continuations, restarts) = (0, 0)
+            for round in 0..<max(Rounds.count(ci: 6, soak: 60), 3) {
+                // Once it goes on, and once it must not; then as it comes.
+                let changes = round == 2 || round > 2 && (generator.chance(1, in: 2) || present > size * 3 / 4)
+                if changes { version += 1 }
+                // The server stops somewhere in the middle of what is missing: nobody ends before it is killed.
+                let start = changes ? 0 : present
+                let target = Int.random(in: start + 1...start + (size - start) / 2, using: &generator)
+                serve(version, size, upTo: target, bench)
+                let asked = bench.server.requests.count
+                let child = try startProbe(bench, counter)
+                await written(target, of: "\"\(version)\"", bench)
                 child.kill()
-                _ = await child.ended()
-                if bench.names("in").contains("file") { break }
-                if generator.chance(1, in: 2) { version.withLock { $0 += 1 } }
+                #expect(await child.ended() == "", "seed \(seed), round \(round)")
+                let requests = bench.server.requests[asked...]
+                #expect(requests.count == 1, "seed \(seed), round \(round)")
+                if present > 0, requests.first?["Range"] == "bytes=\(present)-" {
+                    if changes { restarts += 1 } else { continuations += 1 }
+                }
+                present = target
             }
-            if !bench.names("in").contains("file") {
-                let child = try start(bench, counter)
-                #expect(await child.ended() == "OK \(size)\n", "seed \(seed)")
+            serve(version, size, upTo: size, bench)
+            let child = try startProbe(bench, counter)
+            #expect(await child.ended() == "OK \(size)\n", "seed \(seed)")
+            #expect(bench.names("in") == ["file"], "seed \(seed)")
+            #expect(bench.holds("in/file", size: size, from: version), "seed \(seed)")
+            #expect(continuations > 0, "Nothing went on from its bytes; seed \(seed)")
+            #expect(restarts > 0, "Nothing changed beneath a part; seed \(seed)")
+        }
+
+        /// Lets the server send a version of the file, up to a place in it where it stops and waits.
+        private func serve(_ version: Int, _ size: Int, upTo end: Int, _ bench: DownloadBench) {
+            let bytes = TestPattern.bytes(from: version, count: size)
+            let tag = "\"\(version)\""
+            bench.server.route("GET", "/file") { request in
+                let isSame = request["If-Range"] == tag
+                let start = isSame ? Int(request["Range"]?.dropFirst(6).dropLast() ?? "") ?? 0 : 0
+                let place = "bytes \(start)-\(size - 1)/\(size)"
+                var head = LoopbackHead(start > 0 ? 206 : 200, [LoopbackField("ETag", tag)])
+                head.fields.append(LoopbackField("Content-Length", "\(size - start)"))
+                if start > 0 { head.fields.append(LoopbackField("Content-Range", place)) }
+                let answer = LoopbackAnswer(.head(head), .send(Array(bytes[start..<max(start, end)])))
+                return end < size ? answer.followed(by: .stallForever) : answer
             }
-            let bytes = try #require(bench.bytes("in/file"))
-            let last = version.withLock { $0 }
-            #expect(bytes.count == size)
-            #expect((0...last).contains { TestPattern.matches(bytes, from: $0) }, "seed \(seed)")
+        }
+
+        /// Waits until so many bytes of a version lie on the disk.
+        private func written(_ count: Int, of tag: String, _ bench: DownloadBench) async {
+            let isWritten = try? await TestThread.run {
+                for _ in 0..<30_000 {
+                    let names = bench.names("in")
+                    let card = names.first { $0.hasSuffix(".card") }.flatMap { bench.bytes("in/\($0)") }
+                    let part = names.first { $0.hasSuffix(".part") }.map { bench.url("in/\($0)").path }
+                    let status = part.flatMap { try? FileManager.default.attributesOfItem(atPath: $0) }
+                    if (status?[.size] as? NSNumber)?.intValue == count,
+                        card.flatMap({ DownloadCard(text: $0) })?.validator == .entityTag(tag)
+                    {
+                        return true
+                    }
+                    usleep(1000)
+                }
+                return false
+            }
+            #expect(isWritten == true, "\(count) bytes of \(tag) never came to the disk.")
         }
 
         private func isPattern(_ url: URL) throws -> Bool {
@@ -95,7 +137,7 @@
             return offset == Self.size
         }
 
-        private func start(_ bench: DownloadBench, _ counter: URL) throws -> ProbeProgram {
+        private func startProbe(_ bench: DownloadBench, _ counter: URL) throws -> ProbeProgram {
             try ProbeProgram(
                 "DownloadProbe",
                 [bench.server.url("/file").absoluteString, bench.url("in/file").path, counter.path])

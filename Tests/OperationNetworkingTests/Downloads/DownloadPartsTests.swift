@@ -104,6 +104,10 @@ struct DownloadPartsTests {
         #expect(name.hasSuffix(".gz"))
         #expect(name.utf8.count <= 200)
         #expect(DownloadFileName.cleaned(String(repeating: "x", count: 300)).utf8.count == 200)
+        // One character, as people see it, may be as long as it likes.
+        let towering = DownloadFileName.cleaned("a" + String(repeating: "\u{301}", count: 300) + ".txt")
+        #expect(towering.unicodeScalars.first == "a" && towering.hasSuffix(".txt"))
+        #expect(towering.utf8.count <= 200)
     }
 
     @Test func `no name whatever leaves its directory`() throws {

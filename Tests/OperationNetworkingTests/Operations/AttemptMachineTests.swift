@@ -112,6 +112,20 @@ struct AttemptMachineTests {
         #expect(got3 == .settleTask)
     }
 
+    @Test("What was said last about the suspension has the largest number")
+    func orders() {
+        var machine = machine(at: .transferring)
+        let first = machine.order
+        _ = machine.suspend()
+        let second = machine.order
+        _ = machine.resume()
+        let third = machine.order
+        #expect(!first.isSuspended && second.isSuspended && !third.isSuspended)
+        #expect(first.number < second.number && second.number < third.number)
+        // The brake of the receiver is none of its business.
+        #expect(first.isHeld == nil)
+    }
+
     @Test("The end comes once, and nothing after it")
     func end() {
         for phase in Self.phases where phase != .ended {

@@ -102,6 +102,34 @@ struct EndpointTests {
         #expect(try await base.operation(for: form).run() == "\"POST /api/form a=1&b=x+y\"")
     }
 
+    @Test("A download over a base has its address, its fields and its queue, and lies where it was wanted")
+    func download() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/api/albums/7/cover") {
+            LoopbackResource(.pattern(count: 300_000), etag: "\"one\"").answer(to: $0)
+        }
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("endpoints-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        do {
+            let operation = bench.watched(bench.base.download("albums/7/cover", ["size": 2], to: .folder(folder)))
+            let told = EventRecorder<TransferProgress>()
+            operation.downloadProgressHandler = { told.record($0) }
+            let file = try await operation.run()
+            #expect(file.deletingLastPathComponent().path == folder.path)
+            #expect(TestPattern.matches(Array(try Data(contentsOf: file))))
+            await bench.settled()
+            #expect(told.events.last?.completedBytes == 300_000)
+            let temporary = try await bench.base.download("albums/7/cover").run()
+            #expect(try Data(contentsOf: temporary).count == 300_000)
+            try FileManager.default.removeItem(at: temporary)
+            #expect(await failure(of: bench.base.download("../secrets"))?.code == .invalidURL)
+        }
+        #expect(bench.server.requests[0].query == "key=1&size=2")
+        #expect(bench.server.requests[0]["X-Client"] == "test")
+        #expect(bench.server.requests[0]["Accept"] == "*/*")
+        try await bench.checkNothingIsLeft()
+    }
+
     @Test("A path is encoded, and leads nowhere else")
     func paths() async throws {
         let bench = try OperationBench()
@@ -111,11 +139,80 @@ struct EndpointTests {
         #expect(bench.server.requests.count == 1)
     }
 
-    @Test("What is not JSON is refused where JSON is asked for")
+    @Test("What is not JSON is refused where JSON is asked for, and the error shows it")
     func contentType() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/page") { _ in .text("<html>captive portal</html>") }
-        #expect(await failure(of: bench.base.get("page", as: Album.self))?.code == .unacceptableContentType)
+        let error = await failure(of: bench.base.get("page", as: Album.self))
+        #expect(error?.code == .unacceptableContentType)
+        #expect(error?.bodyPrefix == Data("<html>captive portal</html>".utf8))
+    }
+
+    @Test("Data, text and nothing are taken of any type; a field of one's own says otherwise")
+    func anyType() async throws {
+        let bench = try OperationBench()
+        let image = Data([0x89, 0x50, 0x4E, 0x47])
+        bench.server.route("GET", "/api/cover") { _ in .bytes(Array(image)).with("Content-Type", "image/png") }
+        bench.server.route("GET", "/api/page") { _ in .text("Hello") }
+        bench.server.route("DELETE", "/api/page") { _ in .text("OK") }
+        #expect(try await bench.base.get("cover", as: Data.self).run() == image)
+        #expect(try await bench.base.get("page", as: String.self).run() == "Hello")
+        #expect(try await bench.base.delete("page", as: NoContent.self).run() == NoContent())
+        #expect(bench.server.requests.map { $0.values("Accept") } == [["*/*"], ["*/*"], ["*/*"]])
+        var strict = bench.base
+        strict.headers["Accept"] = "image/*"
+        #expect(try await strict.get("cover", as: Data.self).run() == image)
+        #expect(await failure(of: strict.get("page", as: String.self))?.code == .unacceptableContentType)
+        let plain = Endpoint<String>.get("page").header("Accept", "text/plain")
+        #expect(try await strict.operation(for: plain).run() == "Hello")
+    }
+
+    @Test("An optional model is nil where there is no body, and an endpoint may have a result for that")
+    func noBody() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/api/none") { _ in .status(204) }
+        bench.server.route("GET", "/api/one") { _ in .json(#"{"title":"One"}"#) }
+        #expect(try await bench.base.get("none", as: Album?.self).run() == nil)
+        #expect(try await bench.base.get("one", as: Album?.self).run() == Album(title: "One"))
+        var endpoint = Endpoint<Album>.get("none")
+        endpoint.emptyResult = { Album(title: "None") }
+        #expect(try await bench.base.operation(for: endpoint).run() == Album(title: "None"))
+        endpoint.path = "one"
+        #expect(try await bench.base.operation(for: endpoint).run() == Album(title: "One"))
+    }
+
+    @Test("A text is read in the character set that its type names")
+    func characterSets() async throws {
+        let bench = try OperationBench()
+        let bodies: [(type: String, bytes: [UInt8])] = [
+            ("text/plain", [0xEF, 0xBB, 0xBF, 0xC3, 0xA9]), ("text/plain; charset=ISO-8859-1", [0xE9]),
+            ("text/plain; charset=\"utf-8\"", [0xC3, 0xA9]), ("text/plain; x=y; charset=utf-16le", [0xE9, 0]),
+            ("text/plain", [0xE9]), ("text/plain; charset=klingon", [0xE9]),
+        ]
+        bench.server.route("GET", "/api/*") { request in
+            let body = bodies[Int(request.path.suffix(1)) ?? 0]
+            return .bytes(body.bytes).with("Content-Type", body.type)
+        }
+        for number in 0..<4 {
+            #expect(try await bench.base.get("\(number)", as: String.self).run() == "é", "\(bodies[number])")
+        }
+        for number in 4..<6 {
+            #expect(await failure(of: bench.base.get("\(number)", as: String.self))?.code == .undecodableResult)
+        }
+    }
+
+    @Test("Limits that are set on the operation stand in the place of the base's")
+    func transferOptions() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/api/slow") { _ in .silence }
+        var base = bench.base
+        base.options.timeouts.idle = .seconds(30)
+        let operation = base.get("slow", as: Album.self)
+        #expect(operation.transferOptions.timeouts.idle == .seconds(30))
+        operation.transferOptions.timeouts.firstByte = .milliseconds(50)
+        #expect(operation.transferOptions.timeouts.idle == .seconds(30))
+        #expect(await failure(of: operation)?.code == .timedOut)
+        #expect(operation.request?.options.timeouts.firstByte == .milliseconds(50))
     }
 }
 
@@ -142,6 +239,40 @@ struct NetworkLogTests {
                 #expect(text.contains(plain), "\(plain) in \(text)")
             }
         }
+    }
+
+    @Test("Names of secrets are seen in all their forms, and addresses are shown without what may be secret in them")
+    func names() {
+        let redaction = LogRedaction.secrets
+        for name in [
+            "X-Auth-Key", "Ocp-Apim-Subscription-Key", "DD-APPLICATION-KEY", "X-Auth", "accessKey", "private_key",
+            "api-key", "X-API-Key", "refreshToken", "db_pwd", "code",
+        ] {
+            #expect(redaction.hides(name), "\(name)")
+        }
+        for name in ["keyboard", "author", "Monkey", "statusCode", "Content-Type", "opinion"] {
+            #expect(!redaction.hides(name), "\(name)")
+        }
+        let fields: HeaderFields = [
+            "Location": "https://u:p@h.com/up?upload_id=S3CRET#S3CRET", "Link": "<https://h.com/p?c=S3CRET>; rel=next",
+            "Refresh": "0; url=/a?S3CRET", "Server": "a/b (c)",
+        ]
+        let text = "\(fields)"
+        #expect(!text.contains("S3CRET") && !text.contains("u:p"), "\(text)")
+        for shown in ["https://***@h.com/up?***", "<https://h.com/p?***>; rel=next", "0; url=/a?***", "a/b (c)"] {
+            #expect(text.contains(shown), "\(shown) in \(text)")
+        }
+    }
+
+    @Test("An answer that is nothing but a text is not shown: it may be a token")
+    func fragment() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/api/token") { _ in .json(#""t0psecret""#) }
+        let entries = EventRecorder<String>()
+        var base = bench.base
+        base.log = NetworkLog(level: .bodies) { entries.record($0) }
+        #expect(try await base.get("token", as: String.self).run() == #""t0psecret""#)
+        #expect(!entries.events.joined().contains("t0psecret"))
     }
 
     @Test("A failure is written down with its reason, and nothing else at the lowest level")

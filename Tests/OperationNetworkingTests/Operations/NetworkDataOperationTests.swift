@@ -264,6 +264,48 @@ struct NetworkDataOperationTests {
         }
         try await bench.checkNothingIsLeft()
     }
+
+    @Test("A body that is not as expected is in the error, and can be read as it came")
+    func unexpectedBody() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .json(#"{"name":"Blue"}"#) }
+        let operation = bench.watched(
+            NetworkDataOperation<[Int]>(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
+                try JSONDecoder().decode([Int].self, from: data)
+            })
+        operation.responseRules.errorBodyBytes = 7
+        let error = await failure(of: operation)
+        #expect(error?.code == .undecodableResult)
+        #expect(error?.bodyPrefix == Data(#"{"name""#.utf8))
+        #expect(operation.taskResult == Data(#"{"name":"Blue"}"#.utf8))
+    }
+
+    @Test("A description of an error is decoded although it is longer than what is kept of it")
+    func longErrorBody() async throws {
+        struct Problem: Error, Decodable { let reason: String }
+        let bench = try OperationBench()
+        let long = String(repeating: "x", count: 100_000)
+        bench.server.route("GET", "/") { _ in .json(#"{"reason":"\#(long)"}"#, status: 422) }
+        let operation = bench.text()
+        operation.responseRules.decodeError = ResponseRules.jsonError(Problem.self)
+        let error = await failure(of: operation)
+        #expect(error?.apiError(as: Problem.self)?.reason == long)
+        #expect(error?.bodyPrefix?.count == 16 << 10)
+    }
+
+    @Test("A default session over itself is taken as one over the platform's, and is no endless circle")
+    func circle() {
+        let standard = DefaultNetworkSession.standard
+        defer { standard.session = nil }
+        var configuration = ExchangeConfiguration()
+        configuration.cookies = CookieJar()
+        standard.session = ExchangeSession(over: standard, configuration: configuration)
+        let chosen = standard.session as? ExchangeSession
+        #expect(chosen?.transport is DefaultNetworkSession == false)
+        #expect(chosen?.configuration.cookies === configuration.cookies)
+        standard.session = standard
+        #expect(standard.session is ExchangeSession)
+    }
 }
 
 final class CountingSession: NetworkSession {

@@ -45,6 +45,25 @@ struct NetworkDownloadOperationTests {
         try FileManager.default.removeItem(at: result)
     }
 
+    @Test("A file whose URL would have been the result goes when the operation is cancelled meanwhile")
+    func cancelledWhileEvaluated() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let folder = try TemporaryFolder()
+        let (entered, goOn) = (Gate(), Gate())
+        let operation = DownloadTo(folder.url, bench, "/") { file, _ in
+            entered.open()
+            goOn.wait()
+            return file
+        }
+        operation.start()
+        await entered.passage()
+        operation.cancel()
+        goOn.open()
+        #expect(await operation.finalOutcome.cancellationCause == .requested)
+        #expect(try await folder.contentAtRest() == [])
+    }
+
     @Test("A download that fails leaves no file: by status, by a cut, by the evaluator, by a folder that is not there")
     func failures() async throws {
         struct Mine: Error {}

@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationCore
 import OperationNetworking
 import OperationTestKit
 import Testing
@@ -36,6 +37,28 @@ struct OperationControlTests {
         #expect(data.count == 4_000_000)
         #expect(data.withUnsafeBytes { TestPattern.matches($0, from: 0) })
         #expect(bench.server.counts.heads == 1)
+    }
+
+    @Test("Suspended while another thread is about to start its task, nothing is sent before it is resumed")
+    func suspendOvertakesStart() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        bench.server.route("GET", "/other") { _ in .text("other") }
+        let suspended = Locked<NetworkDataOperation<String>?>(nil)
+        let moment = LateSession.Moment(
+            before: { _ = suspended.withLock { $0 }?.suspend() },
+            after: { for _ in 0..<3 { bench.session.waitForAnswer(from: bench.server.url("/other")) } })
+        let session = LateSession(over: bench.session, takesOrders: true, moment)
+        let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in
+            String(decoding: data, as: UTF8.self)
+        }
+        suspended.withLock { $0 = operation }
+        try await TestThread.run { operation.start() }
+        #expect(operation.state == .suspended)
+        #expect(bench.server.requests.map(\.path) == ["/other", "/other", "/other"])
+        #expect(operation.resume())
+        #expect(try await operation.value == "Hello")
+        suspended.withLock { $0 = nil }
     }
 
     @Test("Suspended while it is prepared, nothing is sent before it is resumed")
@@ -192,9 +215,59 @@ struct OperationControlTests {
             #expect((1...210).contains(counts.count))
             #expect(events.last { $0.0 == name }?.1 == TransferProgress(completedBytes: size, totalBytes: size))
         }
-        #expect(progress.totalUnitCount == 8 << 20)
-        #expect(progress.completedUnitCount == 8 << 20)
+        #expect(progress.totalUnitCount == 3 << 20 + 1)
+        #expect(progress.completedUnitCount == 3 << 20 + 1)
         #expect(progress.fractionCompleted == 1)
+    }
+
+    @Test("Foundation's progress never runs backwards, and is finished when the response is complete and not before")
+    func foundationProgress() async throws {
+        let bench = try OperationBench()
+        let answers: [LoopbackAnswer] = [
+            .repeating([1], count: 4 << 20), .status(204), .chunks(["a", "b"]), .text(""),
+        ]
+        let bodies: [RequestBody] = [
+            .none, .data(Data(count: 2 << 20)),
+            .stream(canBeSentAgain: true) { PieceProducer(Array(repeating: 1, count: 200), size: 100) },
+        ]
+        bench.server.route("/*") { answers[Int($0.path.dropFirst()) ?? 0] }
+        for answer in answers.indices {
+            for body in bodies {
+                let operation = bench.watched(
+                    NetworkUploadOperation(
+                        url: bench.server.url("/\(answer)"), method: body.isNone ? "GET" : "POST", body: body,
+                        urlSession: bench.session
+                    ) { data, _ in data.count })
+                let progress = operation.progress
+                let seen = EventRecorder<(fraction: Double, isComplete: Bool)>()
+                operation.progressPacing = ProgressPacing(smallestStep: 1, interval: .zero)
+                let look: @Sendable (TransferProgress) -> Void = { [weak operation] _ in
+                    seen.record((progress.fractionCompleted, operation?.taskResult != nil))
+                }
+                operation.uploadProgressHandler = look
+                operation.downloadProgressHandler = look
+                _ = try await operation.run()
+                await bench.settled()
+                let fractions = seen.events.map(\.fraction)
+                #expect(fractions == fractions.sorted(), "\(answer)")
+                if !body.isNone { #expect(!seen.events.contains { $0.fraction >= 1 && !$0.isComplete }, "\(answer)") }
+                #expect(progress.isFinished && progress.fractionCompleted == 1, "\(answer)")
+            }
+        }
+    }
+
+    @Test("The response is there as soon as its head came, and stays when the body breaks off")
+    func responseEarly() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .repeating([1], count: 1_000_000).cut(at: 500_000, by: .reset) }
+        let operation = bench.text()
+        let seen = EventRecorder<Int?>()
+        operation.downloadProgressHandler = { [weak operation] _ in seen.record(operation?.response?.statusCode) }
+        #expect(await failure(of: operation)?.code == .connectionLost)
+        await bench.settled()
+        #expect(!seen.events.isEmpty && seen.events.allSatisfy { $0 == 200 })
+        #expect(operation.response?.statusCode == 200)
+        #expect(operation.taskResult == nil)
     }
 
     @Test("A body of unknown length is told as such, and as a whole at its end")

@@ -74,6 +74,16 @@ private final class Signed: NetworkDataOperation<String>, @unchecked Sendable {
     }
 }
 
+private final class OldUpload: NetworkUploadOperation<String>, @unchecked Sendable {
+    override func createTask(with request: URLRequest, using session: URLSession) -> URLSessionTask? {
+        session.dataTask(with: request) { [self] data, response, error in
+            if let error { return finish(withError: NetworkError(error)) }
+            guard let data, let response = response as? HTTPURLResponse else { return }
+            finish(with: Result { try evaluate(result: data, response: response) }.mapError { NetworkError($0) })
+        }
+    }
+}
+
 /// Counts the bytes of a body that it does not keep.
 private final class ByteCounter: ResponseCollector<Int>, @unchecked Sendable {
     private var count = 0
@@ -100,6 +110,39 @@ struct OperationHookTests {
             #expect(try await operation.run() == "prepared: yes")
         }
         try await bench.checkNothingIsLeft()
+    }
+
+    @Test("The older form takes a file along, and refuses a stream instead of sending nothing")
+    func oldFormBodies() async throws {
+        let bench = try OperationBench()
+        bench.server.route("POST", "/") { .text($0.text) }
+        func upload(_ body: RequestBody) -> OldUpload {
+            OldUpload(url: bench.server.url("/"), body: body, urlSession: .shared) { data, _ in
+                String(decoding: data, as: UTF8.self)
+            }
+        }
+        let file = try TemporaryFile(Data("from a file".utf8))
+        #expect(try await upload(.data(Data("in memory".utf8))).run() == "in memory")
+        #expect(try await upload(.file(FileRegion(file.url))).run() == "from a file")
+        let stream = RequestBody.stream(canBeSentAgain: true) { PieceProducer([1], size: 1) }
+        #expect(await failure(of: upload(stream))?.code == .unsupportedBody)
+        #expect(bench.server.counts.heads == 2)
+    }
+
+    @Test("What a hook throws before anything is sent is told as that, whatever it is")
+    func hookErrors() async throws {
+        let bench = try OperationBench()
+        let decoding = Signed(bench) {
+            _ = try JSONDecoder().decode(Int.self, from: Data("x".utf8)); return ""
+        }
+        let loading = Signed(bench) { throw URLError(.timedOut) }
+        for operation in [decoding, loading] {
+            let error = await failure(of: operation)
+            #expect(error?.code == .preparationFailed)
+            #expect(error?.isUnsent == true)
+            #expect(error?.cause != nil)
+        }
+        #expect(bench.server.counts.heads == 0)
     }
 
     @Test("Cancelled in flight, an operation in the older form ends at once and its task is cancelled")
@@ -214,8 +257,10 @@ struct Again: AttemptPolicy {
     let most: Int
     var pause = Duration.zero
 
-    func decide(_ report: AttemptReport, _ answer: @escaping @Sendable (AttemptMachine.Decision) -> Void) {
-        answer(report.number < most ? .again(after: pause) : .fail)
+    func decide(
+        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer) -> Void
+    ) {
+        answer(AttemptAnswer(report.number < most ? .again(after: pause) : .fail))
     }
 
     func forget() {}

@@ -26,8 +26,6 @@
             "a refusal in the place of 100 Continue keeps the body back",
             "a server that breaks off in the middle of the body is an error",
             "a connection that is never taken exceeds a limit",
-            // Failed once over HTTP/2 on a busy machine, and it is not understood why: to be looked into.
-            "a suspended task leaves the line of those who wait",
             // Their servers begin with an interim response.
             "a task is cancelled while it is suspended", "a task may be cancelled from its informational head",
             "a task may be cancelled from its head", "a task may be cancelled from its bytes",

@@ -123,7 +123,7 @@
                     try bench.request("GET", "/small") { $0.timeouts.connect = .milliseconds(100) })
                 #expect(record.error?.code == .timedOut && record.error?.phase == .connecting)
                 let run = bench.start(try bench.request("GET", "/small"))
-                try await TestThread.run { while proxy.seen.count < 2 { usleep(1_000) } }
+                await proxy.arrivals.gate(at: 2).passage()
                 run.task.cancel()
                 #expect(await run.end().error?.code == .cancelled)
             }

@@ -33,7 +33,11 @@
 
         /// Keeps hundreds of requests on their way, each begun by the end of another, while `disturb` is at work; sees that
         /// each ends once, with a right answer or an error that fits, and that all is well afterwards.
-        private func load(_ bench: RealBench, _ disturb: @escaping @Sendable () throws -> Void) async throws -> Tally {
+        ///
+        /// - Parameter disturb: What is done to the server, again and again, each time after as many good answers.
+        private func load(
+            _ bench: RealBench, times: Int, _ disturb: @escaping @Sendable () throws -> Void
+        ) async throws -> Ledger {
             let ledger = Ledger()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<Self.inFlight {
@@ -43,17 +47,19 @@
                 }
                 group.addTask {
                     defer { ledger.close() }
-                    try await TestThread.run {
-                        while ledger.tally.good < Self.inFlight { usleep(1_000) }
-                        try disturb()
-                        let before = ledger.tally.good
-                        while ledger.tally.good < before + Self.inFlight { usleep(1_000) }
+                    await ledger.good.gate(at: Self.inFlight).passage()
+                    for _ in 0..<times {
+                        try await TestThread.run { try disturb() }
+                        await ledger.good.gate(at: ledger.good.count + Self.inFlight).passage()
                     }
                 }
                 try await group.waitForAll()
             }
-            for _ in 0..<20 { #expect(try await bench.get("/small").bodyCount == 100) }
-            return ledger.tally
+            for _ in 0..<20 {
+                let record = try await bench.get("/small")
+                #expect(record.bodyCount == 100, "\(record)")
+            }
+            return ledger
         }
 
         private static func one(_ bench: RealBench, _ number: Int) async throws -> RecordingReceiver.Record {
@@ -73,27 +79,21 @@
             return record
         }
 
-        private struct Tally: Sendable {
-            var good = 0
-            var failed: [NetworkError.Code: Int] = [:]
-        }
-
         /// What became of all requests.
         private final class Ledger: Sendable {
-            private let state = Locked((tally: Tally(), isClosed: false))
+            private let state = Locked((failed: [NetworkError.Code: Int](), isClosed: false))
+            let good = Tally()
 
-            var tally: Tally { state.withLock { $0.tally } }
+            var failed: [NetworkError.Code: Int] { state.withLock { $0.failed } }
             var isClosed: Bool { state.withLock { $0.isClosed } }
 
             func close() { state.withLock { $0.isClosed = true } }
 
             func add(_ record: RecordingReceiver.Record) {
-                state.withLock { state in
-                    if let error = record.error {
-                        state.tally.failed[error.code, default: 0] += 1
-                    } else {
-                        state.tally.good += 1
-                    }
+                if let error = record.error {
+                    state.withLock { $0.failed[error.code, default: 0] += 1 }
+                } else {
+                    good.add()
                 }
             }
         }
@@ -103,28 +103,20 @@
             _ wire: Wire
         ) async throws {
             try await withServer(wire) { bench, server in
-                let tally = try await load(bench) {
-                    for _ in 0..<Rounds.count(ci: 1, soak: 50) {
-                        server.stop()
-                        try server.start()
-                        usleep(50_000)
-                    }
+                let ledger = try await load(bench, times: Rounds.count(ci: 1, soak: 50)) {
+                    server.stop()
+                    try server.start()
                 }
-                print("soak: restarts over \(wire): \(tally.good) answers, errors \(tally.failed)")
+                print("soak: restarts over \(wire): \(ledger.good.count) answers, errors \(ledger.failed)")
             }
         }
 
         @Test(arguments: wires)
         func `a server that is reloaded ends what it has begun`(_ wire: Wire) async throws {
             try await withServer(wire) { bench, server in
-                let tally = try await load(bench) {
-                    for _ in 0..<Rounds.count(ci: 1, soak: 100) {
-                        try server.reload()
-                        usleep(100_000)
-                    }
-                }
-                print("soak: reloads over \(wire): \(tally.good) answers, errors \(tally.failed)")
-                #expect(tally.good > tally.failed.values.reduce(0, +))
+                let ledger = try await load(bench, times: Rounds.count(ci: 1, soak: 100)) { try server.reload() }
+                print("soak: reloads over \(wire): \(ledger.good.count) answers, errors \(ledger.failed)")
+                #expect(ledger.good.count > ledger.failed.values.reduce(0, +))
             }
         }
     }

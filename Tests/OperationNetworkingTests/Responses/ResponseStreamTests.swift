@@ -75,6 +75,10 @@ struct ResponseStreamTests {
         await #expect { _ = try await bench.session.stream(NetworkRequest(url: bench.server.url("/no"))) } throws: {
             ($0 as? NetworkError)?.status == 404
         }
+        bench.server.route("GET", "/gone") { _ in .text("It is gone.", status: 410) }
+        await #expect { _ = try await bench.session.stream(NetworkRequest(url: bench.server.url("/gone"))) } throws: {
+            ($0 as? NetworkError)?.bodyPrefix == Data("It is gone.".utf8)
+        }
         let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/cut")))
         await #expect { for try await _ in stream {} } throws: { ($0 as? NetworkError)?.code == .truncatedBody }
     }

@@ -55,5 +55,24 @@
             #expect(output == "survived: connectionLost\n" && status == 0, "\(output), \(status)")
             await server.stopped()
         }
+
+        @Test func `with hardly a descriptor left everything ends, and is well when there are some again`() async throws
+        {
+            let server = try LoopbackServer()
+            server.route("/") { _ in .text("hello") }
+            let (output, status) = try await Fixture("SessionProbe").run("descriptors", server.url().absoluteString)
+            let lines = output.split(separator: "\n").map(String.init)
+            #expect(lines.first == "before: 200 saved" && status == 0, "\(output)")
+            #expect(lines.last == "after: [\"200\"] saved", "\(output)")
+            let allowed: Set = [
+                "200", "saved", "resourcesExhausted", "cannotConnect", "cannotFindHost", "transferFailed",
+                "fileUnwritable",
+            ]
+            for line in lines.dropFirst().dropLast() {
+                let outcomes = line.split(separator: ":").last?.split(separator: " ").map(String.init) ?? []
+                #expect(allowed.isSuperset(of: outcomes) && !outcomes.isEmpty, "\(line)")
+            }
+            await server.stopped()
+        }
     }
 #endif

@@ -17,6 +17,7 @@
             async throws
         {
             let rounds = Rounds.count(ci: 2_000, soak: 1_000_000)
+            let before = try await ProcessShape.warm(kind)
             var options = LoopbackServer.Options()
             options.keptRequests = 16
             let server = try LoopbackServer(options)
@@ -33,10 +34,11 @@
 
             print("soak: \(rounds) requests, \(kind), \(Int(Double(rounds) / seconds)) a second")
             print("soak: after a tenth \(early); at the end \(late)")
-            #expect(late.isFlat(since: early, connections: 32), "\(early) became \(late)")
+            #expect(late.growth(since: early, connections: 32) == [], "\(early) became \(late)")
             #expect(ends.count == rounds)
             transport.close()
             await server.stopped()
+            #expect(try await ProcessShape.settled(since: before).newDescriptors(since: before) == [])
         }
 
         private func run(
@@ -85,6 +87,7 @@
             // Both ends of each are in this process.
             let room = Int(min(limit.rlim_cur, 100_000)) / 2 - 200
             let count = min(Rounds.count(ci: 200, soak: 9_000), room)
+            let before = try await ProcessShape.warm(.curl)
             let server = try LoopbackServer()
             let gate = Gate()
             server.route("/") { _ in .text("hello").after(gate) }
@@ -92,7 +95,6 @@
                 $0.maximumConnectionsPerHost = count
                 $0.maximumConnections = count
             }
-            let before = try await TestThread.run { ProcessShape() }
             let options = TransferOptions(timeouts: .none)
             let runs = try (0..<count).map { _ in
                 let receiver = RecordingReceiver()
@@ -107,12 +109,10 @@
             gate.open()
             for run in runs { #expect(await run.end().text == "hello") }
             try await TestThread.run { transport.closeAndWait() }
-            await server.counts { $0.openConnections == 0 }
+            await server.stopped()
             let after = try await ProcessShape.settled(since: before)
             print("soak: \(count) connections at a time: \(before), then \(during), at last \(after)")
-            // A few may be the system's own, or other tests'.
-            #expect(after.descriptors <= before.descriptors + 4)
-            await server.stopped()
+            #expect(after.newDescriptors(since: before) == [])
         }
     }
 #endif

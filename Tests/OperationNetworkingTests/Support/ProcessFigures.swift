@@ -15,5 +15,47 @@ enum ProcessFigures {
     static var threads: Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count) ?? 0 }
 
     /// Open descriptors.
-    static var descriptors: Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0 }
+    static var descriptors: Int { descriptorNames.count }
+
+    private static var descriptorNames: [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    }
+
+    /// What each open descriptor leads to: a path, or a kind and a number.
+    static var openDescriptors: [Int32: String] {
+        var open: [Int32: String] = [:]
+        for name in descriptorNames {
+            var target = [UInt8](repeating: 0, count: 256)
+            let count = target.withUnsafeMutableBytes { bytes in
+                bytes.bindMemory(to: CChar.self).baseAddress.map {
+                    readlink("/proc/self/fd/\(name)", $0, bytes.count)
+                } ?? 0
+            }
+            // The one by which they are listed is gone.
+            guard let descriptor = Int32(name), count > 0 else { continue }
+            open[descriptor] = String(decoding: target[..<count], as: UTF8.self) + ends(of: descriptor)
+        }
+        return open
+    }
+
+    /// The addresses of both ends of a connection, as the system writes them: enough to know them again.
+    private static func ends(of descriptor: Int32) -> String {
+        #if os(Linux)
+            func address(_ ask: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32)
+                -> String?
+            {
+                var place = sockaddr_in()
+                var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+                let code = withUnsafeMutableBytes(of: &place) { bytes in
+                    ask(descriptor, bytes.bindMemory(to: sockaddr.self).baseAddress, &size)
+                }
+                guard code == 0 else { return nil }
+                return place.sin_family == sa_family_t(AF_INET) ? "port \(UInt16(bigEndian: place.sin_port))" : "local"
+            }
+            guard let own = address(getsockname) else { return "" }
+            return " \(own)" + (address(getpeername).map { " to \($0)" } ?? "")
+        #else
+            return ""
+        #endif
+    }
 }

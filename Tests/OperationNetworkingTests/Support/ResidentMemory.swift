@@ -11,4 +11,19 @@ enum ResidentMemory {
         let fields = text.split(separator: " ")
         return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(getpagesize()) : 0
     }
+
+    /// The most bytes that were in memory at once since ``forgetPeak()``; zero where the system does not tell.
+    static var peak: Int {
+        guard let text = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") })
+        else { return 0 }
+        return (line.split(separator: " ").compactMap { Int($0) }.first ?? 0) << 10
+    }
+
+    /// Lets the peak begin anew.
+    static func forgetPeak() throws {
+        #if os(Linux)
+            try "5".write(toFile: "/proc/self/clear_refs", atomically: false, encoding: .utf8)
+        #endif
+    }
 }

@@ -2,19 +2,41 @@
 // See LICENSE in the repository's root.
 
 import OperationCore
+import OperationTestKit
 
 /// Counts what happens on many threads.
 final class Tally: Sendable {
-    private let state = Locked(0)
+    private struct State {
+        var count = 0
+        var waiting: [(count: Int, gate: Gate)] = []
+    }
 
-    var count: Int { state.withLock { $0 } }
+    private let state = Locked(State())
+
+    var count: Int { state.withLock { $0.count } }
 
     /// Counts one more; gives how many there were before.
     @discardableResult
     func add() -> Int {
-        state.withLock { count in
-            defer { count += 1 }
-            return count
+        let (before, reached) = state.withLock { state in
+            state.count += 1
+            guard state.waiting.contains(where: { $0.count <= state.count }) else { return (state.count - 1, [Gate]()) }
+            let reached = state.waiting.filter { $0.count <= state.count }.map(\.gate)
+            state.waiting.removeAll { $0.count <= state.count }
+            return (state.count - 1, reached)
         }
+        for gate in reached { gate.open() }
+        return before
+    }
+
+    /// A gate that opens when there are so many.
+    func gate(at count: Int) -> Gate {
+        let gate = Gate()
+        let isReached = state.withLock { state in
+            if state.count < count { state.waiting.append((count, gate)) }
+            return state.count >= count
+        }
+        if isReached { gate.open() }
+        return gate
     }
 }

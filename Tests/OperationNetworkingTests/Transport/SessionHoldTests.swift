@@ -50,6 +50,22 @@
             #expect(record.isSuccess && record.status == 204 && record.metrics != nil && record.faults.isEmpty)
         }
 
+        @Test func `the progress of a body is told when the task is resumed, and not before`() async throws {
+            let receiver = RecordingReceiver { event, task in
+                if case .informational = event { task.suspend() }
+            }
+            let request = try NetworkRequest("POST", url: server.url("/hinted"), body: .data(Data("hello".utf8)))
+            let task = session.makeTask(with: request, receiver: receiver)
+            task.resume()
+            _ = await receiver.record { !$0.informational.isEmpty }
+            await server.counts { $0.answers >= 1 }
+            for _ in 0..<3 { try await letPass() }
+            #expect(receiver.record.sent == 0 && receiver.record.head == nil)
+            task.resume()
+            let record = await receiver.end()
+            #expect(record.isSuccess && record.sent == 5 && record.status == 204 && record.faults.isEmpty)
+        }
+
         @Test func `a brake that is let go of at the last moment loses no event`() async throws {
             for round in 0..<200 {
                 let receiver = RecordingReceiver { event, task in

@@ -65,13 +65,32 @@
             try expectTimeout(record, .sending, after: .milliseconds(200))
         }
 
-        @Test func `the wait for a slot does not count`() async throws {
+        /// A session whose clock leaps ahead as far as it is told to; it notices with the next request to another server.
+        private func makeLeapingSession(
+            _ change: (inout CurlSession.Configuration) -> Void = { _ in }
+        ) -> (session: CurlSession, leap: @Sendable (Duration) async throws -> Void) {
+            let lead = Locked(Duration.zero)
             var configuration = CurlSession.Configuration()
-            configuration.maximumConnectionsPerHost = 1
-            let session = CurlSession(configuration: configuration)
+            configuration.proxy = .none
+            change(&configuration)
+            let session = CurlSession(configuration: configuration, lead: { lead.withLock { $0 } })
+            return (
+                session,
+                { duration in
+                    let other = try LoopbackServer()
+                    other.route("/") { _ in .text("other") }
+                    lead.withLock { $0 += duration }
+                    #expect(try await session.run(other.url()).text == "other")
+                    await other.stopped()
+                }
+            )
+        }
+
+        @Test func `the wait for a slot does not count`() async throws {
+            let (session, leap) = makeLeapingSession { $0.maximumConnectionsPerHost = 1 }
             let gate = Gate()
             server.route("/slow") { _ in .text("slow").after(gate) }
-            let limit = TransferTimeouts(firstByte: .seconds(2), total: .seconds(2))
+            let limit = TransferTimeouts(firstByte: .seconds(20), total: .seconds(20))
             let recorders = (0..<4).map { _ in TransferRecorder() }
             for (number, recorder) in recorders.enumerated() {
                 let request = try NetworkRequest(
@@ -79,11 +98,12 @@
                 session.makeTask(with: request, receiver: recorder).resume()
             }
             _ = await server.heads(atLeast: 1)
-            try await Task.sleep(for: .milliseconds(2_200))
+            try await leap(.seconds(21))
+            #expect(recorders.allSatisfy { $0.now.ends.isEmpty })
             gate.open()
             for recorder in recorders { #expect(await recorder.ended().text == "slow") }
             let last = await recorders[3].ended()
-            #expect(try #require(last.metrics.first?.slotGranted) > .seconds(2))
+            #expect(try #require(last.metrics.first?.slotGranted) > .seconds(20))
         }
 
         @Test func `the time of a pause does not count`() async throws {
@@ -96,20 +116,31 @@
                 task.suspend()
                 paused.open()
             })
-            let limit = TransferTimeouts(idle: .seconds(3), total: .seconds(3))
+            let limit = TransferTimeouts(idle: .seconds(30), total: .seconds(30))
             let request = try NetworkRequest(url: server.url("/two"), options: options(limit))
-            let session = CurlSession.direct()
+            let (session, leap) = makeLeapingSession()
             let task = session.makeTask(with: request, receiver: recorder)
             task.resume()
             await paused.passage()
-            // Another exchange on the same thread takes longer than the limits of the paused one.
-            server.route("/slow") { _ in LoopbackAnswer.text("slow").after(.milliseconds(3_200)) }
-            #expect(try await session.run(server.url("/slow")).text == "slow")
+            // The session knows of the pause when it has answered another request.
+            try await leap(.zero)
+            try await leap(.seconds(31))
             #expect(recorder.now.ends.isEmpty)
             task.resume()
             let record = await recorder.ended()
             #expect(record.text == "ab" && record.error == nil)
-            #expect(try #require(record.metrics.first?.paused) >= .seconds(3))
+            #expect(try #require(record.metrics.first?.paused) >= .seconds(30))
+        }
+
+        @Test func `a leap of the clock exceeds a limit that is not paused`() async throws {
+            let (session, leap) = makeLeapingSession()
+            let limit = TransferTimeouts(firstByte: .seconds(50))
+            let recorder = TransferRecorder()
+            let request = try NetworkRequest(url: server.url("/silent"), options: options(limit))
+            session.makeTask(with: request, receiver: recorder).resume()
+            _ = await server.heads(atLeast: 1)
+            try await leap(.seconds(51))
+            try expectTimeout(await recorder.ended(), .awaitingResponse, after: .seconds(50))
         }
 
         @Test func `what came in while the thread was kept counts for all, however many they are`() async throws {
@@ -117,11 +148,13 @@
             let gate = Gate()
             server.route("/late") { _ in .text("late").after(gate) }
             server.route("/first") { _ in .text("first") }
-            let session = CurlSession.direct {
-                $0.maximumConnectionsPerHost = 1_000
-                $0.maximumConnections = 1_000
-            }
-            let limit = TransferTimeouts(firstByte: .seconds(5))
+            var configuration = CurlSession.Configuration()
+            configuration.proxy = .none
+            configuration.maximumConnectionsPerHost = 1_000
+            configuration.maximumConnections = 1_000
+            let lead = Locked(Duration.zero)
+            let session = CurlSession(configuration: configuration, lead: { lead.withLock { $0 } })
+            let limit = TransferTimeouts(firstByte: .seconds(50))
             let recorders = (0..<count).map { _ in TransferRecorder() }
             for recorder in recorders {
                 let request = try NetworkRequest(url: server.url("/late"), options: options(limit))
@@ -137,8 +170,7 @@
             await isKept.passage()
             gate.open()
             await server.counts { $0.answers == count + 1 }
-            // Longer than the limit, from the moment at which the last request was sent.
-            try await Task.sleep(for: .milliseconds(5_100))
+            lead.withLock { $0 = .seconds(51) }
             goesOn.open()
             for recorder in recorders {
                 let record = await recorder.ended()

@@ -24,12 +24,18 @@ package struct FileStatus: Sendable {
     package let size: Int64
     /// The lower twelve bits of the mode.
     package let permissions: UInt16
+    /// The number of the user whose it is.
+    package let owner: UInt32
     package let linkCount: UInt64
     package let accessed: Time
     package let modified: Time
 
     /// Whether it is something that a user puts there, and may want to be replaced.
     var isReplaceable: Bool { kind != .device && kind != .other }
+
+    /// Whether nobody else can have written to it, but for the system's administrator: it is of the user for whom this
+    /// program runs, and others lack the permission.
+    package var isOnlyOurs: Bool { owner == PosixCalls.user && permissions & 0o022 == 0 }
 
     /// Whether it is the same file, and nothing was written to it in between; of a directory, whether it is the same.
     func hasContent(of other: FileStatus) -> Bool {
@@ -50,6 +56,7 @@ extension FileStatus {
                 device: UInt64(truncatingIfNeeded: value.st_dev), number: UInt64(truncatingIfNeeded: value.st_ino)),
             size: Int64(value.st_size),
             permissions: UInt16(truncatingIfNeeded: value.st_mode & 0o7777),
+            owner: UInt32(value.st_uid),
             linkCount: UInt64(value.st_nlink),
             accessed: Time(seconds: Int(accessed.tv_sec), nanoseconds: Int(accessed.tv_nsec)),
             modified: Time(seconds: Int(modified.tv_sec), nanoseconds: Int(modified.tv_nsec)))

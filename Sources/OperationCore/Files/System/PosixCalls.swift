@@ -17,6 +17,8 @@
 enum PosixCalls {
     static var workingDirectory: Int32 { AT_FDCWD }
     static var lastError: Int32 { errno }
+    /// The number of the user for whom this program runs.
+    static var user: UInt32 { UInt32(geteuid()) }
 
     static func open(_ folder: Int32, _ name: UnsafePointer<CChar>, _ flags: Int32, _ permissions: UInt16) -> Int {
         Int(openat(folder, name, flags | O_CLOEXEC | O_NOCTTY, mode_t(permissions)))

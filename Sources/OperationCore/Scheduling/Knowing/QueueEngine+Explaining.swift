@@ -40,14 +40,8 @@ extension QueueEngine {
                 QueueExplanation.Hold(kind: "condition", detail: "conditions that are looked at: \(names)", holders: [])
             ]
         case .throttled(let key, let until, let runner):
-            let detail = "its key \"\(key)\", which may run again at \(until)"
-            return [QueueExplanation.Hold(kind: "throttle", detail: detail, holders: runner.map { [$0] } ?? [])]
-        case .categories(let categories):
-            return categories.map { category in
-                QueueExplanation.Hold(
-                    kind: "category", detail: "category \(category)",
-                    holders: category.holders.filter { $0 !== operation })
-            }
+            return [.throttle(key, until: until, runner)]
+        case .categories(let categories): return categories.compactMap { .category($0, for: operation) }
         case .none:
             let isDelayed = operation.core.withLock { $0.hasDelay && !$0.isDelayServed }
             let detail = isDelayed ? "its startDelay, which is not over" : "admission, which it has still to ask for"

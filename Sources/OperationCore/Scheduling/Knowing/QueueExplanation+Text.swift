@@ -29,17 +29,50 @@ extension QueueExplanation.Reason: CustomStringConvertible {
     public var description: String {
         switch self {
         case .dependency(let dependency): "for \(dependency.operation.displayName) (\(dependency.standing))"
-        case .hold(let hold): "by \(hold.detail)\(hold.holders.isEmpty ? "" : ", held by \(names(of: hold.holders))")"
+        case .hold(let hold): "by \(hold.detail)\(hold.saysWho ? "" : ", held by \(names(of: hold.holders))")"
         case .suspended(let reason): "the queue is suspended" + (reason.map { " (\($0))" } ?? "")
         case .threadLimit(let count): "all \(count) threads that the queues of the process may have are taken"
         case .barrier(let wait): wait.description
         case .width(let width, let holders): "all of its \(width) places are taken, by \(names(holders))"
-        case .threads(let count, let holders): "all \(count) threads that it has now are busy, with \(names(holders))"
+        case .threads(let count, let holders):
+            "all \(count) threads that it has now are busy, with "
+                + (holders.isEmpty ? "bodies of operations that ended" : names(holders))
         case .turn(let ahead): "\(ahead) that are ready come before it"
         case .ownReadiness: "its own isReady is false"
         case .operationSuspended: "it began, and was suspended"
         case .windingDown: "it was cancelled, and its body winds down"
         }
+    }
+}
+
+extension QueueExplanation.Hold {
+    /// Whether the detail names all that there is to name.
+    fileprivate var saysWho: Bool { holders.isEmpty || kind == "throttle" }
+
+    /// A key that may not run yet.
+    static func throttle(_ key: String, until: OperationInstant, _ runner: ManagedOperation?) -> Self {
+        let ends = runner.map { "\($0.displayName) has ended" } ?? "the one that runs under it has ended"
+        let moment = until == .distantFuture ? "when \(ends)" : "at \(until)"
+        return Self(
+            kind: "throttle", detail: "its key \"\(key)\", which may run again \(moment)",
+            holders: runner.map { [$0] } ?? [])
+    }
+
+    /// A category for which the operation waits: others hold it, or came before; nil if neither is so.
+    static func category(_ category: OperationCategory, for operation: ManagedOperation) -> Self? {
+        let holders = category.holders.filter { $0 !== operation }
+        let ahead = Array(category.waiters.prefix { $0 !== operation })
+        if holders.count >= category.limit {
+            let line = ahead.isEmpty ? "" : ", for which \(names(of: ahead)) came before it"
+            return Self(kind: "category", detail: "category \(category)\(line)", holders: holders)
+        }
+        guard let first = ahead.first else { return nil }
+        var detail = "category \(category), which has room, but \(names(of: ahead)) came before it"
+        guard case .categories(let others) = first.admissionStanding,
+            let other = others.first(where: { $0 != category && $0.holders.count >= $0.limit })
+        else { return Self(kind: "category", detail: detail, holders: []) }
+        detail += ", and \(ahead.count == 1 ? "that one" : "the first of these") waits for category \(other)"
+        return Self(kind: "category", detail: detail, holders: other.holders)
     }
 }
 

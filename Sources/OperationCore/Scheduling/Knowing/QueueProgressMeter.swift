@@ -7,9 +7,9 @@ import Foundation
 ///
 /// Setting its numbers may call whoever observes it, so it is done outside the queue's lock, by one thread at a time: a
 /// second one only leaves a note, so that no number ever runs backwards.
-final class QueueProgressMeter: QueueFollower, Sendable {
+package final class QueueProgressMeter: QueueFollower, Sendable {
     let progress: Progress
-    private let engine: WeakEngine
+    private let counts: @Sendable () -> QueueCounts?
     private let state = Locked(State())
 
     private struct State {
@@ -18,11 +18,18 @@ final class QueueProgressMeter: QueueFollower, Sendable {
         var isPublishing = false
     }
 
-    init(_ engine: QueueEngine) {
-        progress = Progress(totalUnitCount: 0)
-        self.engine = WeakEngine(engine)
+    /// Asks for the counts whenever they are to be published; nil if there is nobody to count any more.
+    package init(counts: @escaping @Sendable () -> QueueCounts?) {
+        // Not a part of one that happens to be current on this thread.
+        progress = Progress(parent: nil)
         progress.isPausable = false
-        progress.cancellationHandler = { [engine = self.engine] in
+        self.counts = counts
+    }
+
+    convenience init(_ engine: QueueEngine) {
+        let engine = WeakEngine(engine)
+        self.init(counts: { engine.engine?.counts })
+        progress.cancellationHandler = {
             engine.engine?.cancelAll(because: .requested("The progress of the queue was cancelled."))
         }
     }
@@ -32,28 +39,36 @@ final class QueueProgressMeter: QueueFollower, Sendable {
         case .placed(_, _, from: .entering), .ended: break
         case .placed, .width, .suspension, .closing: return
         }
-        let isToPublish = state.withLock { state in
+        if noteDue() { journal.later { [self] in publish() } }
+    }
+
+    /// Something changed; returns whether that is to be published, and is not seen to by another thread.
+    package func noteDue() -> Bool {
+        state.withLock { state in
             defer { state.isDue = true }
             return !state.isDue && !state.isPublishing
         }
-        if isToPublish { journal.later { [self] in publish() } }
     }
 
-    func publish() {
+    /// Publishes the numbers once; what changes meanwhile is published by another thread.
+    package func publish() {
         let begins = state.withLock { state in
             if state.isPublishing { return false }
             state.isPublishing = true
             return true
         }
-        while begins {
-            state.withLock { $0.isDue = false }
-            if let counts = engine.engine?.counts { show(counts) }
-            let goesOn = state.withLock { state in
-                state.isPublishing = state.isDue
-                return state.isDue
-            }
-            if !goesOn { return }
+        if begins { publishOnce() }
+    }
+
+    private func publishOnce() {
+        state.withLock { $0.isDue = false }
+        if let counts = counts() { show(counts) }
+        let goesOn = state.withLock { state in
+            state.isPublishing = state.isDue
+            return state.isDue
         }
+        // Not on this thread, which has more to do: under a flood it would be due for ever.
+        if goesOn { DispatchQueue.global().async { [self] in publishOnce() } }
     }
 
     /// The total first, so that there is never more done than there is.

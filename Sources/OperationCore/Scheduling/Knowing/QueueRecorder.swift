@@ -10,7 +10,7 @@ final class QueueRecorder: QueueFollower, Sendable {
     /// One entry on its way.
     fileprivate struct Page {
         var run: QueueRun
-        /// Kept until it ended and its name was asked for.
+        /// Kept until it ended or the recording did, and its name was asked for.
         var operation: Operation?
         let reference: WeakReference?
         let slot: QueueMachine.Slot
@@ -84,7 +84,7 @@ final class QueueRecorder: QueueFollower, Sendable {
         book.withLock { $0.pages[number]?.run.handlerBegan = now }
     }
 
-    /// Asks an operation that ended for its name, which may be code of the user's, and lets go of it.
+    /// Asks an operation for its name, which may be code of the user's, and lets go of it.
     private func giveName(_ number: Int) {
         guard let operation = book.withLock({ $0.pages[number]?.operation }) else { return }
         let name = operation.displayName
@@ -92,6 +92,13 @@ final class QueueRecorder: QueueFollower, Sendable {
             book.pages[number]?.run.name = name
             book.pages[number]?.operation = nil
         }
+    }
+
+    /// Nothing more is recorded: those that have not ended are asked for their names now, and let go of.
+    func close() {
+        let rest = book.withLock { $0.pages.filter { $0.value.operation != nil } }
+        for number in rest.keys { giveName(number) }
+        withExtendedLifetime(rest) {}
     }
 
     func record(of queue: String) -> QueueRecord {

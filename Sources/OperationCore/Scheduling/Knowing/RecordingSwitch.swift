@@ -76,8 +76,10 @@ extension QueueEngine {
         let recorder = knobs.map { QueueRecorder($0) }
         let now = recorder?.clock.now
         var old: QueueRecorder?
+        var stopped: QueueRecorder?
         let calls = applySettled { state, _ -> [@Sendable () -> Void] in
-            let calls = recording.recorder.map { state.machine.remove($0) } ?? []
+            stopped = recording.recorder
+            let calls = stopped.map { state.machine.remove($0) } ?? []
             guard let recorder, let now else {
                 recording.stop()
                 return calls
@@ -91,6 +93,7 @@ extension QueueEngine {
             return calls
         }
         for call in calls { call() }
+        stopped?.close()
         withExtendedLifetime(old) {}
     }
 }

@@ -55,6 +55,14 @@ public enum DownloadFileName {
             guard count <= limit else { break }
             result.append(character)
         }
+        guard result.isEmpty else { return result }
+        // What people see as one character may be longer than all that a name may have.
+        count = 0
+        for scalar in text.unicodeScalars {
+            count += UTF8.width(scalar)
+            guard count <= limit else { break }
+            result.unicodeScalars.append(scalar)
+        }
         return result
     }
 }

@@ -37,15 +37,17 @@ package struct DownloadCard: Hashable, Sendable, Codable {
         return Array((Self.title + Self.checksum(of: content) + "\n").utf8) + content
     }
 
-    /// Reads a card; nil if it is damaged or of another version.
+    /// Reads a card; nil if it is damaged, of another version, or says what no card says.
     package init?(text: [UInt8]) {
         guard let lineEnd = text.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
         let content = Array(text[(lineEnd + 1)...])
         guard text[..<lineEnd].elementsEqual((Self.title + Self.checksum(of: content)).utf8),
             let card = try? JSONDecoder().decode(DownloadCard.self, from: Data(content)),
-            card.synchronized >= 0, card.total ?? 0 >= 0
+            card.synchronized >= 0, card.total ?? 0 >= 0, card.validator?.isSound ?? true
         else { return nil }
         self = card
+        // What lies on a disk is trusted with it as little as a server.
+        fileName = card.fileName.map { DownloadFileName.cleaned($0) }
     }
 
     private static let title = "OperationKit download 1 "

@@ -51,6 +51,7 @@ package struct DownloadMachine: Sendable {
         case left
         case askingAnew
         case failed(NetworkError)
+        case refused(NetworkError)
     }
 
     private struct Writing {
@@ -64,9 +65,14 @@ package struct DownloadMachine: Sendable {
     private let limits: DownloadLimits
     /// Whether bytes may be asked for from the middle on.
     private let resumes: Bool
+    /// Whether a response that is no success may be the file, if it was accepted.
+    private let takesEveryStatus: Bool
     private var state = State.idle
 
-    package init(source: String, limits: DownloadLimits = DownloadLimits(), resumes: Bool = true) {
+    package init(
+        source: String, limits: DownloadLimits = DownloadLimits(), resumes: Bool = true, takesEveryStatus: Bool = false
+    ) {
+        self.takesEveryStatus = takesEveryStatus
         self.source = source
         self.limits = limits
         self.resumes = resumes
@@ -91,6 +97,11 @@ package struct DownloadMachine: Sendable {
     /// The head of a response came that is no file: what comes is for whoever looks at responses.
     package mutating func leaveResponse() {
         state = .left
+    }
+
+    /// Whether what comes is written.
+    package var isWriting: Bool {
+        if case .writing = state { true } else { false }
     }
 
     /// Whether the present request asks for a part.
@@ -121,7 +132,9 @@ package struct DownloadMachine: Sendable {
                 NetworkError(
                     code: .invalidResponse, phase: .receiving,
                     message: "The server sent a part of the file, though all of it was asked for."))
-        case (_, 200...299) where ![204, 205].contains(head.status): return begin(head)
+        case (_, 204), (_, 205), (_, 304): action = .leave
+        case (_, 200...299): return begin(head)
+        case (.whole, _) where takesEveryStatus: return begin(head)
         default: action = .leave
         }
         state = action == .leave ? .left : .askingAnew
@@ -145,7 +158,7 @@ package struct DownloadMachine: Sendable {
         guard fields.count == 1, let range = ContentRange(fields[0]), let bytes = range.bytes, let total = range.total,
             bytes.lowerBound == offset, total == part.card.total ?? total, validator.allows(head),
             !head.isDecoded, !head.headers.contains("Content-Encoding"),
-            head.expectedLength ?? Int64(bytes.count) == Int64(bytes.count)
+            head.expectedLength.map({ $0 - 1 == bytes.upperBound - bytes.lowerBound }) ?? true
         else { return nil }
         var card = part.card
         card.total = total
@@ -191,12 +204,18 @@ package struct DownloadMachine: Sendable {
         state = .failed(error)
     }
 
+    /// The file has no place to go to: whatever comes is let go by, and what is there already stays.
+    package mutating func refuse(_ error: NetworkError) {
+        state = .refused(error)
+    }
+
     /// The request is over.
     package mutating func end(_ error: NetworkError?) -> EndAction {
         defer { state = .idle }
         switch state {
         case .complete(let length): return .finish(length: length, isLengthKnown: true)
         case .failed(let error): return .discard(error)
+        case .refused(let error): return .keep(error)
         case .askingAnew: return .askAnew
         case .left: return error.map { .keep($0) } ?? .left
         case .idle, .asking:

@@ -30,6 +30,14 @@ package enum DownloadValidator: Hashable, Sendable, Codable {
         self = .date(text)
     }
 
+    /// Whether it is one as responses have them.
+    var isSound: Bool {
+        switch self {
+        case .entityTag(let tag): Self.isStrong(tag)
+        case .date(let text): HTTPDate.parse(text, now: Date()) != nil
+        }
+    }
+
     /// The value of the `If-Range` field.
     package var field: String {
         switch self {

@@ -15,6 +15,7 @@ package final class Download: Sendable {
 
     private let queue = DispatchQueue(label: "OperationKit.Download")
     private let clock: any OperationClock
+    private let cancellation = DownloadCancellation()
     // Sendable: only used on `queue`.
     private nonisolated(unsafe) let work: DownloadWork
 
@@ -24,8 +25,18 @@ package final class Download: Sendable {
         accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
         self.clock = clock
-        work = DownloadWork(to: destination, options: options, files: files, clock: clock, accepts: accepts)
+        work = DownloadWork(
+            to: destination, options: options, files: files, clock: clock, cancellation: cancellation, accepts: accepts)
     }
+
+    /// Ends it as cancelled, wherever it is with its files; the task of its request is for whoever made that.
+    ///
+    /// What was received stays, if it can be gone on with. When this returns the file will not come to its destination any
+    /// more, unless it is being renamed just now.
+    package func cancel() { cancellation.set() }
+
+    /// Whether it was cancelled, so that nobody can go on with it.
+    var isCancelled: Bool { cancellation.isSet }
 
     /// Makes the files ready, and gives the request as it is to be sent: with `Range` and `If-Range`, if a part is there.
     ///
@@ -42,7 +53,10 @@ package final class Download: Sendable {
     ) {
         queue.async { [self] in
             do throws(NetworkError) {
-                whenReady(.success(try work.prepare(request)))
+                let prepared = try cancellation.isSet ? nil : work.prepare(request)
+                // To make the files ready may have taken long.
+                guard let prepared, !cancellation.isSet else { return whenReady(.failure(.cancelledDownload)) }
+                whenReady(.success(prepared))
             } catch {
                 guard error.code == .destinationBusy, clock.now < limit else { return whenReady(.failure(error)) }
                 _ = clock.schedule(after: .milliseconds(10)) { [self] in prepare(request, until: limit, whenReady) }
@@ -53,15 +67,18 @@ package final class Download: Sendable {
     /// Makes the receiver of the request that was prepared.
     ///
     /// - Parameters:
+    ///   - tellHead: Called on the download's queue with the head of a response that is the file, or its rest.
     ///   - tellProgress: Called on the download's queue after each portion that was written.
     ///   - tellMetrics: Called there before the end, if the session measured.
     ///   - whenDone: Called there once.
     package func makeReceiver(
+        tellHead: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
     ) -> any NetworkReceiver {
-        DownloadReceiver(self, tellProgress: tellProgress, tellMetrics: tellMetrics, whenDone: whenDone)
+        DownloadReceiver(
+            self, tellHead: tellHead, tellProgress: tellProgress, tellMetrics: tellMetrics, whenDone: whenDone)
     }
 
     /// Lets go of everything: what can be gone on with stays, if it is to, and the rest is removed.
@@ -70,6 +87,11 @@ package final class Download: Sendable {
             work.close()
             whenClosed()
         }
+    }
+
+    /// Lets go of everything and removes what was received: nobody will go on with it.
+    func discard() {
+        queue.async { [self] in work.discard() }
     }
 
     func perform(_ body: @escaping @Sendable (DownloadWork) -> Void) {

@@ -6,17 +6,20 @@ import OperationCore
 /// Takes in the response of one request of a download.
 final class DownloadReceiver: NetworkReceiver {
     private let download: Download
+    private let tellHead: @Sendable (ResponseHead) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
     private let whenDone: @Sendable (DownloadConclusion) -> Void
     private let inbox = Locked(DownloadInbox())
 
     init(
-        _ download: Download, tellProgress: @escaping @Sendable (DownloadProgress) -> Void,
+        _ download: Download, tellHead: @escaping @Sendable (ResponseHead) -> Void,
+        tellProgress: @escaping @Sendable (DownloadProgress) -> Void,
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void,
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
     ) {
         self.download = download
+        self.tellHead = tellHead
         self.tellProgress = tellProgress
         self.tellMetrics = tellMetrics
         self.whenDone = whenDone
@@ -59,7 +62,10 @@ final class DownloadReceiver: NetworkReceiver {
     }
 
     private func take(_ batch: DownloadInbox.Batch, _ work: DownloadWork) -> Bool {
-        if let head = batch.head, !work.receive(head) { return false }
+        if let head = batch.head {
+            guard work.receive(head) else { return false }
+            if let head = work.presentHead { tellHead(head) }
+        }
         guard !batch.bytes.isEmpty else { return true }
         let goesOn = batch.bytes.withUnsafeBytes { work.receive($0) }
         if goesOn { tellProgress(work.progress) }

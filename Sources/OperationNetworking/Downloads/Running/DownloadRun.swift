@@ -6,22 +6,18 @@ import OperationCore
 /// A download over a session, with as many requests as the server makes necessary, but none that is sent again because
 /// of a failure: that is for others to decide.
 package final class DownloadRun: Sendable {
-    private enum State {
-        case ready
-        case running((any NetworkTask)?)
-        case ended
-    }
-
     private let request: NetworkRequest
     private let session: any NetworkSession
     private let download: Download
+    private let tellHead: @Sendable (ResponseHead) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
     private let whenDone: @Sendable (DownloadConclusion) -> Void
-    private let state = Locked((state: State.ready, isCancelled: false, isSuspended: false))
+    private let steering = Locked(DownloadSteering())
 
     package init(
         _ request: NetworkRequest, over session: any NetworkSession, with download: Download,
+        tellHead: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
@@ -29,6 +25,7 @@ package final class DownloadRun: Sendable {
         self.request = request
         self.session = session
         self.download = download
+        self.tellHead = tellHead
         self.tellProgress = tellProgress
         self.tellMetrics = tellMetrics
         self.whenDone = whenDone
@@ -36,42 +33,25 @@ package final class DownloadRun: Sendable {
 
     /// Starts it, or lets it go on where it was suspended.
     package func resume() {
-        let (starts, task) = state.withLock { state -> (Bool, (any NetworkTask)?) in
-            state.isSuspended = false
-            switch state.state {
-            case .ready:
-                state.state = .running(nil)
-                return (true, nil)
-            case .running(let task): return (false, task)
-            case .ended: return (false, nil)
-            }
-        }
-        if starts { ask() } else { task?.resume() }
+        if steering.withLock({ $0.resume() }) { ask() } else { settle() }
     }
 
     /// Stops it on the wire.
     package func suspend() {
-        let task = state.withLock { state -> (any NetworkTask)? in
-            state.isSuspended = true
-            guard case .running(let task) = state.state else { return nil }
-            return task
-        }
-        task?.suspend()
+        steering.withLock { $0.suspend() }
+        settle()
     }
 
     /// Ends it as cancelled.
+    ///
+    /// When this returns the file will not come to its destination any more, unless it is being renamed just now.
     package func cancel() {
-        let (task, wasReady) = state.withLock { state -> ((any NetworkTask)?, Bool) in
-            state.isCancelled = true
-            switch state.state {
-            case .ready:
-                state.state = .ended
-                return (nil, true)
-            case .running(let task): return (task, false)
-            case .ended: return (nil, false)
-            }
+        download.cancel()
+        switch steering.withLock({ $0.cancel() }) {
+        case .ended: whenDone(.failed(.cancelledDownload))
+        case .task(let task): task.cancel()
+        case .noTask: break
         }
-        if wasReady { whenDone(.failed(Self.cancelled)) } else { task?.cancel() }
     }
 
     private func ask() {
@@ -84,29 +64,40 @@ package final class DownloadRun: Sendable {
     }
 
     private func send(_ request: NetworkRequest) {
-        let receiver = download.makeReceiver(tellProgress: tellProgress, tellMetrics: tellMetrics) {
-            [self] conclusion in
-            if case .again = conclusion, !state.withLock({ $0.isCancelled }) { return ask() }
-            if case .again = conclusion { return end(.failed(Self.cancelled)) }
-            end(conclusion)
+        let receiver = download.makeReceiver(
+            tellHead: tellHead, tellProgress: tellProgress, tellMetrics: tellMetrics
+        ) { [self] conclusion in
+            guard case .again = conclusion else { return end(conclusion) }
+            let (isWanted, last) = steering.withLock { $0.askAgain() }
+            withExtendedLifetime(last) {}
+            if isWanted { ask() } else { end(conclusion) }
         }
         let task = session.makeTask(with: request, receiver: receiver)
-        let (isCancelled, isSuspended) = state.withLock { state in
-            state.state = .running(task)
-            return (state.isCancelled, state.isSuspended)
+        if steering.withLock({ $0.take(task) }) { settle() } else { task.cancel() }
+    }
+
+    /// Brings the present task to what is wanted now, unless another thread is at it: that one looks again.
+    private func settle() {
+        var step = steering.withLock { $0.firstStep() }
+        while let present = step {
+            switch present {
+            case .resume(let task): task.resume()
+            case .suspend(let task): task.suspend()
+            }
+            step = steering.withLock { $0.nextStep() }
         }
-        if isCancelled { return task.cancel() }
-        guard !isSuspended else { return }
-        task.resume()
-        // Somebody may have suspended it just before it was resumed.
-        if state.withLock({ $0.isSuspended }) { task.suspend() }
     }
 
     private func end(_ conclusion: DownloadConclusion) {
-        state.withLock { $0.state = .ended }
-        download.close { [self] in whenDone(conclusion) }
+        let (isCancelled, last) = steering.withLock { $0.end() }
+        withExtendedLifetime(last) {}
+        download.close { [self] in
+            switch conclusion {
+            // In its place, whoever cancelled meanwhile.
+            case .saved: whenDone(conclusion)
+            case .failed(let error) where error.code == .cancelled: whenDone(conclusion)
+            case .answered, .failed, .again: whenDone(isCancelled ? .failed(.cancelledDownload) : conclusion)
+            }
+        }
     }
-
-    private static let cancelled = NetworkError(
-        code: .cancelled, phase: .waiting, message: "The download was cancelled.")
 }

@@ -10,11 +10,14 @@ import OperationCore
 package final class DownloadWork {
     /// How much is kept of a response that is no file.
     private static let keptBytes = 64 << 10
+    /// How much of such a response is read at all.
+    private static let patience = 1 << 20
 
     private let destination: DownloadDestination
     private let options: DownloadOptions
     private let files: FileSystem
     private let clock: any OperationClock
+    private let cancellation: DownloadCancellation
     /// Whether a response with that head is the file; if not, nothing of it comes to the destination.
     private let accepts: @Sendable (ResponseHead) -> Bool
     private var source = ""
@@ -22,13 +25,18 @@ package final class DownloadWork {
     private var store: DownloadStore?
     private var head: ResponseHead?
     private var keptBody: [UInt8] = []
+    /// How much came of it.
+    private var strayCount = 0
     private var lastCheckpoint: OperationInstant
-    /// How many bytes were there when the present response began.
+    /// How many bytes were there before the present response, and those that it goes on with.
     private var resumed: Int64 = 0
+    /// Whether the present response goes on with the one before, of which the server had not sent all.
+    private var isContinuation = false
 
     package init(
         to destination: DownloadDestination, options: DownloadOptions = DownloadOptions(),
         files: FileSystem = FileSystem(), clock: any OperationClock = .system,
+        cancellation: DownloadCancellation = DownloadCancellation(),
         accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
         self.accepts = accepts
@@ -36,8 +44,12 @@ package final class DownloadWork {
         self.options = options
         self.files = files
         self.clock = clock
+        self.cancellation = cancellation
         lastCheckpoint = clock.now
     }
+
+    /// The head of the response, as it would be of the whole, if it is that of the file.
+    package var presentHead: ResponseHead? { machine?.isWriting == true ? head?.asWhole(length: nil) : nil }
 
     /// How much is there.
     package var progress: DownloadProgress {
@@ -48,11 +60,13 @@ package final class DownloadWork {
     package func prepare(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
         head = nil
         keptBody = []
+        strayCount = 0
         let resumes = request.method == "GET" && !request.headers.contains("Range")
         let source = DownloadNames.hash(options.resumeKey.map { "key \($0)" } ?? "url \(request.url.absoluteString)")
         if machine == nil || source != self.source {
             let limits = DownloadLimits(expected: options.expectedLength, maximum: options.maximumLength)
-            machine = DownloadMachine(source: source, limits: limits, resumes: resumes)
+            machine = DownloadMachine(
+                source: source, limits: limits, resumes: resumes, takesEveryStatus: destination.isTemporary)
             self.source = source
         }
         do throws(FileOperationError) {
@@ -80,24 +94,44 @@ package final class DownloadWork {
             return true
         }
         guard let action = machine?.receive(head) else { return false }
+        let continues = exchange(&isContinuation, with: false)
+        switch action {
+        case .begin(var card):
+            card.fileName = DownloadFileName.name(for: head)
+            resumed = 0
+            return hasPlace(for: card) && put { store throws(FileOperationError) in try store.begin(card) }
+                && hasRoom(for: card)
+        case .goOn(let offset, let card):
+            if !continues { resumed = offset }
+            return hasPlace(for: card) && put { store throws(FileOperationError) in try store.goOn(from: offset, card) }
+                && hasRoom(for: card)
+        case .alreadyComplete:
+            guard let part = store?.part else { return false }
+            if !continues { resumed = part.length }
+            // What may lie behind the bytes that are known to be there is cut off.
+            return hasPlace(for: part.card)
+                && put { store throws(FileOperationError) in try store.goOn(from: part.length, part.card) }
+        case .leave: return true
+        case .askAnew, .fail: return false
+        }
+    }
+
+    /// Finds out early, and with what is there kept, what would be found out in the end.
+    private func hasPlace(for card: DownloadCard) -> Bool {
         do throws(FileOperationError) {
-            switch action {
-            case .begin(var card):
-                card.fileName = DownloadFileName.name(for: head)
-                if case .folder = destination.place { try store?.check(card.fileName ?? "") }
-                resumed = 0
-                try store?.begin(card)
-                return hasRoom(for: card)
-            case .goOn(let offset, let card):
-                resumed = offset
-                try store?.goOn(from: offset, card)
-                return hasRoom(for: card)
-            case .alreadyComplete:
-                resumed = store?.length ?? 0
-                return true
-            case .leave: return true
-            case .askAnew, .fail: return false
-            }
+            try store?.checkPlace(for: card)
+            return true
+        } catch {
+            machine?.refuse(NetworkError(error))
+            return false
+        }
+    }
+
+    private func put(_ write: (DownloadStore) throws(FileOperationError) -> Void) -> Bool {
+        guard let store else { return false }
+        do throws(FileOperationError) {
+            try write(store)
+            return true
         } catch {
             machine?.fail(writing: NetworkError(error))
             return false
@@ -132,33 +166,27 @@ package final class DownloadWork {
         switch machine?.receive(count: bytes.count) {
         case .success(0)?, nil:
             keptBody += bytes.prefix(max(Self.keptBytes - keptBody.count, 0))
-            return true
+            strayCount += bytes.count
+            return strayCount <= Self.patience
         case .failure?: return false
         case .success?: break
         }
-        do throws(FileOperationError) {
-            try store?.write(bytes)
-            if clock.now >= lastCheckpoint.advanced(by: options.checkpointInterval) {
-                try store?.checkpoint()
-                lastCheckpoint = clock.now
-            }
-            return true
-        } catch {
-            machine?.fail(writing: NetworkError(error))
-            return false
+        return put { store throws(FileOperationError) in
+            try store.write(bytes)
+            guard clock.now >= lastCheckpoint.advanced(by: options.checkpointInterval) else { return }
+            try store.checkpoint()
+            lastCheckpoint = clock.now
         }
     }
 
     /// Takes the end of a request.
     package func end(_ error: NetworkError?) -> DownloadConclusion {
-        switch machine?.end(error) {
-        case .finish(let length, let isLengthKnown)?:
-            do throws(NetworkError) {
-                return try finish(length: length, isLengthKnown: isLengthKnown)
-            } catch {
-                return discard(error)
-            }
-        case .askOn?: return .again
+        // What was cut off because enough of it had come ended well.
+        switch machine?.end(strayCount > Self.patience ? nil : error) {
+        case .finish(let length, let isLengthKnown)?: return finish(length: length, isLengthKnown: isLengthKnown)
+        case .askOn?:
+            isContinuation = true
+            return .again
         case .askAnew?:
             forgetStore()
             return .again
@@ -169,20 +197,30 @@ package final class DownloadWork {
         }
     }
 
-    private func finish(length: Int64, isLengthKnown: Bool) throws(NetworkError) -> DownloadConclusion {
-        guard let store, let head else { throw Self.misuse }
-        let expected = options.checksum
-        let result = Result { () throws(FileOperationError) -> URL? in
-            if let expected, try store.takeChecksum(expected.algorithm) != expected.bytes { return nil }
-            return try store.publish(as: store.part?.card.fileName)
+    private func finish(length: Int64, isLengthKnown: Bool) -> DownloadConclusion {
+        guard let store, let head else { return discard(Self.misuse) }
+        do throws(FileOperationError) {
+            if let expected = options.checksum,
+                let sum = try store.takeChecksum(expected.algorithm, unless: cancellation), sum != expected.bytes
+            {
+                return discard(.wrongChecksum(expected.algorithm))
+            }
+            if !cancellation.isSet { try store.secure() }
+        } catch {
+            // It is the bytes themselves that cannot be relied on.
+            return discard(NetworkError(error))
         }
-        switch result {
-        case .success(let url?):
+        // The last look: who cancels from now on finds the file in its place.
+        if cancellation.isSet { return keep(.cancelledDownload) }
+        do throws(FileOperationError) {
+            let url = try store.publish()
             self.store = nil
             let file = DownloadedFile(url: url, length: length, resumedBytes: resumed, isLengthKnown: isLengthKnown)
             return .saved(file, head)
-        case .success(nil): throw .wrongChecksum(expected?.algorithm ?? .sha256)
-        case .failure(let error): throw NetworkError(error)
+        } catch {
+            // The bytes are good, and may be gone on with when there is a place for them; but a full disk is made free.
+            let isLost = [.noSpace, .changedMeanwhile].contains(error.code) || !store.hasPart
+            return isLost ? discard(NetworkError(error)) : keep(NetworkError(error))
         }
     }
 
@@ -208,9 +246,14 @@ package final class DownloadWork {
 
     /// Lets go of everything: what can be gone on with stays, if it is to, and the rest is removed.
     package func close() {
+        // Of a temporary file it stays for as long as this object, and goes with it.
+        if store?.isKeptHere == true { return }
         store?.leave()
         store = nil
     }
+
+    /// Removes what was received.
+    package func discard() { forgetStore() }
 
     private static let misuse = NetworkError(
         code: .invalidResponse, phase: .receiving, message: "The request ended without a response.")

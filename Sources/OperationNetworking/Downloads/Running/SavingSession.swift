@@ -22,6 +22,8 @@ final class SavingSession: NetworkSession {
     }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        SavingTask(request, session, makeDownload(request), receiver, didSave)
+        // What has no body is no file.
+        if request.method == "HEAD" { return session.makeTask(with: request, receiver: receiver) }
+        return SavingTask(request, session, makeDownload(request), receiver, didSave)
     }
 }

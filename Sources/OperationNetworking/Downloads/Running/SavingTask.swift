@@ -16,6 +16,7 @@ final class SavingTask: NetworkTask {
         self.telling = telling
         run = DownloadRun(
             request, over: session, with: download,
+            tellHead: { (receiver as? AttemptReceiver)?.foresee($0) },
             tellProgress: { (receiver as? AttemptReceiver)?.saved($0) },
             tellMetrics: { telling.keep($0) },
             whenDone: { telling.end($0) })
@@ -80,6 +81,8 @@ private final class SavingTell: Sendable {
         switch conclusion {
         case .saved(let file, let head):
             didSave(file)
+            // It may have been there before, and nothing have come.
+            (receiver as? AttemptReceiver)?.saved(DownloadProgress(received: file.length, total: file.length))
             receiver.task(task, didReceive: head.asWhole(length: file.length))
         case .answered(let head, let body):
             receiver.task(task, didReceive: head)

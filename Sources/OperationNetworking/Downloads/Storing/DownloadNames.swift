@@ -10,6 +10,10 @@ struct DownloadNames {
     let part: String
     /// What is known of it; nil for a temporary file, with which nobody else goes on.
     let card: String?
+    /// What is there for a moment only, such as a card that is being written.
+    ///
+    /// One that a killed program left is taken away.
+    var passing: String? { card.map { $0 + ".new" } }
 
     /// Names that are found again by who downloads to the same place.
     init(identity: String) {

@@ -6,23 +6,28 @@ import OperationCore
 
 /// The files of one download: the part, the card beside it, and the place where the file is to appear.
 ///
-/// Whatever stands under the part's name and is no plain file of one name (a link that somebody laid there, say) is taken
-/// away and never written through. The part is claimed for as long as it is open, so that two downloads to one place
-/// cannot write into each other.
+/// Whatever stands under the part's name and is no plain file of one name (a link that somebody laid there, say), or may
+/// have been written by another user, is taken away and never written through. The part is claimed for as long as it is
+/// open, so that two downloads to one place cannot write into each other. Until it is complete nobody else may read it.
 ///
 /// Not Sendable on purpose: it stays on the queue of its download.
 final class DownloadStore {
     private static let attempts = 64
-    private static let largestCard = 64 << 10
-    /// Of a card that is being written.
-    private static let newSuffix = ".new"
+    /// Of a part: its owner's alone.
+    private static let permissions: UInt16 = 0o600
     private static let chunkSize = 256 << 10
 
     private let folder: PreparedFolder
     private let destination: DownloadDestination
     private let options: DownloadOptions
     private let names: DownloadNames
+    /// What would be written to, if it were not written beside it; of a download into a folder the part, for only the
+    /// response says the name.
+    private let place: URL
+    private let cardFile: DownloadCardFile?
     private var file: OpenFile?
+    /// Whether there was no part before this one.
+    private var isNew = false
     private var card: DownloadCard?
     /// How many bytes the part has.
     private(set) var length: Int64 = 0
@@ -38,11 +43,10 @@ final class DownloadStore {
     ) throws(FileOperationError) {
         self.destination = destination
         self.options = options
-        let place: URL
         switch destination.place {
-        case .temporary:
+        case .temporary(let folder):
             names = DownloadNames()
-            place = FileManager.default.temporaryDirectory.appendingPathComponent(names.part)
+            place = (folder ?? FileManager.default.temporaryDirectory).appendingPathComponent(names.part)
         case .file(let url):
             names = DownloadNames(identity: "file \(url.lastPathComponent)")
             place = url
@@ -50,10 +54,11 @@ final class DownloadStore {
             names = DownloadNames(identity: "source \(source)")
             place = url.appendingPathComponent(names.part)
         }
-        let makesFolders = options.createsDirectories && destination != .temporary
+        let makesFolders = options.createsDirectories && !destination.isTemporary
         folder = try PreparedFolder(of: place, makingFolders: makesFolders, action: .writing, files: files)
+        cardFile = DownloadCardFile(names, in: folder)
         do throws(FileOperationError) {
-            if case .file = destination.place { try check(folder.name.description) }
+            if case .file = destination.place { try checkPlace(for: nil) }
             try openPart()
         } catch {
             folder.discard()
@@ -71,12 +76,22 @@ final class DownloadStore {
     /// The bytes that may still be written to the volume.
     func freeBytes() -> Int64 { (try? files.freeBytes(of: folder.folder).get()) ?? .max }
 
-    /// Refuses a name that is taken by something that is to stay.
-    func check(_ name: String) throws(FileOperationError) {
-        guard case .success(let status) = files.status(of: folder.entry(name)) else { return }
+    /// Whether there is a part still, to be gone on with or thrown away.
+    var hasPart: Bool { file != nil }
+
+    /// Refuses a place that is taken by something that is to stay.
+    func checkPlace(for card: DownloadCard?) throws(FileOperationError) {
+        guard !isTemporary, case .success(let status) = files.status(of: folder.entry(placeName(card))) else { return }
         guard options.existingItem == .replace else { throw folder.error(.alreadyExists) }
         guard status.kind != .directory else { throw folder.error(.isDirectory) }
         guard status.kind == .regular || status.kind == .symbolicLink else { throw folder.error(.unsupportedKind) }
+    }
+
+    /// The name under which the file is to appear: one plain name, whatever the card says.
+    private func placeName(_ card: DownloadCard?) -> String {
+        guard case .folder = destination.place else { return folder.name.description }
+        let name = DownloadFileName.cleaned(card?.fileName ?? "")
+        return name.isEmpty ? "download" : name
     }
 
     private func openPart() throws(FileOperationError) {
@@ -84,30 +99,53 @@ final class DownloadStore {
         for _ in 0..<Self.attempts {
             switch files.openToAppend(entry, makingItWith: nil) {
             case .success(let file):
-                try claim(file)
-                let status = try folder.get(files.status(of: file))
-                // Who had it before may have put it in its place, or thrown it away, meanwhile.
-                guard case .success(let named) = files.status(of: entry), named.identity == status.identity else {
-                    continue
+                guard let status = try take(file) else { continue }
+                if status.kind == .regular, status.linkCount == 1, status.isOnlyOurs {
+                    return try goOn(with: file, status)
                 }
-                guard status.kind == .regular, status.linkCount == 1 else { break }
-                self.file = file
-                card = readCard()
-                length = card?.trusted(of: status.size, boot: SystemBoot.identity) ?? 0
-                return
             case .failure(SystemError(ENOENT)):
-                let made = files.openToAppend(entry, makingItWith: isTemporary ? 0o600 : options.permissions)
+                let made = files.openToAppend(entry, makingItWith: Self.permissions)
                 if case .failure(SystemError(EEXIST)) = made { continue }
                 let file = try folder.get(made)
-                try claim(file)
+                guard try take(file) != nil else { continue }
                 self.file = file
+                isNew = true
                 return
-            case .failure(SystemError(ELOOP)): break
+            // A link, or a socket.
+            case .failure(SystemError(ELOOP)), .failure(SystemError(ENXIO)): break
+            // A part to which its owner may not write, because of a kill just before it took its place.
+            case .failure(SystemError(EACCES)) where isOurs(entry): break
             case .failure(let error): _ = try folder.get(Result<Void, SystemError>.failure(error))
             }
             try folder.get(files.remove(entry, isDirectory: false).ignoringAbsence())
         }
         throw folder.error(.busy)
+    }
+
+    /// Claims an open file; nil if it is not that of the part's name any more.
+    ///
+    /// Who had the claim before may have put it in its place, or thrown it away: even one that was just made.
+    private func take(_ file: OpenFile) throws(FileOperationError) -> FileStatus? {
+        try claim(file)
+        let status = try folder.get(files.status(of: file))
+        guard case .success(let named) = files.status(of: folder.entry(names.part)), named.identity == status.identity
+        else { return nil }
+        return status
+    }
+
+    private func isOurs(_ entry: FolderEntry) -> Bool {
+        guard case .success(let status) = files.status(of: entry) else { return false }
+        return status.isOnlyOurs
+    }
+
+    private func goOn(with file: OpenFile, _ status: FileStatus) throws(FileOperationError) {
+        if status.permissions != Self.permissions {
+            // Who had it before may have been killed when it was about to take its place.
+            try folder.get(files.setPermissions(Self.permissions, of: file))
+        }
+        self.file = file
+        card = cardFile?.read()
+        length = card?.trusted(of: status.size, boot: SystemBoot.identity) ?? 0
     }
 
     private func claim(_ file: OpenFile) throws(FileOperationError) {
@@ -122,11 +160,12 @@ extension DownloadStore {
     /// Empties the part, for another version of the file or the first.
     func begin(_ card: DownloadCard) throws(FileOperationError) {
         let file = try opened()
-        // The old card must never be found beside new bytes, not even after a power cut: it goes first, and for certain.
-        if self.card != nil {
-            try removeCard()
-            try folder.synchronize()
-        }
+        // No card may ever be found beside bytes of which it does not speak, not even after a power cut: whatever bears
+        // its name goes first, and for certain. Only beside a new part one that is gone cannot come back, for then the
+        // part itself would not be there.
+        let mayComeBack = !isNew && !isTemporary
+        if try removeCard() || mayComeBack { try folder.synchronize() }
+        isNew = false
         try folder.get(files.truncate(file, to: 0))
         length = 0
         checksum = options.checksum?.algorithm.makeStream()
@@ -172,22 +211,8 @@ extension DownloadStore {
         var card = card
         card.boot = SystemBoot.identity
         self.card = card
-        guard let name = names.card, card.validator != nil, options.keepsPart else { return }
-        guard let text = try? card.text() else { throw folder.error(.ioFailed) }
-        let temporary = folder.entry(name + Self.newSuffix)
-        // Left behind by a program that was killed; nobody else has the claim.
-        try folder.get(files.remove(temporary, isDirectory: false).ignoringAbsence())
-        do throws(FileOperationError) {
-            let file = try folder.get(files.createFile(temporary, permissions: 0o600))
-            let count = try folder.get(text.withUnsafeBytes { files.write(file, $0) })
-            guard count == text.count else { throw folder.error(.noSpace) }
-            if isDurable { try folder.get(files.synchronize(file)) }
-            try folder.get(files.close(file))
-            try folder.get(files.rename(temporary, to: folder.entry(name)))
-        } catch {
-            _ = files.remove(temporary, isDirectory: false)
-            throw error
-        }
+        guard card.validator != nil, options.keepsPart else { return }
+        try cardFile?.write(card, isDurable: isDurable)
     }
 
     private func opened() throws(FileOperationError) -> OpenFile {
@@ -195,31 +220,19 @@ extension DownloadStore {
         return file
     }
 
-    private func readCard() -> DownloadCard? {
-        guard let name = names.card,
-            let file = try? files.open(folder.entry(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).get(),
-            let status = try? files.status(of: file).get(), status.kind == .regular,
-            status.size <= Self.largestCard
-        else { return nil }
-        var bytes = [UInt8](repeating: 0, count: Int(status.size))
-        let result = bytes.withUnsafeMutableBytes { files.read(file, into: $0, at: 0) }
-        guard case .success(bytes.count) = result else { return nil }
-        return DownloadCard(text: bytes)
-    }
-
-    private func removeCard() throws(FileOperationError) {
+    /// Returns whether there was one on the disk, of this download or of whichever.
+    private func removeCard() throws(FileOperationError) -> Bool {
         card = nil
-        guard let name = names.card else { return }
-        try folder.get(files.remove(folder.entry(name), isDirectory: false).ignoringAbsence())
-        // There is one only where a program was killed while it wrote it.
-        _ = files.remove(folder.entry(name + Self.newSuffix), isDirectory: false)
+        return try cardFile?.remove() ?? false
     }
 }
 
 // Ending
 extension DownloadStore {
-    /// The checksum of the whole part; reads again what did not come by.
-    func takeChecksum(_ algorithm: ChecksumAlgorithm) throws(FileOperationError) -> [UInt8] {
+    /// The checksum of the whole part, of which is read again what did not come by; nil if it was cancelled meanwhile.
+    func takeChecksum(
+        _ algorithm: ChecksumAlgorithm, unless cancellation: DownloadCancellation
+    ) throws(FileOperationError) -> [UInt8]? {
         if var checksum { return checksum.finish() }
         let file = try opened()
         var stream = algorithm.makeStream()
@@ -227,6 +240,7 @@ extension DownloadStore {
         defer { buffer.deallocate() }
         var offset: Int64 = 0
         while offset < length {
+            if cancellation.isSet { return nil }
             let count = try folder.get(files.read(file, into: buffer, at: offset))
             guard count > 0 else { throw folder.error(.changedMeanwhile) }
             stream.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
@@ -235,45 +249,80 @@ extension DownloadStore {
         return stream.finish()
     }
 
-    /// Puts the part in its place under a name, in one step, and returns where it is.
+    /// Brings the part to the disk, if that is to be certain.
+    ///
+    /// After a failure the system may have forgotten what it did not write: no second try, the part is lost.
+    func secure() throws(FileOperationError) {
+        if options.isDurable, !isTemporary { try folder.get(files.synchronize(try opened())) }
+    }
+
+    /// Puts the part in its place, in one step, and returns where it is.
     ///
     /// A temporary file is in its place already, and somebody else's from now on.
-    func publish(as given: String?) throws(FileOperationError) -> URL {
+    func publish() throws(FileOperationError) -> URL {
         let file = try opened()
-        let name: String
-        switch destination.place {
-        case .temporary:
+        let name = placeName(card)
+        guard !isTemporary else {
             try folder.get(files.close(file))
             self.file = nil
-            return FileManager.default.temporaryDirectory.appendingPathComponent(names.part)
-        case .file: name = folder.name.description
-        case .folder: name = given ?? "download"
+            return place
         }
-        let (entry, target) = (folder.entry(names.part), folder.entry(name))
-        // After a failure the system may have forgotten what it did not write: no second try, the part is lost.
-        if options.isDurable { try folder.get(files.synchronize(file)) }
-        guard isInPlace(file) else { throw folder.error(.changedMeanwhile) }
-        if options.existingItem == .replace {
-            try check(name)
-            try folder.get(files.rename(entry, to: target))
-        } else {
-            try folder.get(files.renameExclusively(entry, to: target, isDirectory: false))
+        guard isHere(file, folder.entry(names.part)), try folder.get(files.status(of: file)).size == length else {
+            throw folder.error(.changedMeanwhile)
+        }
+        try checkPlace(for: card)
+        let permissions = try cardFile?.permissions(asked: options.permissions & 0o777)
+        do throws(FileOperationError) {
+            // At the last moment: with them, nobody might be able to go on with the part.
+            try folder.get(files.setPermissions(permissions ?? Self.permissions, of: file))
+            try rename(to: folder.entry(name))
+        } catch {
+            _ = files.setPermissions(Self.permissions, of: file)
+            throw error
         }
         self.file = nil
-        // It is there now. A card that cannot be removed is beside no part, and harms nobody.
-        try? removeCard()
-        if options.isDurable { try folder.synchronize() }
-        try folder.get(files.close(file))
-        switch destination.place {
-        case .file(let url): return url
-        case .folder(let url): return url.appendingPathComponent(name)
-        case .temporary: throw folder.error(.notSupported)
+        guard isHere(file, folder.entry(name)) else { throw folder.error(.changedMeanwhile) }
+        forgetCard()
+        if options.isDurable {
+            // The permissions, that is: the bytes are there.
+            try folder.get(files.synchronize(file))
+            try folder.synchronize()
         }
+        try folder.get(files.close(file))
+        guard case .folder(let url) = destination.place else { return place }
+        return url.appendingPathComponent(name)
     }
+
+    /// Takes away the card of a part that is in its place now.
+    ///
+    /// The claim went with the part, so whoever begins anew may have a card of their own by now. Only with a claim on what
+    /// bears the part's name may it be removed; one that stays is removed before anything else is written.
+    private func forgetCard() {
+        card = nil
+        let entry = folder.entry(names.part)
+        guard case .success(let mark) = files.openToAppend(entry, makingItWith: Self.permissions),
+            case .success = files.claim(mark), isHere(mark, entry)
+        else { return }
+        _ = try? removeCard()
+        _ = files.remove(entry, isDirectory: false)
+    }
+
+    private func rename(to target: FolderEntry) throws(FileOperationError) {
+        let entry = folder.entry(names.part)
+        guard options.existingItem == .replace else {
+            return try folder.get(files.renameExclusively(entry, to: target, isDirectory: false))
+        }
+        try folder.get(files.rename(entry, to: target))
+    }
+
+    /// Whether somebody may go on with the part who has this object, and nobody else.
+    var isKeptHere: Bool { isTemporary && isWorthKeeping }
+
+    private var isWorthKeeping: Bool { options.keepsPart && card?.validator != nil && length > 0 }
 
     /// Leaves the part for whoever goes on with it, or takes it away if nobody could.
     func leave() {
-        guard !isTemporary, options.keepsPart, card?.validator != nil, length > 0 else { return discard() }
+        guard !isTemporary, isWorthKeeping else { return discard() }
         do throws(FileOperationError) {
             try checkpoint()
         } catch {
@@ -286,25 +335,16 @@ extension DownloadStore {
     func discard() {
         guard let file = exchange(&file, with: nil) else { return }
         // While it is still claimed: nobody else's is removed.
-        try? removeCard()
-        if isInPlace(file) { _ = files.remove(folder.entry(names.part), isDirectory: false) }
+        _ = try? removeCard()
+        if isHere(file, folder.entry(names.part)) { _ = files.remove(folder.entry(names.part), isDirectory: false) }
         _ = files.close(file)
         folder.discard()
     }
 
-    /// Whether the part's name is still that of the part: somebody else's file is neither moved nor removed.
-    private func isInPlace(_ file: OpenFile) -> Bool {
-        guard case .success(let status) = files.status(of: file),
-            case .success(let named) = files.status(of: folder.entry(names.part))
+    /// Whether a name is that of the part: somebody else's file is neither moved nor removed.
+    private func isHere(_ file: OpenFile, _ entry: FolderEntry) -> Bool {
+        guard case .success(let status) = files.status(of: file), case .success(let named) = files.status(of: entry)
         else { return false }
         return named.identity == status.identity
-    }
-}
-
-extension Result where Success == Void, Failure == SystemError {
-    /// Success, if the failure is that there is nothing.
-    fileprivate func ignoringAbsence() -> Self {
-        if case .failure(SystemError(ENOENT)) = self { return .success(()) }
-        return self
     }
 }

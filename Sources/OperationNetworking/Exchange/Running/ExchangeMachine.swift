@@ -30,17 +30,19 @@ package struct ExchangeBrakes: OptionSet, Sendable {
 /// ```text
 ///          resume            asked           delivers
 /// waiting ───────▶ preparing ──────▶ asking ─────────▶ delivering ──▶ ended
-///                   ▲    ▲            │  │                 ▲
-///                   │    │     leaves │  │ asksRule        │ delivers
-///           ended,  │    │            ▼  ▼                 │
-///         failsOver │    └──── draining ◀── deciding ──────┘
-///                   └───── ended     leaves
+///                   ▲    ▲            │  │                 ▲  ▲
+///                   │    │     leaves │  │ asksRule        │  │ tellsHead
+///           ended,  │    │            ▼  ▼                 │  │
+///         failsOver │    └──── draining ◀── deciding ──────┘  │
+///                   └───── ended     leaves        └──▶ answering
+///                                                delivers, under a brake
 /// ```
 ///
-/// What is kept goes from `preparing` to `deciding` or `delivering` at once. `finish` leads to the end from everywhere. Each request and each look into the cache has a number, the step; what comes
-/// with one that is no longer the present one changes nothing.
+/// What is kept goes from `preparing` to `deciding`, `answering` or `delivering` at once. `finish` leads to the end from
+/// everywhere. Each request and each look into the cache has a number, the step; what comes with one that is no longer the
+/// present one changes nothing.
 package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sendable>: Sendable {
-    private enum State {
+    enum State {
         /// It was never resumed.
         case waiting
         /// The next request is being put together, or the cache is asked.
@@ -51,26 +53,32 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
         case deciding(Source, broken: NetworkError?)
         /// A response that is not the answer runs out.
         case draining(Source, Next, Copy?, discarded: Int)
+        /// The head of the answer is there, and may not be told yet; what is behind it is held.
+        case answering(Source, Copy?, ResponseHead)
         /// The head was handed over, and the body follows.
         case delivering(Source, Copy?, count: Int64, isReading: Bool)
         case ended
     }
 
-    private var state = State.waiting
-    private var step = 0
-    private var isSuspended = true
-    private var brakes: ExchangeBrakes = []
+    var state = State.waiting
+    var step = 0
+    var isSuspended = true { didSet { changes += 1 } }
+    var brakes: ExchangeBrakes = [] { didSet { changes += 1 } }
+    /// How often one of these two changed: the number of what is wanted now.
+    private var changes = 0
+    /// The number of the last order from above.
+    private var obeyed = Int.min
     /// How many bytes of the request's body were told to be sent, whichever request it was.
-    private var sent: Int64 = 0
+    var sent: Int64 = 0
     /// Whether a server answered one of the requests, so that it cannot be said that nothing was sent.
-    private var wasAnswered = false
+    var wasAnswered = false
 
     package init() {}
 
-    private var source: Source? {
+    var source: Source? {
         switch state {
         case .asking(let source), .deciding(let source, _), .draining(let source, _, _, _),
-            .delivering(let source, _, _, _):
+            .answering(let source, _, _), .delivering(let source, _, _, _):
             source
         case .waiting, .preparing, .ended: nil
         }
@@ -85,7 +93,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
     package var phase: NetworkError.Phase {
         switch state {
         case .waiting: .waiting
-        case .delivering: .receiving
+        case .answering, .delivering: .receiving
         case .preparing, .asking, .deciding, .draining, .ended: .awaitingResponse
         }
     }
@@ -101,12 +109,14 @@ extension ExchangeMachine {
         case settle
         /// The body is to be read on, if it is in the cache.
         case read
+        /// The same as `settle`, and the head that was kept is to be told if it may be.
+        case answer
     }
 
     /// What is wanted of the task of the present source; nil if there is no such task.
-    package var wanted: (source: Source, isSuspended: Bool, isHeld: Bool)? {
+    package var wanted: (source: Source, order: BrakeOrder)? {
         guard let source, source.isFlight else { return nil }
-        return (source, isSuspended, !brakes.isEmpty)
+        return (source, BrakeOrder(number: changes, isSuspended: isSuspended, isHeld: !brakes.isEmpty))
     }
 
     package mutating func resume() -> Release {
@@ -115,16 +125,33 @@ extension ExchangeMachine {
             state = .preparing
             return .start
         }
+        return afterRelease
+    }
+
+    private var afterRelease: Release {
+        if case .answering = state { return .answer }
         return source?.isFlight == true ? .settle : .read
     }
 
     package mutating func suspend() { isSuspended = true }
 
+    /// Follows an order from above; nil if that is older than the last one.
+    package mutating func obey(_ order: BrakeOrder) -> Release? {
+        guard order.number > obeyed else { return nil }
+        obeyed = order.number
+        if let isHeld = order.isHeld {
+            if isHeld { brakes.insert(.receiver) } else { brakes.remove(.receiver) }
+        }
+        guard order.isSuspended else { return resume() }
+        isSuspended = true
+        return .settle
+    }
+
     package mutating func set(_ brake: ExchangeBrakes) { brakes.insert(brake) }
 
     package mutating func release(_ brake: ExchangeBrakes) -> Release {
         brakes.remove(brake)
-        return source?.isFlight == true ? .settle : .read
+        return afterRelease
     }
 }
 
@@ -156,7 +183,7 @@ extension ExchangeMachine {
         guard isPresent(step) else { return false }
         switch state {
         case .preparing, .asking: break
-        case .waiting, .deciding, .draining, .delivering, .ended: return false
+        case .waiting, .deciding, .draining, .answering, .delivering, .ended: return false
         }
         state = .deciding(source, broken: nil)
         brakes.insert(.decision)
@@ -174,6 +201,10 @@ extension ExchangeMachine {
         case drop
         /// Hand the head over, then this.
         case tellHead(then: After)
+        /// There is a brake, and so the head is kept: hold what is behind it.
+        case keep
+        /// It broke, and nothing of it was told: end with this.
+        case finish(NetworkError)
 
         package enum After: Sendable {
             case nothing
@@ -183,18 +214,35 @@ extension ExchangeMachine {
     }
 
     /// The response is the answer.
-    package mutating func delivers(_ source: Source, _ copy: Copy?, _ step: Int) -> Delivery {
+    package mutating func delivers(
+        _ source: Source, _ head: ResponseHead, _ copy: Copy?, _ step: Int
+    ) -> Delivery {
         guard isPresent(step) else { return .drop }
         var broken: NetworkError?
         switch state {
         case .preparing, .asking: break
         case .deciding(_, let error): broken = error
-        case .waiting, .draining, .delivering, .ended: return .drop
+        case .waiting, .draining, .answering, .delivering, .ended: return .drop
+        }
+        guard mayTellHead else {
+            if let broken { return .finish(broken) }
+            state = .answering(source, copy, head)
+            brakes.insert(.decision)
+            return .keep
         }
         state = .delivering(source, copy, count: 0, isReading: false)
         if let broken { return .tellHead(then: .finish(broken)) }
         if source.isRead { return .tellHead(then: .release) }
         return .tellHead(then: brakes.contains(.decision) ? .release : .nothing)
+    }
+
+    private var mayTellHead: Bool { !isSuspended && brakes.isSubset(of: .decision) }
+
+    /// The head that was kept, if it may be told now: then hand it over, and release what is behind it.
+    package mutating func tellsHead() -> ResponseHead? {
+        guard mayTellHead, case .answering(let source, let copy, let head) = state else { return nil }
+        state = .delivering(source, copy, count: 0, isReading: false)
+        return head
     }
 
     /// What is to be done with a response that is not the answer.
@@ -213,7 +261,7 @@ extension ExchangeMachine {
         switch state {
         case .preparing, .asking: break
         case .deciding(_, let error): isBroken = error != nil
-        case .waiting, .draining, .delivering, .ended: return .drop
+        case .waiting, .draining, .answering, .delivering, .ended: return .drop
         }
         brakes.remove(.decision)
         guard source.isFlight, !isBroken else {
@@ -222,127 +270,5 @@ extension ExchangeMachine {
         }
         state = .draining(source, next, copy, discarded: 0)
         return .drain
-    }
-}
-
-// Bytes and ends.
-extension ExchangeMachine {
-    package enum Bytes: Sendable {
-        case ignore
-        /// Nobody wants them but perhaps the cache; `isEnough` once, when no more of them are to come.
-        case discard(Copy?, isEnough: Bool)
-        case tooMany
-        case handOver(Copy?)
-    }
-
-    /// Bytes came from the session.
-    package mutating func received(_ count: Int, limit: Int64, drainLimit: Int, _ step: Int) -> Bytes {
-        guard isPresent(step) else { return .ignore }
-        switch state {
-        case .draining(let source, let next, let copy, let discarded):
-            let sum = discarded + count
-            state = .draining(source, next, copy, discarded: sum)
-            return .discard(copy, isEnough: sum > drainLimit && discarded <= drainLimit)
-        case .delivering(let source, let copy, let before, let isReading):
-            let sum = before + Int64(count)
-            state = .delivering(source, copy, count: sum, isReading: isReading)
-            return sum > limit ? .tooMany : .handOver(copy)
-        case .waiting, .preparing, .asking, .deciding, .ended: return .ignore
-        }
-    }
-
-    package enum End: Sendable {
-        case ignore
-        case finish
-        /// What was left of a response ran out: take the next step.
-        case goOn(Next, Copy?)
-        /// There was no response.
-        case failed(Source)
-    }
-
-    /// The request ended.
-    package mutating func ended(_ error: NetworkError?, _ step: Int) -> End {
-        guard isPresent(step) else { return .ignore }
-        switch state {
-        case .asking(let source): return .failed(source)
-        case .draining(_, let next, let copy, _):
-            // However it ended: nothing was wanted of it any more.
-            state = .preparing
-            return .goOn(next, copy)
-        case .deciding(let source, _):
-            state = .deciding(source, broken: error)
-            return .ignore
-        case .delivering: return .finish
-        case .waiting, .preparing, .ended: return .ignore
-        }
-    }
-
-    /// A request failed, and something that is kept takes its place; false if nobody wants it any more.
-    package mutating func failsOver(_ step: Int) -> Bool {
-        guard isPresent(step), case .asking = state else { return false }
-        state = .preparing
-        return true
-    }
-
-    /// Whether something of a response that is neither head nor body is handed on.
-    package func handsOn(_ step: Int) -> Bool {
-        guard isPresent(step) else { return false }
-        switch state {
-        case .asking, .delivering: return true
-        case .waiting, .preparing, .deciding, .draining, .ended: return false
-        }
-    }
-
-    /// The request's body moved on; whether that is further than any before.
-    package mutating func sent(_ count: Int64, _ step: Int) -> Bool {
-        guard isPresent(step), count > sent else { return false }
-        sent = count
-        return true
-    }
-}
-
-// Reading from the cache.
-extension ExchangeMachine {
-    /// Whether somebody is to read on: from what, and with which number.
-    ///
-    /// Then nobody else does until `reads` was called.
-    package mutating func startsReading() -> (source: Source, step: Int)? {
-        guard !isSuspended, brakes.isEmpty, case .delivering(let source, let copy, let count, false) = state,
-            source.isRead
-        else { return nil }
-        state = .delivering(source, copy, count: count, isReading: true)
-        return (source, step)
-    }
-
-    /// Who reads is about to; false if it is not wanted any more.
-    package mutating func reads(_ step: Int) -> Bool {
-        guard isPresent(step), case .delivering(let source, let copy, let count, _) = state else { return false }
-        state = .delivering(source, copy, count: count, isReading: false)
-        return !isSuspended && brakes.isEmpty
-    }
-}
-
-// The end.
-extension ExchangeMachine {
-    /// What an exchange leaves behind that is to be closed.
-    package struct Left: Sendable {
-        package let source: Source?
-        package let copy: Copy?
-        /// Whether the copy is of a body that was the answer.
-        package let isAnswer: Bool
-        package let wasAnswered: Bool
-    }
-
-    /// It is over; nil if it was before.
-    package mutating func finish() -> Left? {
-        var (copy, isAnswer): (Copy?, Bool) = (nil, false)
-        switch state {
-        case .ended: return nil
-        case .draining(_, _, let present, _): copy = present
-        case .delivering(_, let present, _, _): (copy, isAnswer) = (present, true)
-        case .waiting, .preparing, .asking, .deciding: break
-        }
-        defer { state = .ended }
-        return Left(source: source, copy: copy, isAnswer: isAnswer, wasAnswered: wasAnswered)
     }
 }

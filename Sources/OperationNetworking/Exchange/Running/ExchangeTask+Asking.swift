@@ -28,7 +28,10 @@ extension ExchangeTask {
         switch decision {
         case .serve(let index, let age), .serveAndRevalidate(let index, let age):
             guard let variant = card?.variants[index] else { break }
-            if case .serveAndRevalidate = decision { revalidate(prepared) }
+            // Whoever is suspended sends nothing: then the next to come asks.
+            if case .serveAndRevalidate = decision, !state.withLock({ $0.machine.isSuspended }) {
+                revalidate(prepared)
+            }
             return serve(variant, age: age, to: prepared, from: disk, now: now, step: step)
         case .revalidate(let index): return send(prepared, kept: card?.variants[index], step: step)
         case .unavailable: return refuse(prepared, step: step)
@@ -82,7 +85,8 @@ extension ExchangeTask {
             return
         }
         let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
-        let flight = Flight(prepared: prepared, task: task, sent: configuration.now(), kept: kept)
+        let flight = Flight(
+            prepared: prepared, task: task, brakes: BrakeLine(task), sent: configuration.now(), kept: kept)
         let isPresent = state.withLock { $0.machine.asked(.network(flight), step) }
         // One that was never resumed is not in anybody's way; it is let go of by its end.
         if isPresent { settle() } else { task.cancel() }

@@ -14,10 +14,14 @@ extension ExchangeTask {
             return discard(source)
         }
         let tee = source.task.flatMap { _ in keep(head, from: source) }
-        switch state.withLock({ $0.machine.delivers(source, tee, step) }) {
+        switch state.withLock({ $0.machine.delivers(source, head, tee, step) }) {
         case .drop:
             tee?.end(isComplete: false)
             discard(source)
+        case .keep: settle()
+        case .finish(let error):
+            tee?.end(isComplete: false)
+            finish(error)
         case .tellHead(let after):
             calls.make { [self] in $0.task(self, didReceive: head) }
             switch after {
@@ -26,6 +30,13 @@ extension ExchangeTask {
             case .finish(let error): finish(error)
             }
         }
+    }
+
+    /// Hands over the head that was kept because of a brake, and lets the body follow.
+    func tellKeptHead() {
+        guard let head = state.withLock({ $0.machine.tellsHead() }) else { return }
+        calls.make { [self] in $0.task(self, didReceive: head) }
+        release(.decision)
     }
 
     /// What the response means for the cache; something that writes it, if it is to be kept.

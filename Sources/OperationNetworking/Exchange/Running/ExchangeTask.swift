@@ -7,7 +7,7 @@ import OperationCore
 /// One exchange: as many requests as it takes, and one answer.
 ///
 /// What happens is decided by values under the lock, and done after it.
-final class ExchangeTask: NetworkTask {
+final class ExchangeTask: OrderedTask {
     struct State {
         var machine = ExchangeMachine<ResponseSource, NextStep, CacheTee>()
         var redirects: RedirectMachine
@@ -54,6 +54,10 @@ extension ExchangeTask {
         settle()
     }
 
+    func obey(_ order: BrakeOrder) {
+        if let release = state.withLock({ $0.machine.obey(order) }) { perform(release) }
+    }
+
     func hold() { setBrake(.receiver) }
 
     func proceed() { release(.receiver) }
@@ -74,6 +78,9 @@ extension ExchangeTask {
         case .start: begin()
         case .settle: settle()
         case .read: pump()
+        case .answer:
+            settle()
+            tellKeptHead()
         }
     }
 
@@ -89,16 +96,10 @@ extension ExchangeTask {
 
     /// Brings the present task of the session to what is wanted now.
     ///
-    /// Two threads may do so at once and overtake each other; so each looks again until it did what is still wanted.
+    /// Two threads may do so at once and overtake each other: the task goes by the number of what it is told.
     func settle() {
-        var done: (task: any NetworkTask, isSuspended: Bool, isHeld: Bool)?
-        while let wanted = state.withLock({ $0.machine.wanted }), let task = wanted.source.task {
-            if let last = done, last.task !== task { done = nil }
-            if let done, done.isSuspended == wanted.isSuspended, done.isHeld == wanted.isHeld { return }
-            if wanted.isHeld != done?.isHeld { wanted.isHeld ? task.hold() : task.proceed() }
-            if wanted.isSuspended != done?.isSuspended { wanted.isSuspended ? task.suspend() : task.resume() }
-            done = (task, wanted.isSuspended, wanted.isHeld)
-        }
+        guard let (source, order) = state.withLock({ $0.machine.wanted }) else { return }
+        source.brakes?.pass(order)
     }
 
     /// How far the exchange has come, for errors from outside.

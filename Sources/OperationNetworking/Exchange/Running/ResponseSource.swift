@@ -7,6 +7,7 @@ import Foundation
 struct Flight: Sendable {
     let prepared: PreparedHop
     let task: any NetworkTask
+    let brakes: BrakeLine
     /// When it was sent.
     let sent: Date
     /// What is kept, and is asked about.
@@ -30,6 +31,11 @@ enum ResponseSource: ExchangeSource {
 
     var task: (any NetworkTask)? {
         if case .network(let flight) = self { flight.task } else { nil }
+    }
+
+    /// The brakes of that task.
+    var brakes: BrakeLine? {
+        if case .network(let flight) = self { flight.brakes } else { nil }
     }
 
     var isFlight: Bool { task != nil }

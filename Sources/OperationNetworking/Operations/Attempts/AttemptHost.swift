@@ -18,6 +18,8 @@ package protocol AttemptHost: AnyNetworkOperation {
     func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask
     /// Makes what takes in the body of a response.
     func makeCollector(for head: ResponseHead, of request: NetworkRequest) throws -> AnyResponseCollector
+    /// How many bytes of the body an error carries.
+    var errorBodyBytes: Int { get }
     /// Makes the result, and returns what gives it to the operation.
     func evaluate(_ answer: Answer) throws -> @Sendable () -> Void
     /// Puts it on the callback queue to tell the delegate of the end, if there is one, there was an end, and nobody did.

@@ -55,11 +55,16 @@ package struct AttemptMachine: Sendable, Equatable {
     package private(set) var phase = Phase.idle
     /// The number of the present attempt, from 1.
     package private(set) var attempt = 0
-    package private(set) var isSuspended = false
+    package private(set) var isSuspended = false { didSet { changes += 1 } }
+    /// How often that was said.
+    private var changes = 0
     /// The step that is due when the suspension is over.
     private var due = Action.none
 
     package init() {}
+
+    /// What is wanted of the present task.
+    package var order: BrakeOrder { BrakeOrder(number: changes, isSuspended: isSuspended) }
 
     /// Whether the present attempt is that one, and what its task tells counts.
     ///

@@ -17,11 +17,38 @@ package struct AttemptReport: Sendable {
 
 /// Decides what becomes of an attempt that failed: where retry and postponement stand.
 package protocol AttemptPolicy: Sendable {
-    /// Answers once, now or later, on any thread. An answer that comes after the end of the operation is not heard.
-    func decide(_ report: AttemptReport, _ answer: @escaping @Sendable (AttemptMachine.Decision) -> Void)
+    /// How long one attempt may take; as long as it likes if nil.
+    var attemptTimeout: Duration? { get }
 
-    /// The operation ended before it was answered, or while it waits: let go of what was kept for it.
+    /// A task for an attempt is about to be made.
+    func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost)
+
+    /// Answers once, now or later, on any thread. An answer that comes after the end of the operation is not heard.
+    func decide(
+        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer) -> Void)
+
+    /// The operation ended, maybe before it was answered, or while it waits: let go of what was kept for it.
     func forget()
+}
+
+extension AttemptPolicy {
+    package var attemptTimeout: Duration? { nil }
+    package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) {}
+}
+
+/// What an ``AttemptPolicy`` says.
+package struct AttemptAnswer: Sendable {
+    package let decision: AttemptMachine.Decision
+    /// Why, for a log.
+    package let note: String?
+    /// The error of the operation, if it is not just that of the attempt.
+    package let error: NetworkError?
+
+    package init(_ decision: AttemptMachine.Decision, note: String? = nil, error: NetworkError? = nil) {
+        self.decision = decision
+        self.note = note
+        self.error = error
+    }
 }
 
 /// Is told of each step of an operation's attempts: what logs and traces are made of.
@@ -37,5 +64,5 @@ package enum AttemptEvent: Sendable {
     case received(ResponseHead)
     case evaluated
     case failed(NetworkError)
-    case decided(AttemptMachine.Decision)
+    case decided(AttemptAnswer)
 }

@@ -33,6 +33,11 @@ package final class AttemptReceiver: NetworkReceiver {
         attempts.collected(metrics, number)
     }
 
+    /// That will be the head, if all goes well; it is told again in the end.
+    func foresee(_ head: ResponseHead) {
+        attempts.foresee(head, number)
+    }
+
     /// So much of a file is on the disk.
     func saved(_ progress: DownloadProgress) {
         attempts.saved(progress, number)

@@ -7,19 +7,44 @@ import OperationCore
 
 /// The threads on which results are made: neither the session's nor a caller's.
 ///
-/// A thread takes one evaluation after another, so that many answers at once need few wake-ups.
+/// A thread takes one evaluation after another, so that many answers at once need few wake-ups. For the same reason a
+/// second one begins only where more wait than will soon be done, or where the first takes long.
 final class EvaluationPool: Sendable {
     static let shared = EvaluationPool()
 
     private static let mostThreads = 64
-    private static let patience = DispatchTimeInterval.milliseconds(4)
+    /// How many may wait for the threads that there are, unless there are as many as cores.
+    private static let shortLine = 2
+    /// How long none may begin before somebody who brings one takes one more thread, and where all cores have one.
+    private static let patience: UInt64 = 500_000
+    private static let longPatience: UInt64 = 4_000_000
+    /// How often that is looked at where nobody brings any.
+    private static let watchInterval = DispatchTimeInterval.milliseconds(10)
 
     private struct State {
         var waiting = Fifo<@Sendable () -> Void>()
         var threads = 0
         /// How many evaluations began.
         var begun: UInt64 = 0
+        /// How many there were when that was last seen to have changed, and the moment of that.
+        var seen: (begun: UInt64, at: UInt64) = (0, 0)
         var isWatched = false
+
+        /// Takes one more thread where it seems to be needed.
+        mutating func takesThread(at now: UInt64, width: Int) -> Bool {
+            if threads > 0, threads >= width || waiting.count <= EvaluationPool.shortLine {
+                guard !waiting.isEmpty, seen.begun == begun else {
+                    seen = (begun, now)
+                    return false
+                }
+                // Evaluations may block, each for as long as it likes.
+                let patience = threads < width ? EvaluationPool.patience : EvaluationPool.longPatience
+                guard threads < EvaluationPool.mostThreads, now >= seen.at + patience else { return false }
+            }
+            threads += 1
+            seen = (begun, now)
+            return true
+        }
     }
 
     private let state = Locked(State())
@@ -29,20 +54,25 @@ final class EvaluationPool: Sendable {
 
     /// Runs it soon.
     func run(_ evaluation: @escaping @Sendable () -> Void) {
-        let (takesThread, watches, begun) = state.withLock { state in
+        let now = DispatchTime.now().uptimeNanoseconds
+        let (threads, takesThread, watches) = state.withLock { state in
             state.waiting.append(evaluation)
-            if state.threads < width {
-                state.threads += 1
-                return (true, false, state.begun)
-            }
-            return (false, !exchange(&state.isWatched, with: true), state.begun)
+            let takesThread = state.takesThread(at: now, width: width)
+            // Timers are dear: as long as evaluations come, it is looked at here.
+            let watches = !takesThread && !exchange(&state.isWatched, with: true)
+            return (state.threads, takesThread, watches)
         }
-        if takesThread { work() }
-        if watches { watch(since: begun) }
+        if takesThread { addThread(threads) }
+        if watches { watch() }
     }
 
-    private func work() {
-        DispatchQueue.global().async { self.takeAll() }
+    /// Those of the global queue may all be blocked, so that those beyond the cores are our own.
+    private func addThread(_ number: Int) {
+        if number <= width {
+            DispatchQueue.global().async { self.takeAll() }
+        } else {
+            Thread { self.takeAll() }.start()
+        }
     }
 
     private func takeAll() {
@@ -60,20 +90,17 @@ final class EvaluationPool: Sendable {
         }
     }
 
-    /// Takes one more thread if none of those there are comes to what waits, since evaluations may block.
-    private func watch(since begun: UInt64) {
-        watching.asyncAfter(deadline: .now() + Self.patience) { [self] in
-            let (takesThread, now) = state.withLock { state -> (Bool, UInt64?) in
-                guard !state.waiting.isEmpty else {
-                    state.isWatched = false
-                    return (false, nil)
-                }
-                let isStuck = state.begun == begun && state.threads < Self.mostThreads
-                if isStuck { state.threads += 1 }
-                return (isStuck, state.begun)
+    /// Looks after a while whether those there come to what waits, and so on until nothing waits.
+    private func watch() {
+        watching.asyncAfter(deadline: .now() + Self.watchInterval) { [self] in
+            let now = DispatchTime.now().uptimeNanoseconds
+            let (threads, takesThread, goesOn) = state.withLock { state in
+                let takesThread = !state.waiting.isEmpty && state.takesThread(at: now, width: width)
+                state.isWatched = !state.waiting.isEmpty
+                return (state.threads, takesThread, state.isWatched)
             }
-            if takesThread { Thread { self.takeAll() }.start() }
-            if let now { watch(since: now) }
+            if takesThread { addThread(threads) }
+            if goesOn { watch() }
         }
     }
 }

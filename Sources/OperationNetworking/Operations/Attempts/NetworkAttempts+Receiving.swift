@@ -46,6 +46,13 @@ extension NetworkAttempts {
         }
     }
 
+    /// The head of a file that is being saved: it is told by itself only when all of it is there.
+    func foresee(_ head: ResponseHead, _ number: Int) {
+        state.withLock { state in
+            if state.machine.mayBeTold(number) { state.head = head }
+        }
+    }
+
     /// So much of a file is on the disk: what was there before this attempt counts, too.
     func saved(_ progress: DownloadProgress, _ number: Int) {
         let host: (any AttemptHost)? = state.withLock { state in

@@ -13,8 +13,9 @@ extension NetworkAttempts {
     func prepare() -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
         forgetLastAttempt()
+        beginTime(number, host)
         do {
-            let request = try host.makeRequest()
+            let request = try withKey(try host.makeRequest())
             guard host.adaptsRequests else { return prepared(request, number) }
             adapt(request, host, number)
             return .none
@@ -23,18 +24,31 @@ extension NetworkAttempts {
         }
     }
 
+    /// The request with the key by which the server knows it again, if the operation has one and the request has none.
+    private func withKey(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
+        guard let key = state.withLock({ $0.idempotencyKey }), !request.headers.contains(IdempotencyKey.field) else {
+            return request
+        }
+        var headers = request.headers
+        headers.add(IdempotencyKey.field, key.text)
+        return try NetworkRequest(
+            request.method, url: request.url, headers: headers, body: request.body, options: request.options)
+    }
+
     private func forgetLastAttempt() {
         // What they release may be the user's: outside of the lock.
         var (task, collector): ((any NetworkTask)?, AnyResponseCollector?)
+        var brakes: BrakeLine?
         state.withLock { state in
             swap(&task, &state.task)
+            swap(&brakes, &state.brakes)
             swap(&collector, &state.collector)
             state.head = nil
             state.response = nil
             state.error = nil
             state.received = 0
         }
-        withExtendedLifetime((task, collector)) {}
+        withExtendedLifetime((task, brakes, collector)) {}
     }
 
     private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) {
@@ -68,12 +82,14 @@ extension NetworkAttempts {
         guard let (host, number) = running(), let request else { return .none }
         // Before the task is made, for a hook may resume it.
         if let length = request.body.length { teller.note(.upload, nil, of: length, for: host) }
+        state.withLock { $0.policy }?.begins(number, request, of: host)
         tell(.begins(request), number, host)
         do {
             let task = try host.makeTask(request, AttemptReceiver(self, number))
+            let brakes = BrakeLine(task)
             let (action, isOver) = state.withLock { state in
                 let isOver = state.machine.phase == .ended || state.machine.attempt != number
-                if !isOver { state.task = task }
+                if !isOver { (state.task, state.brakes) = (task, brakes) }
                 return (state.machine.created(number), isOver)
             }
             // Over meanwhile: the task is not resumed, and tells its end to nobody.
@@ -84,30 +100,24 @@ extension NetworkAttempts {
         }
     }
 
-    /// Brings the task to what is wanted, until it is: another thread may do so at the same time, and be overtaken.
+    /// Brings the task to what is wanted: another thread may do so at the same time, and the task goes by the numbers.
     func settleTask() -> AttemptMachine.Action {
-        var done: Bool?
-        while true {
-            let (task, wanted): ((any NetworkTask)?, Bool) = state.withLock { state in
-                state.machine.phase == .transferring
-                    ? (state.task, state.machine.isSuspended) : (nil, false)
-            }
-            guard let task, done != wanted else { return .none }
-            // A task that was never resumed stands still anyway.
-            wanted ? task.suspend() : task.resume()
-            done = wanted
+        let (brakes, order): (BrakeLine?, BrakeOrder) = state.withLock { state in
+            (state.machine.phase == .transferring ? state.brakes : nil, state.machine.order)
         }
+        // A task that was never resumed stands still anyway.
+        brakes?.pass(order)
+        return .none
     }
 
     func evaluate() -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
         let (request, head, collector) = state.withLock { ($0.request, $0.head, $0.collector) }
-        guard let request, let head, let collector, let response = HTTPURLResponse(head) else {
+        guard let request, let head, let collector, let response else {
             return failed(
                 NetworkError(code: .invalidResponse, phase: .receiving, message: "The session gave no response."),
                 .receiving, number)
         }
-        state.withLock { $0.response = response }
         do {
             let answer = Answer(request: request, head: head, response: response, collector: collector)
             let conclusion = try host.evaluate(answer)
@@ -119,6 +129,8 @@ extension NetworkAttempts {
             tell(.evaluated, number, host)
             return action
         } catch {
+            var error = NetworkError(error, phase: .evaluating)
+            if error.bodyPrefix == nil { error.bodyPrefix = collector.prefix(host.errorBodyBytes) }
             return failed(error, .evaluating, number)
         }
     }
@@ -130,19 +142,33 @@ extension NetworkAttempts {
         tell(.failed(error), number, host)
         guard let policy else { return state.withLock { $0.machine.decided(.fail, number) } }
         let report = AttemptReport(number: number, request: request, head: head, error: error)
-        policy.decide(report) { [weak self] decision in
+        policy.decide(report, for: host) { [weak self] answer in
             guard let self, let (host, present) = running(), present == number else { return }
-            tell(.decided(decision), number, host)
-            perform(state.withLock { $0.machine.decided(decision, number) })
+            tell(.decided(answer), number, host)
+            perform(decided(answer, number))
         }
         return .none
+    }
+
+    private func decided(_ answer: AttemptAnswer, _ number: Int) -> AttemptMachine.Action {
+        state.withLock { state in
+            guard state.machine.phase == .deciding, state.machine.attempt == number else { return .none }
+            if let error = answer.error { state.error = error }
+            return state.machine.decided(answer.decision, number)
+        }
     }
 
     func wait(_ pause: Duration) -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
         let timer = host.clock.schedule(after: pause) { [weak self] in
             guard let self else { return }
-            perform(state.withLock { $0.machine.waited(number) })
+            var timer: (any OperationTimer)?
+            let action = state.withLock { state in
+                swap(&timer, &state.timer)
+                return state.machine.waited(number)
+            }
+            withExtendedLifetime(timer) {}
+            perform(action)
         }
         let isOver = state.withLock { state in
             guard state.machine.phase == .waiting, state.machine.attempt == number else { return true }
@@ -179,6 +205,9 @@ extension NetworkAttempts {
             swap(&left.adaptation, &state.adaptation)
             swap(&left.conclusion, &state.conclusion)
             swap(&left.timer, &state.timer)
+            swap(&left.timeout, &state.timeout)
+            swap(&left.retryHandler, &state.retryHandler)
+            state.time.stop()
             left.policy = state.policy
             left.task = wasConcluding ? nil : state.task
             // What was not made into a result goes, and with it a file.
@@ -188,6 +217,7 @@ extension NetworkAttempts {
         guard isFirst else { return }
         left.adaptation?.cancel()
         left.timer?.cancel()
+        left.timeout?.cancel()
         left.task?.cancel()
         left.policy?.forget()
     }

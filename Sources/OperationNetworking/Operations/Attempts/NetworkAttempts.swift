@@ -18,6 +18,8 @@ public final class NetworkAttempts: Sendable {
         var host: (any AttemptHost)?
         var request: NetworkRequest?
         var task: (any NetworkTask)?
+        /// The brakes of that task.
+        var brakes: BrakeLine?
         var adaptation: Task<Void, Never>?
         var head: ResponseHead?
         var response: HTTPURLResponse?
@@ -28,8 +30,12 @@ public final class NetworkAttempts: Sendable {
         /// Gives the result to the operation.
         var conclusion: (@Sendable () -> Void)?
         var timer: (any OperationTimer)?
+        var time = AttemptTime()
+        var timeout: (any OperationTimer)?
         var policy: (any AttemptPolicy)?
         var watchers: [any AttemptWatcher] = []
+        var idempotencyKey: IdempotencyKey?
+        var retryHandler: (@Sendable (RetryEvent) -> Void)?
     }
 
     let state = Locked(State())
@@ -38,7 +44,17 @@ public final class NetworkAttempts: Sendable {
     init() {}
 
     var request: NetworkRequest? { state.withLock { $0.request } }
-    var response: HTTPURLResponse? { state.withLock { $0.response } }
+    /// Made of the head when it is first asked for.
+    var response: HTTPURLResponse? {
+        let (known, head) = state.withLock { ($0.response, $0.head) }
+        if let known { return known }
+        guard let head, let made = HTTPURLResponse(head) else { return nil }
+        return state.withLock { state in
+            if state.response == nil, state.head == head { state.response = made }
+            return state.response ?? made
+        }
+    }
+
     var head: ResponseHead? { state.withLock { $0.head } }
     var task: (any NetworkTask)? { state.withLock { $0.task } }
     var metrics: TransferMetrics? { state.withLock { $0.metrics } }
@@ -71,7 +87,9 @@ public final class NetworkAttempts: Sendable {
     }
 
     func setSuspended(_ isSuspended: Bool) {
-        perform(state.withLock { isSuspended ? $0.machine.suspend() : $0.machine.resume() })
+        let action = state.withLock { isSuspended ? $0.machine.suspend() : $0.machine.resume() }
+        timeMayRun(!isSuspended)
+        perform(action)
     }
 
     /// Does what an event asked for, and what follows from that on this thread.

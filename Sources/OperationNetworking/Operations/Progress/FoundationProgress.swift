@@ -5,13 +5,16 @@ import Foundation
 
 /// Keeps a `Progress` of Foundation in step with an operation.
 ///
-/// Its counts are in bytes, both directions together as far as they are known. Until one is, and while one is not, both
-/// counts are zero, which is indeterminate: Foundation on Linux traps on negative counts in a tree.
+/// It counts the bytes of one direction: those of the request's body, if it has one, with one unit more for the answer to
+/// it; else those of the response's body. So it never runs backwards, and is finished when the response is complete and
+/// not before. While the length of the body is not known both counts are zero, which is indeterminate: Foundation on Linux
+/// traps on negative counts in a tree.
 struct FoundationProgress: Sendable {
     let progress: Progress
 
     init(for operation: any AnyNetworkOperation) {
-        progress = Progress(totalUnitCount: 0)
+        // Not a child of whatever progress is current on this thread.
+        progress = Progress(parent: nil)
         progress.isCancellable = true
         progress.isPausable = true
         progress.cancellationHandler = { [weak operation] in operation?.cancel() }
@@ -20,16 +23,30 @@ struct FoundationProgress: Sendable {
     }
 
     /// Called by one thread at a time.
-    func update(upload: TransferProgress, download: TransferProgress) {
-        let (sent, received) = (upload.completedBytes, download.completedBytes)
-        // Nothing is known of a body before its first byte; a request without a body never has one.
-        let toSend = upload.totalBytes ?? (sent > 0 ? nil : 0)
-        let toReceive = download.totalBytes ?? (received > 0 ? nil : 0)
-        guard let toSend, let toReceive else { return }
-        let (total, isTooMany) = toSend.addingReportingOverflow(toReceive)
-        guard !isTooMany, total > 0 else { return }
-        if progress.totalUnitCount != total { progress.totalUnitCount = max(total, progress.totalUnitCount) }
-        let done = min(sent + received, progress.totalUnitCount)
-        if done > progress.completedUnitCount { progress.completedUnitCount = done }
+    func update(upload: TransferProgress, download: TransferProgress, isComplete: Bool) {
+        let isUpload = upload.completedBytes > 0 || upload.totalBytes ?? 0 > 0
+        let body = isUpload ? upload : download
+        let answer: Int64 = isUpload ? 1 : 0
+        if isComplete {
+            // At least one unit, for what has none is never finished.
+            finish(at: max(body.completedBytes.addingWithoutOverflow(answer), progress.totalUnitCount, 1))
+        } else if let length = body.totalBytes, length > 0 {
+            let total = length.addingWithoutOverflow(answer)
+            if total > progress.totalUnitCount { progress.totalUnitCount = total }
+            let done = min(body.completedBytes, length)
+            if done > progress.completedUnitCount { progress.completedUnitCount = done }
+        }
+    }
+
+    private func finish(at total: Int64) {
+        if progress.totalUnitCount != total { progress.totalUnitCount = total }
+        if progress.completedUnitCount != total { progress.completedUnitCount = total }
+    }
+}
+
+extension Int64 {
+    fileprivate func addingWithoutOverflow(_ other: Int64) -> Int64 {
+        let (sum, isTooMuch) = addingReportingOverflow(other)
+        return isTooMuch ? .max : sum
     }
 }

@@ -32,6 +32,8 @@ final class ProgressTeller: Sendable {
         var download = ProgressTrack()
         var isScheduled = false
         var isLast = false
+        /// Whether Foundation's progress is to be finished.
+        var owesFinish = false
     }
 
     private let state = Locked(State())
@@ -80,6 +82,7 @@ final class ProgressTeller: Sendable {
         schedule(for: operation) { state in
             state.download.complete()
             state.isLast = true
+            state.owesFinish = state.listeners.foundation != nil
         }
     }
 
@@ -104,12 +107,14 @@ final class ProgressTeller: Sendable {
     private func tell(_ operation: any AnyNetworkOperation) {
         while true {
             let now = operation.clock.now
-            let (listeners, upload, download) = state.withLock { state in
+            let (listeners, upload, download, isComplete) = state.withLock { state in
                 let reports = state.takeReports(at: now)
-                if reports.upload == nil, reports.download == nil { state.isScheduled = false }
-                return (state.listeners, reports.upload, reports.download)
+                let isOver = reports.upload == nil && reports.download == nil && !state.owesFinish
+                if isOver { state.isScheduled = false }
+                state.owesFinish = false
+                return (isOver ? nil : state.listeners, reports.upload, reports.download, state.isLast)
             }
-            if upload == nil, download == nil { return }
+            guard let listeners else { return }
             if let upload, !operation.isCancelled {
                 listeners.upload?(upload)
                 listeners.delegate?.networkOperation(operation, didSend: upload)
@@ -118,7 +123,10 @@ final class ProgressTeller: Sendable {
                 listeners.download?(download)
                 listeners.delegate?.networkOperation(operation, didReceive: download)
             }
-            if !operation.isCancelled { listeners.foundation?.update(upload: self.upload, download: self.download) }
+            if !operation.isCancelled {
+                listeners.foundation?.update(
+                    upload: self.upload, download: self.download, isComplete: isComplete)
+            }
         }
     }
 }
@@ -127,7 +135,7 @@ extension ProgressTeller.State {
     fileprivate func hasReport(at now: OperationInstant) -> Bool {
         var copy = self
         let reports = copy.takeReports(at: now)
-        return reports.upload != nil || reports.download != nil
+        return reports.upload != nil || reports.download != nil || owesFinish
     }
 
     fileprivate mutating func takeReports(

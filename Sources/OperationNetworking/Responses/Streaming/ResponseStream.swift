@@ -85,6 +85,8 @@ public struct ResponseStream: AsyncSequence, Sendable {
         /// Gives the lines of a body; one of more than 1 MiB is an error.
         public struct Iterator: AsyncIteratorProtocol {
             var pieces: ResponseStream.Iterator
+            /// Whether what stands after the end of the last line is a line, too.
+            var givesRest = true
             private var splitter = LineSplitter()
 
             init(pieces: ResponseStream.Iterator) {
@@ -99,7 +101,7 @@ public struct ResponseStream: AsyncSequence, Sendable {
                         throw NetworkError(
                             code: .bodyTooLarge, phase: .receiving, message: "A line has more than 1 MiB.")
                     }
-                    guard let piece = try await pieces.next() else { return splitter.rest() }
+                    guard let piece = try await pieces.next() else { return givesRest ? splitter.rest() : nil }
                     splitter.add(piece)
                 }
             }
@@ -112,7 +114,7 @@ extension NetworkSession {
     ///
     /// - Parameters:
     ///   - request: What to send.
-    ///   - statuses: Which statuses are a success; any other is thrown.
+    ///   - statuses: Which statuses are a success; any other is thrown, with the first 16 KiB of the body.
     public func stream(_ request: NetworkRequest, statuses: StatusRule = .success) async throws -> ResponseStream {
         let buffer = StreamBuffer()
         let task = makeTask(with: request, receiver: buffer)
@@ -124,10 +126,20 @@ extension NetworkSession {
             task.cancel()
         }
         guard statuses.accepts(head.status) else {
-            let error = NetworkError(
+            var error = NetworkError(
                 code: .unacceptableStatus, phase: .evaluating, message: "The server answered \(head.status).")
+            error.bodyPrefix = await ResponseStream(head: head, handle: handle).prefix(16 << 10)
             throw error.completed(request: request, head: head)
         }
         return ResponseStream(head: head, handle: handle)
+    }
+}
+
+extension ResponseStream {
+    /// The first bytes of the body, as far as they come.
+    fileprivate func prefix(_ count: Int) async -> Data {
+        var (data, pieces) = (Data(), makeAsyncIterator())
+        while data.count < count, let piece = try? await pieces.next() { data += piece.prefix(count - data.count) }
+        return data
     }
 }

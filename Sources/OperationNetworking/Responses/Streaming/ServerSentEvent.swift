@@ -13,51 +13,72 @@ public struct ServerSentEvent: Sendable, Hashable {
 
 /// Makes events of lines, as the HTML standard says.
 struct ServerSentEventParser: Sendable {
+    /// The most bytes of one event.
+    private static let longest = 16 << 20
+
     private var kind = ""
     private var data: [Substring] = []
-    /// The number of the last event, with which the next request goes on.
+    private var dataBytes = 0
+    /// The number that the event will have which is being received.
+    private var id = ""
+    /// The number of the last event that was complete, with which the next request goes on.
     private(set) var lastID = ""
     /// How long the server wants to be left alone before it is asked again.
     private(set) var pause: Duration?
     private var isFirstLine = true
 
+    /// Whether the event that is being received is no longer than one may be.
+    var isWithinBounds: Bool { dataBytes <= Self.longest }
+
     /// Takes a line; an event, if the line ends one.
     mutating func take(_ line: String) -> ServerSentEvent? {
-        var line = line
+        // Bytes, for a colon and the letter after it may be one Character.
+        var bytes = line.utf8[...]
         if isFirstLine {
             isFirstLine = false
-            if line.unicodeScalars.first == "\u{FEFF}" { line.unicodeScalars.removeFirst() }
+            if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
         }
-        guard !line.isEmpty else { return dispatch() }
-        let colon = line.firstIndex(of: ":") ?? line.endIndex
-        var value = line[colon...].dropFirst()
-        if value.first == " " { value = value.dropFirst() }
-        switch line[..<colon] {
-        case "event": kind = String(value)
-        case "data": data.append(value)
-        case "id": if !value.utf8.contains(0) { lastID = String(value) }
-        case "retry":
-            let isNumber = !value.isEmpty && value.utf8.allSatisfy { (0x30...0x39).contains($0) }
-            if isNumber, let number = Int64(value) { pause = .milliseconds(number) }
-        default: break
-        }
+        guard !bytes.isEmpty else { return dispatch() }
+        let colon = bytes.firstIndex(of: 0x3A) ?? bytes.endIndex
+        var value = bytes[colon...].dropFirst()
+        if value.first == 0x20 { value = value.dropFirst() }
+        take(String(Substring(bytes[..<colon])), value)
         return nil
     }
 
-    private mutating func dispatch() -> ServerSentEvent? {
-        defer {
-            kind = ""
-            data = []
+    private mutating func take(_ field: String, _ value: Substring.UTF8View) {
+        switch field {
+        case "event": kind = String(Substring(value))
+        case "data":
+            data.append(Substring(value))
+            dataBytes += value.count + 1
+        case "id": if !value.contains(0) { id = String(Substring(value)) }
+        case "retry":
+            let isNumber = !value.isEmpty && value.allSatisfy { (0x30...0x39).contains($0) }
+            if isNumber, let number = Int64(Substring(value)) { pause = .milliseconds(number) }
+        default: break
         }
+    }
+
+    private mutating func dispatch() -> ServerSentEvent? {
+        // Only now: what comes with an event that is cut off is asked for again.
+        lastID = id
+        defer { forgetEvent() }
         guard !data.isEmpty else { return nil }
         return ServerSentEvent(
             kind: kind.isEmpty ? "message" : kind, data: data.joined(separator: "\n"), id: lastID)
     }
 
-    /// The connection ended: what was not complete is dropped.
-    mutating func reconnect() {
+    private mutating func forgetEvent() {
         kind = ""
         data = []
+        dataBytes = 0
+    }
+
+    /// The connection ended: what was not complete is dropped.
+    mutating func reconnect() {
+        forgetEvent()
+        id = lastID
         isFirstLine = true
     }
 }

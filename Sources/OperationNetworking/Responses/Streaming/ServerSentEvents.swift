@@ -15,8 +15,11 @@ import OperationCore
 /// }
 /// ```
 ///
-/// It ends when the server answers 204, fails when it answers anything else but 200 with `text/event-stream`, and waits
-/// for as long as the server said (3 seconds unless it did) before it connects again, longer each time that fails.
+/// It ends when the server answers 204. It fails when the server answers anything else but 200 with `text/event-stream`,
+/// when a line has more than 1 MiB or an event more than 16, and when asking again would not help, as with a certificate
+/// that is not to be trusted. Where a connection ends, breaks or cannot be made, it waits for as long as the server said
+/// (3 seconds unless it did; at least a tenth of a second, at most an hour), longer each time that fails, and connects
+/// again.
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The request; its fields `Accept` and `Last-Event-ID` are set for you.
     public let request: NetworkRequest
@@ -38,7 +41,11 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
     /// Gives the events.
     public struct Iterator: AsyncIteratorProtocol {
+        /// After failures no pause grows beyond this by itself.
         private static let longestPause = Duration.seconds(60)
+        /// Between these lies what a server may ask for.
+        private static let pauses = Duration.milliseconds(100)...Duration.seconds(3600)
+        private static let leastPauseAfterFailure = Duration.seconds(1)
 
         let request: NetworkRequest
         let session: any NetworkSession
@@ -61,8 +68,13 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                     if lines == nil, try await !connect() { return nil }
                     while let line = try await lines?.next() {
                         if let event = parser.take(line) { return event }
+                        guard parser.isWithinBounds else {
+                            throw NetworkError(
+                                code: .bodyTooLarge, phase: .receiving, message: "An event has more than 16 MiB.",
+                                request: request.summary)
+                        }
                     }
-                } catch let error as NetworkError where !Self.isFinal(error) {
+                } catch let error as NetworkError where Self.mayPass(error) {
                     failures += 1
                 }
                 lines = nil
@@ -71,10 +83,12 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// Whether asking again would not help.
-        private static func isFinal(_ error: NetworkError) -> Bool {
-            error.code == .cancelled || error.phase == .checking || error.phase == .evaluating
-                || error.code == .sessionClosed || error.code == .sessionUnavailable
+        /// Whether asking again may help.
+        private static func mayPass(_ error: NetworkError) -> Bool {
+            [
+                .timedOut, .cannotFindHost, .cannotConnect, .notConnected, .proxyFailed, .connectionLost,
+                .truncatedBody, .resourcesExhausted, .transferFailed,
+            ].contains(error.code)
         }
 
         /// Asks the server; false if it wants no questions.
@@ -100,11 +114,15 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
             failures = 0
             lines = stream.lines.makeAsyncIterator()
+            // A line whose end did not come may be cut off: half a number is another number.
+            lines?.givesRest = false
             return true
         }
 
         private var pause: Duration {
-            let base = parser.pause ?? .seconds(3)
+            var base = parser.pause ?? .seconds(3)
+            base = Swift.min(Swift.max(base, Self.pauses.lowerBound), Self.pauses.upperBound)
+            if failures > 0 { base = Swift.max(base, Self.leastPauseAfterFailure) }
             return Swift.min(base * (1 << Swift.min(failures, 10)), Swift.max(base, Self.longestPause))
         }
     }

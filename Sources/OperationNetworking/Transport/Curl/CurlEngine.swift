@@ -44,9 +44,18 @@
         private let mailbox = Locked(Mailbox())
         private let bell = CurlBell()
         private let forkCount = OKForkCount()
+        private let lead: (@Sendable () -> Duration)?
 
-        init(_ configuration: CurlSession.Configuration) {
+        /// - Parameter lead: How far the clock is ahead of the system's; only for tests.
+        init(_ configuration: CurlSession.Configuration, lead: (@Sendable () -> Duration)? = nil) {
             self.configuration = configuration
+            self.lead = lead
+        }
+
+        /// Nanoseconds of the monotonic clock.
+        var now: Int64 {
+            guard let lead else { return CurlThread.now }
+            return CurlThread.now + lead().saturatedNanoseconds
         }
 
         /// From any thread: there is something new with the task.

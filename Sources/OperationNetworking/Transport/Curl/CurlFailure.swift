@@ -43,6 +43,8 @@
             case 6: (.cannotFindHost, "The name of the host could not be looked up. Check the URL and the network.")
             case 7: connecting
             case 16, 92: (.connectionLost, "The HTTP/2 connection or stream broke. Try again if that does no harm.")
+            case 18 where transfer.phase != .receiving:
+                (.connectionLost, "The server closed the connection, or the stream, without an answer.")
             case 18: (.truncatedBody, "The connection ended before the body was complete. Try again.")
             case 23, 61: (.undecodableBody, "The body could not be decompressed.")
             // libcurl has no room for a line that is longer than it ever reads.

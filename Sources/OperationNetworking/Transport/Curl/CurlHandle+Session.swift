@@ -10,7 +10,7 @@
         func set(_ configuration: CurlSession.Configuration) {
             set(OKCurlOptionUnixSocketPath, configuration.unixSocketPath)
             guard !configuration.addressOverrides.isEmpty else { return }
-            overrides = CurlList(configuration.addressOverrides.map { .text("\($0.key):\($0.value)") })
+            overrides = CurlList(AddressOverride.inOrder(configuration.addressOverrides).map { .text($0.line) })
             set(OKCurlOptionConnectTo, UnsafeRawPointer(overrides.head))
         }
 

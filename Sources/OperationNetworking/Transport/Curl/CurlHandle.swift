@@ -39,7 +39,7 @@
         }
 
         /// As many milliseconds as libcurl may take for a connection, where it is not to say that it takes too long.
-        static let longestConnect: Int64 = 2_000_000_000
+        private static let longestConnect: Int64 = 2_000_000_000
 
         init?(_ configuration: CurlSession.Configuration, _ library: CurlLibrary) {
             guard let easy = OKCurl.easyInit() else {
@@ -113,7 +113,7 @@
     // One request.
     extension CurlHandle {
         /// Sets everything that is the request's own; `wholeLimit` is the size up to which a body is handed over as a whole.
-        func prepare(_ request: NetworkRequest, connectMilliseconds: Int, wholeLimit: Int) {
+        func prepare(_ request: NetworkRequest, wholeLimit: Int, wantsNewConnection: Bool) {
             text[0] = 0
             forbidsReuse = false
             set(OKCurlOptionURL, request.url.absoluteString)
@@ -124,7 +124,20 @@
             let mayMultiplex = request.origin.isSecure && request.options.newestVersion >= .http2
             setAgain(OKCurlOptionWaitForMultiplexing, mayMultiplex ? 1 : 0)
             setAgain(OKCurlOptionHTTPVersion, request.options.newestVersion.curlNumber)
-            setAgain(OKCurlOptionConnectTimeoutMilliseconds, connectMilliseconds)
+            let isFresh = wantsNewConnection ? 1 : 0
+            if isFresh != longs[OKCurlOptionFreshConnect] ?? 0 { setAgain(OKCurlOptionFreshConnect, isFresh) }
+            let weight = request.options.priority.streamWeight
+            // What was never set is that of all.
+            if weight != longs[OKCurlOptionStreamWeight] ?? TransferPriority.normal.streamWeight {
+                setAgain(OKCurlOptionStreamWeight, weight)
+            }
+        }
+
+        /// How long libcurl may take for a connection, counted from the moment at which it got the request; nil is for ever.
+        func limitConnect(milliseconds: Int64?) {
+            // More could not be counted by libcurl.
+            let limit = min(milliseconds ?? .max, Self.longestConnect)
+            setAgain(OKCurlOptionConnectTimeoutMilliseconds, Int(limit))
         }
 
         /// Does not keep what was sent until the next request comes: it is large, or secret.
@@ -140,7 +153,7 @@
         }
 
         /// The transfer goes on until the name of the host was looked up, however long that takes.
-        func waitForName() { setAgain(OKCurlOptionConnectTimeoutMilliseconds, Int(Self.longestConnect)) }
+        func waitForName() { limitConnect(milliseconds: nil) }
 
         private static func upload(_ request: NetworkRequest, _ wholeLimit: Int) -> Upload {
             switch request.body.source {

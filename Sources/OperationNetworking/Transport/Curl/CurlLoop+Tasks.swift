@@ -10,7 +10,7 @@
             if !task.confined.machine.isEnded, wishes.isStarted { remember(task) }
             fulfil(wishes, task)
             guard !task.confined.machine.isEnded else { return }
-            if !wishes.isBraked { task.deliverPending() }
+            task.deliverPending()
             guard let transfer = task.confined.transfer else { return }
             transfer.releaseStalls(bodyIsReady: wishes.isBodyReady)
             if transfer.problem != nil {
@@ -20,38 +20,9 @@
             }
         }
 
-        /// Brings the task to what is wanted of it.
-        func fulfil(_ wishes: TaskWishes, _ task: CurlTask) {
-            let phase = task.phase
-            switch task.confined.machine.wish(wishes) {
-            case .none: break
-            case .enterLine:
-                task.confined.place = slots.enter(
-                    task, host: task.request.origin.name, isNumeric: task.request.origin.isNumeric)
-            case .leaveLine: leaveLine(task)
-            case .abandon: release(task)
-            case .brake(let brakes):
-                if !brakes.contains(.receiving) { task.deliverPending() }
-                // What was told may have set a brake again: then there is another visit.
-                task.confined.transfer?.apply(brakes)
-            case .tellRest:
-                task.deliverPending()
-                if task.confined.machine.restTold(isHeldBack: task.isHeldBack) { finish(task, nil) }
-            case .cancel(let holding):
-                if holding == .place { leaveLine(task) }
-                if holding == .transfer { release(task) }
-                finish(task, NetworkError(code: .cancelled, phase: phase, message: "The request was cancelled."))
-            }
-        }
-
-        private func leaveLine(_ task: CurlTask) {
-            if let place = task.confined.place { _ = slots.leave(place) }
-            task.confined.place = nil
-        }
-
         /// Ends a task wherever it is.
         func end(_ task: CurlTask, because reason: NetworkError) {
-            let phase = task.phase
+            let phase = phase(of: task)
             leaveLine(task)
             release(task)
             fail(task, NetworkError(code: reason.code, phase: phase, message: reason.message))
@@ -62,11 +33,30 @@
             _ = task.confined.machine.transferEnded(withFailure: true, isHeldBack: false)
             finish(task, error)
         }
+    }
 
-        /// Tells the end and forgets the task.
-        func finish(_ task: CurlTask, _ error: NetworkError?) {
-            tasks.remove(task)
-            task.tellEnd(error)
+    // What the machines of tasks ask for.
+    extension CurlLoop: TaskHost {
+        typealias Carrier = CurlEngine
+
+        /// By where its connection will lead.
+        func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool) {
+            let place = places.place(of: request.origin)
+            return (place.name, place.isNumeric)
         }
+
+        func phase(of task: CurlTask) -> NetworkError.Phase {
+            task.confined.transfer?.phase ?? task.confined.machine.restingPhase
+        }
+
+        func abandon(_ task: CurlTask) { release(task) }
+
+        func apply(_ brakes: TaskMachine.Brakes, to task: CurlTask) {
+            if !brakes.contains(.receiving) { task.deliverPending() }
+            // What was told may have set a brake again: then there is another visit.
+            task.confined.transfer?.apply(brakes)
+        }
+
+        func forget(_ task: CurlTask) { tasks.remove(task) }
     }
 #endif

@@ -9,8 +9,7 @@
         func grantSlots() {
             while let grant = slots.next() {
                 let task = grant.ticket
-                task.confined.place = nil
-                guard task.confined.machine.granted() else {
+                guard takesSlot(task) else {
                     slots.release(grant.host, endsLookup: grant.looksUp)
                     continue
                 }
@@ -103,7 +102,7 @@
             let trailers = transfer.trailers
             release(task, isComplete: true)
             if error != nil {
-                task.confined.pending = Fifo()
+                task.dropPending()
             } else if !trailers.isEmpty {
                 task.tell(.trailers(trailers))
             }
@@ -134,9 +133,19 @@
         /// The moment has come at which a transfer must be looked at.
         func lookAtDeadline(_ number: Int) {
             guard let transfer = transfers[number], let task = transfer.task else { return }
+            if transfer.deadlines.isSeeking {
+                transfer.deadlines.look(at: now, othersAreServed: othersAreServed(transfer))
+                transfer.limitConnect()
+            }
             guard let limit = transfer.deadlines.exceeded(at: now) else { return rearm(transfer) }
             transfer.fail(limit)
             endFailed(transfer, task)
+        }
+
+        /// Whether others have a connection to the place to which a transfer wants one: it waits for its turn inside libcurl,
+        /// as where a server carries fewer requests at a time over one connection than we would give it.
+        private func othersAreServed(_ transfer: CurlTransfer) -> Bool {
+            transfers.contains { $0.host == transfer.host && $0.task != nil && $0.deadlines.isConnected }
         }
     }
 #endif

@@ -3,6 +3,7 @@
 
 #if os(Linux)
     import CurlDeclarations
+    import Glibc
 
     /// What the thread of a session does: it waits for events on sockets, for moments and for mail, and passes them on.
     ///
@@ -11,11 +12,12 @@
         let configuration: CurlSession.Configuration
         let library: CurlLibrary
         /// Nanoseconds of the monotonic clock, as of the last look.
-        private(set) var now = CurlThread.now
+        private(set) var now: Int64
         let engine: CurlEngine
         var multi: CurlMulti?
         var sockets: CurlSockets
         var slots: SlotTable<CurlTask>
+        var places: CurlPlaces
         /// When transfers must be looked at, by their numbers.
         var deadlines = DeadlineHeap()
         var transfers = NumberedPool<CurlTransfer>()
@@ -29,6 +31,7 @@
             self.engine = engine
             self.library = library
             configuration = engine.configuration
+            now = engine.now
             sockets = CurlSockets(bell: engine.bellDescriptor)
             namesForgotten = now
             idleness = IdleWatch(lifetime: configuration.idleLifetime)
@@ -36,6 +39,7 @@
                 SlotTable.Limits(
                     perHost: max(configuration.maximumConnectionsPerHost, 1),
                     total: max(configuration.maximumConnections, 1), lookups: max(configuration.maximumNameLookups, 1)))
+            places = CurlPlaces(configuration) { name in getenv(name).map { String(cString: $0) } }
             multi = CurlMulti(configuration, for: self)
         }
 
@@ -45,7 +49,7 @@
 
         func setCurlTimer(_ milliseconds: Int) {
             curlDue =
-                milliseconds < 0 ? nil : milliseconds == 0 ? now : CurlThread.now + Int64(milliseconds) * 1_000_000
+                milliseconds < 0 ? nil : milliseconds == 0 ? now : engine.now + Int64(milliseconds) * 1_000_000
         }
     }
 
@@ -85,7 +89,7 @@
 
         /// True if there may be more at once.
         private func doDueWork() -> Bool {
-            now = CurlThread.now
+            now = engine.now
             catchUpIfLate()
             while let number = deadlines.popDue(at: now) { lookAtDeadline(number) }
             if let due = curlDue, due <= now {
@@ -116,7 +120,7 @@
         @discardableResult
         private func takeEvents(milliseconds: Int32) -> Int {
             let count = sockets.wait(milliseconds: milliseconds)
-            now = CurlThread.now
+            now = engine.now
             for index in 0..<count {
                 if sockets.isBell(index, engine.bellDescriptor) {
                     engine.silenceBell()
@@ -132,7 +136,7 @@
             let due = min(curlDue ?? .max, deadlines.nextDue ?? .max, idleness.due ?? .max)
             guard due < .max else { return -1 }
             // Rounded up, for it must not be too early.
-            return Int32(min(max((due - CurlThread.now + 999_999) / 1_000_000, 0), 3_600_000))
+            return Int32(min(max((due - engine.now + 999_999) / 1_000_000, 0), 3_600_000))
         }
     }
 

@@ -11,21 +11,21 @@
 
         /// Adds a task, unless it is there.
         mutating func add(_ task: CurlTask, now: Int64) {
-            guard task.confined.index < 0 else { return }
-            task.confined.index = tasks.count
+            guard task.confined.extras.index < 0 else { return }
+            task.confined.extras.index = tasks.count
             task.confined.resumedAt = now
             tasks.append(task)
         }
 
         /// Removes a task, if it is there.
         mutating func remove(_ task: CurlTask) {
-            let index = task.confined.index
+            let index = task.confined.extras.index
             guard index >= 0 else { return }
-            task.confined.index = -1
+            task.confined.extras.index = -1
             let last = tasks.removeLast()
             if last !== task {
                 tasks[index] = last
-                last.confined.index = index
+                last.confined.extras.index = index
             }
         }
     }

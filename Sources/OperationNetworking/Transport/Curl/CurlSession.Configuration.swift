@@ -7,7 +7,10 @@
     extension CurlSession {
         /// How a session is set up.
         public struct Configuration: Sendable {
-            /// The most connections to one host, and over HTTP/1 the most requests on their way to it: 6.
+            /// The most connections to one host and port, and over HTTP/1 the most requests on their way to it: 6.
+            ///
+            /// What counts is where they go: to the proxy (requests without TLS), to the address that stands in for a host
+            /// (``addressOverrides``), or to the Unix-domain socket.
             public var maximumConnectionsPerHost = 6
             /// The most connections in all, idle ones included, and the most requests on their way: 256.
             public var maximumConnections = 256
@@ -25,6 +28,8 @@
             /// The path of a Unix-domain socket to which all connections go, whatever the host.
             public var unixSocketPath: String?
             /// Other addresses for hosts, such as `["example.com:443": "127.0.0.1:8443"]`; what is sent stays as it is.
+            ///
+            /// An empty host or port (`":443"`, `"example.com:"`, `":"`) stands for all; the most definite that fits counts.
             public var addressOverrides: [String: String] = [:]
 
             /// Makes the standard configuration.

@@ -28,6 +28,13 @@
             engine = CurlEngine(configuration)
         }
 
+        /// Makes a session for tests, whose time limits are kept by a clock that is ahead of the system's.
+        ///
+        /// What it does about a leap of the clock, it does with the next thing that happens in it.
+        package init(configuration: Configuration, lead: @escaping @Sendable () -> Duration) {
+            engine = CurlEngine(configuration, lead: lead)
+        }
+
         deinit {
             engine.finish()
         }
@@ -37,7 +44,7 @@
 
         /// Makes a task that waits for its first `resume()`.
         public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-            CurlTask(request, receiver, engine)
+            CurlTask(request, receiver, engine, CurlEngine.Extras())
         }
 
         /// Ends all tasks with ``NetworkError/Code/sessionClosed`` and closes all connections, soon, on the session's thread.

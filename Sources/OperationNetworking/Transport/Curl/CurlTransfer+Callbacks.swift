@@ -53,6 +53,11 @@
                 return descriptor
             }
             setClosing()
+            handle.set(OKCurlOptionLookupData, context)
+            _ = OKCurlSetLookup(handle.easy) { _, _, context in
+                CurlTransfer.of(context)?.connects()
+                return 0
+            }
             handle.set(OKCurlOptionPreRequestData, context)
             _ = OKCurlSetPreRequest(handle.easy) { context, _, _, _, localPort in
                 let port = UInt16(truncatingIfNeeded: localPort)

@@ -73,11 +73,12 @@
             guard let task, problem == nil else { return 0 }
             isBodyAwaited = false
             if deadlines.received(at: loop.now) { loop.rearm(self) }
-            switch intake.hasRest && task.permission == .go ? .keep : task.permission {
+            switch task.permission {
             case .drop:
                 handle.forbidsReuse = true
                 return 0
-            case .keep:
+            case .keep,
+                .go where intake.hasRest:
                 isReceivingStalled = true
                 return OKCurlWritePause
             case .go where !intake.decodes:

@@ -8,12 +8,14 @@
     extension CurlTransfer {
         /// The connection is ready, and the request is about to be sent over it.
         func announceRequest(fromPort port: UInt16) -> Int {
-            guard let task, problem == nil, !task.isCancelled else { return OKCurlPreRequestAbort }
+            guard let task, problem == nil else { return OKCurlPreRequestAbort }
+            let wishes = task.presentWishes
+            if wishes.isCancelled { return OKCurlPreRequestAbort }
             guard status == nil else {
                 isRepetitionRefused = true
                 return OKCurlPreRequestAbort
             }
-            if requestCount == 0, task.isSuspended || usesBrokenConnection(port, task) {
+            if requestCount == 0, wishes.isSuspended || usesBrokenConnection(port, task) {
                 isGivenUp = true
                 return OKCurlPreRequestAbort
             }
@@ -36,8 +38,10 @@
 
         /// libcurl wants bytes of the body to send.
         func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-            guard let task, problem == nil, !task.isCancelled else { return OKCurlReadAbort }
-            if task.isSuspended {
+            guard let task, problem == nil else { return OKCurlReadAbort }
+            let wishes = task.presentWishes
+            if wishes.isCancelled { return OKCurlReadAbort }
+            if wishes.isSuspended {
                 // Whoever comes by because of the suspension lets go of this, too.
                 isReceivingStalled = true
                 return OKCurlReadPause
@@ -63,7 +67,7 @@
             case .bytes(let count):
                 deadlines.sent(at: loop.now, isLast: outlet.isComplete == true)
                 loop.rearm(self)
-                task.tellSent(outlet.count)
+                task.tellSent(outlet.count, wasUnderWay: true)
                 return count
             }
         }
@@ -93,18 +97,22 @@
         /// Whether the request is to be given to libcurl once more.
         func isToBeginAgain(after code: Int32) -> Bool {
             guard problem == nil else { return false }
-            return isGivenUp || isWorthRepeating(after: code)
+            // libcurl took the wait for a turn for one for a connection, while we were kept from looking.
+            let isTurnMissed = code == 28 && deadlines.isSeeking
+            return isGivenUp || isTurnMissed || isWorthRepeating(after: code)
         }
 
         /// Whether an old connection broke while the request was sent over it: it may be sent anew, over another one.
         ///
-        /// libcurl does so by itself where it notices while it reads, and not where it notices while it sends.
+        /// libcurl does so by itself where it notices while it reads, and not where it notices while it sends. Nor does it
+        /// with an HTTP/2 connection that takes no more requests, as of a server that is reloaded, which it even tries again.
         private func isWorthRepeating(after code: Int32) -> Bool {
-            guard code == 55, headerCount == 0, handle.long(OKCurlInfoNewConnections) == 0,
+            guard code == 55 || code == 16, headerCount == 0, handle.long(OKCurlInfoNewConnections) == 0,
                 let task, task.request.isIdempotent, task.request.body.canBeSentAgain,
-                task.confined.repetitions < Self.maximumRepetitions
+                task.confined.extras.repetitions < Self.maximumRepetitions
             else { return false }
-            task.confined.repetitions += 1
+            task.confined.extras.repetitions += 1
+            task.confined.extras.wantsNewConnection = code == 16
             return true
         }
 

@@ -69,7 +69,6 @@
         }
 
         private func prepare(_ task: CurlTask) {
-            let options = task.request.options
             problem = nil
             soughtAt = loop.now
             parser = ResponseHeadParser()
@@ -79,10 +78,9 @@
             (isReceivingStalled, isSendingStalled, isGivenUp) = (false, false, false)
             (isRepetitionRefused, isBodyAwaited, isDone) = (false, false, false)
             (status, headerCount, requestCount) = (nil, 0, 0)
-            // What is larger than that could not be counted by libcurl.
-            let connect = options.timeouts.connect.map { $0.saturatedNanoseconds / 1_000_000 + 1 } ?? .max
             handle.prepare(
-                task.request, connectMilliseconds: Int(min(connect, CurlHandle.longestConnect)), wholeLimit: 64 << 10)
+                task.request, wholeLimit: 64 << 10, wantsNewConnection: task.confined.extras.wantsNewConnection)
+            limitConnect()
         }
 
         /// Lets go of the task, and of what it brought.
@@ -136,7 +134,26 @@
         }
 
         /// A socket was opened.
-        func opened(_ descriptor: Int32) { loop.sockets.opened(descriptor) }
+        func opened(_ descriptor: Int32) {
+            loop.sockets.opened(descriptor)
+            connects()
+        }
+
+        /// A connection is begun: from now on the time for it counts.
+        func connects() {
+            guard deadlines.isSeeking else { return }
+            deadlines.connecting(at: loop.engine.now)
+            limitConnect()
+            loop.rearm(self)
+        }
+
+        /// Lets libcurl take as long for the connection as our own limit will, which is the one that counts.
+        func limitConnect() {
+            let now = loop.engine.now
+            // libcurl counts from the moment at which it got the request.
+            let limit = deadlines.connectAllowance(at: now).map { (now - soughtAt + min($0, 1 << 60)) / 1_000_000 + 1 }
+            handle.limitConnect(milliseconds: limit)
+        }
 
         /// The name of the host was looked up, or need not be.
         func nameIsKnown() {
@@ -158,6 +175,7 @@
         func apply(_ brakes: TaskMachine.Brakes) {
             self.brakes = brakes
             if brakes.isEmpty { deadlines.resume(at: loop.now) } else { deadlines.pause(at: loop.now) }
+            if !deadlines.isConnected { limitConnect() }
             loop.rearm(self)
             decodeRest()
             updatePauses()

@@ -111,7 +111,11 @@
                             code: .invalidResponse, phase: .receiving, message: "The system gave no response."))
                 }
                 body = file
-                state = .telling(file.flatMap { try? FileHandle(forReadingFrom: $0.url) })
+                do {
+                    state = .telling(try file.map { try FileHandle(forReadingFrom: $0.url) })
+                } catch {
+                    return end(Self.unreadable(error))
+                }
                 receiver?.task(self, didReceive: head)
                 if let data, !data.isEmpty { data.withUnsafeBytes { receiver?.task(self, didReceive: $0) } }
                 visit()
@@ -121,9 +125,19 @@
         /// Hands the body over, until a brake is set.
         private func tell(_ file: FileHandle?) {
             while wishes.withLock({ !$0.isBraked && !$0.isCancelled }) {
-                guard let data = try? file?.read(upToCount: Self.portion), !data.isEmpty else { return end(nil) }
+                let data: Data?
+                do { data = try file?.read(upToCount: Self.portion) } catch { return end(Self.unreadable(error)) }
+                guard let data, !data.isEmpty else { return end(nil) }
                 data.withUnsafeBytes { receiver?.task(self, didReceive: $0) }
             }
+        }
+
+        private static func unreadable(_ error: any Error) -> NetworkError {
+            let reason = error as NSError
+            return NetworkError(
+                code: .transferFailed, phase: .receiving,
+                message: "The system received the response, but the file into which it wrote it cannot be read.",
+                underlying: .init(domain: reason.domain, number: reason.code, text: "\(error)"))
         }
 
         private func end(_ error: NetworkError?) {

@@ -57,6 +57,9 @@ final class CarriedTransfer: @unchecked Sendable {
         timer?.cancel()
         spool?.stop()
         work?.stop()
+        // Both hold this transfer, and its task.
+        timer = nil
+        spool = nil
         work = nil
         body = .none
     }
@@ -85,7 +88,7 @@ final class CarriedTransfer: @unchecked Sendable {
         metrics.firstByte = firstByteAt.map { .nanoseconds($0 - resumedAt) }
         metrics.ended = .nanoseconds(now - resumedAt)
         metrics.paused = .nanoseconds(deadlines.paused)
-        metrics.bodyBytesSent = max(metrics.bodyBytesSent, task.confined.toldSent)
+        metrics.bodyBytesSent = max(metrics.bodyBytesSent, task.confined.sent)
         metrics.bodyBytesReceived = max(metrics.bodyBytesReceived, receivedCount)
         metrics.headerBytesReceived = max(metrics.headerBytesReceived, Int64(headerCount))
         return metrics
@@ -137,11 +140,11 @@ extension CarriedTransfer {
         receivedCount += Int64(data.count)
         if let error = expansionError(head) { return error }
         task.tell(.bytes(data))
-        guard task.confined.pendingBytes > CarriedTask.maximumPendingBytes else { return nil }
+        guard task.confined.pendingBytes > URLSessionCarrier.maximumPendingBytes else { return nil }
         return NetworkError(
             code: .resourcesExhausted, phase: .receiving,
             message:
-                "More than \(CarriedTask.maximumPendingBytes >> 20) MiB came in while the task was suspended or held, "
+                "More than \(URLSessionCarrier.maximumPendingBytes >> 20) MiB came in while the task was suspended or held, "
                 + "and Foundation cannot stop a server. Take it in more quickly, or use another session.")
     }
 

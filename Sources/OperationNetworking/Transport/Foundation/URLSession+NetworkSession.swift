@@ -26,7 +26,7 @@ extension URLSession: NetworkSession {
     ///
     /// A session for the background makes no such tasks: see `BackgroundSession`.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        CarriedTask(request, receiver, owner: self, URLSessionCarrier.of(self))
+        CarriedTask(request, receiver, URLSessionCarrier.of(self), URLSessionCarrier.Extras(owner: self))
     }
 
     /// Ends all tasks that were made by ``makeTask(with:receiver:)`` with ``NetworkError/Code/sessionClosed``, and those

@@ -15,9 +15,12 @@ import OperationCore
 /// Everything happens on its queue. Foundation's own callbacks only put a note there, because on Linux hardly anything
 /// may be called from where they come.
 final class URLSessionCarrier: Sendable {
+    /// How many bytes may come in although a brake is set, before the transfer is given up.
+    static let maximumPendingBytes = 64 << 20
+
     // Sendable: what is not a constant is only used on `queue`.
     private let queue = DispatchQueue(label: "OperationKit.URLSession")
-    private nonisolated(unsafe) var slots: SlotTable<CarriedTask>
+    nonisolated(unsafe) var slots: SlotTable<CarriedTask>
     /// Those that were resumed and have not ended.
     private nonisolated(unsafe) var tasks: [ObjectIdentifier: CarriedTask] = [:]
     private nonisolated(unsafe) var isClosed = false
@@ -72,57 +75,22 @@ final class URLSessionCarrier: Sendable {
 extension URLSessionCarrier {
     private func visit(_ task: CarriedTask) {
         let wishes = task.takeWishes()
-        if !wishes.isBraked, !wishes.isCancelled {
+        if !wishes.isCancelled {
             task.deliverPending()
             // Who set a brake or cancelled from within is coming by again.
-            guard task.confined.pending.isEmpty else { return }
+            guard wishes.isBraked || task.confined.pending.isEmpty else { return }
         }
-        let phase = task.confined.transfer?.phase ?? task.confined.machine.restingPhase
-        let action = task.confined.machine.wish(wishes)
+        // One that had ended already before it was wanted is not remembered.
         if wishes.isStarted, !task.confined.machine.isEnded { remember(task) }
-        perform(action, task, phase: phase)
+        fulfil(wishes, task)
         if isClosed, wishes.isStarted { end(task, with: Self.closed) }
         grantSlots()
-    }
-
-    private func perform(_ action: TaskMachine.Action, _ task: CarriedTask, phase: NetworkError.Phase) {
-        switch action {
-        case .none: break
-        case .enterLine:
-            task.confined.place = slots.enter(task, host: task.request.origin.name, isNumeric: true)
-        case .leaveLine: leaveLine(task)
-        case .abandon: release(task)
-        case .brake(let brakes):
-            task.confined.transfer?.apply(brakes, now: Self.now)
-            watchTime(of: task)
-        case .tellRest:
-            task.deliverPending()
-            if task.confined.machine.restTold(isHeldBack: task.isHeldBack) { finish(task, nil) }
-        case .cancel(let holding):
-            if holding == .place { leaveLine(task) }
-            if holding == .transfer { release(task) }
-            finish(task, NetworkError(code: .cancelled, phase: phase, message: "The request was cancelled."))
-        }
     }
 
     private func remember(_ task: CarriedTask) {
         guard tasks.updateValue(task, forKey: ObjectIdentifier(task)) == nil else { return }
         task.confined.resumedAt = Self.now
         maker.wake()
-    }
-
-    private func leaveLine(_ task: CarriedTask) {
-        if let place = task.confined.place { _ = slots.leave(place) }
-        task.confined.place = nil
-    }
-
-    /// Tells the end and forgets the task.
-    private func finish(_ task: CarriedTask, _ error: NetworkError?) {
-        tasks[ObjectIdentifier(task)] = nil
-        task.tellEnd(error)
-        guard tasks.isEmpty else { return }
-        // Nobody can ask for anything any more where the session went with its last task.
-        if session.session == nil { maker.rest() } else { maker.idle { [weak self] in self?.rest() } }
     }
 
     /// Ends a task from outside, wherever it is.
@@ -132,7 +100,7 @@ extension URLSessionCarrier {
         error.status = task.confined.transfer?.status
         let metrics = task.confined.transfer?.metrics(of: task, now: Self.now)
         leaveLine(task)
-        release(task)
+        abandon(task)
         task.dropPending()
         if let metrics { task.tell(.metrics(metrics)) }
         _ = task.confined.machine.transferEnded(withFailure: true, isHeldBack: false)
@@ -145,8 +113,7 @@ extension URLSessionCarrier {
     private func grantSlots() {
         while let grant = slots.next() {
             let task = grant.ticket
-            task.confined.place = nil
-            guard task.confined.machine.granted() else {
+            guard takesSlot(task) else {
                 slots.release(grant.host)
                 continue
             }
@@ -195,13 +162,37 @@ extension URLSessionCarrier {
             }
         }
     }
+}
 
-    /// Takes the transfer away from the task.
-    private func release(_ task: CarriedTask) {
+// What the machines of tasks ask for.
+extension URLSessionCarrier: TaskHost {
+    typealias Carrier = URLSessionCarrier
+
+    /// Foundation looks them up as it likes.
+    func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool) { (request.origin.name, true) }
+
+    func phase(of task: CarriedTask) -> NetworkError.Phase {
+        task.confined.transfer?.phase ?? task.confined.machine.restingPhase
+    }
+
+    func abandon(_ task: CarriedTask) {
         guard let transfer = task.confined.transfer else { return }
         task.confined.transfer = nil
         transfer.stop()
         slots.release(transfer.host)
+    }
+
+    func apply(_ brakes: TaskMachine.Brakes, to task: CarriedTask) {
+        task.confined.transfer?.apply(brakes, now: Self.now)
+        watchTime(of: task)
+    }
+
+    func forget(_ task: CarriedTask) {
+        tasks[ObjectIdentifier(task)] = nil
+        task.confined.extras.owner = nil
+        guard tasks.isEmpty else { return }
+        // Nobody can ask for anything any more where the session went with its last task.
+        if session.session == nil { maker.rest() } else { maker.idle { [weak self] in self?.rest() } }
     }
 }
 
@@ -235,7 +226,7 @@ extension URLSessionCarrier {
         if let failure = transfer.failure(after: error, task) { return end(task, with: failure) }
         if let length = task.request.body.length, length > 0 { task.tellSent(length) }
         let metrics = transfer.metrics(of: task, now: Self.now)
-        release(task)
+        abandon(task)
         task.tell(.metrics(metrics))
         if task.confined.machine.transferEnded(withFailure: false, isHeldBack: task.isHeldBack) { finish(task, nil) }
     }

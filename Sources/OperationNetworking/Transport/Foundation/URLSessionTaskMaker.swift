@@ -64,6 +64,7 @@ import OperationCore
                 case .file(let region): session.uploadTask(with: plain, fromFile: region.url)
                 case .temporary(let file): session.uploadTask(with: plain, fromFile: file.url)
                 }
+            task.priority = request.options.priority.foundation
             reporter.listen(to: task, tell)
             return URLSessionWork(task: task, session: session)
         }
@@ -135,6 +136,7 @@ import OperationCore
                 case .file(let region): session.uploadTask(with: plain, fromFile: region.url)
                 case .temporary(let file): session.uploadTask(with: plain, fromFile: file.url)
                 }
+            task.priority = request.options.priority.foundation
             let reporter = URLSessionReporter()
             reporter.listen(to: task, tell)
             task.delegate = reporter

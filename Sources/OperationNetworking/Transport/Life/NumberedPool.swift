@@ -16,6 +16,11 @@ package struct NumberedPool<Element> {
 
     package subscript(number: Int) -> Element? { number < elements.count ? elements[number] : nil }
 
+    /// Whether there is such a one, in use or not.
+    package func contains(where isWanted: (Element) -> Bool) -> Bool {
+        elements.contains { $0.map(isWanted) ?? false }
+    }
+
     /// One that is free, or a new one if there is none; nil if it cannot be made.
     package mutating func take(orMake make: (Int) -> Element?) -> Element? {
         let number = free.popLast() ?? elements.count

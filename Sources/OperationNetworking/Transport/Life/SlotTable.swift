@@ -3,7 +3,7 @@
 
 /// Who may transfer now: so many for each host, so many in all, and so many name look-ups at a time.
 ///
-/// Those of one host come in the order of their arrival; hosts take turns. Each step costs the same however many wait.
+/// Those of one host come in the order of their priority and arrival (``SlotLine``); hosts take turns. Each step costs the same however many wait.
 package struct SlotTable<Ticket> {
     package struct Limits: Sendable {
         package var perHost: Int
@@ -38,11 +38,11 @@ package struct SlotTable<Ticket> {
         var isResolved: Bool
         var isLookingUp = false
         var isInRing = false
-        var numbers = Fifo<UInt64>()
+        var line = SlotLine()
         var tickets: [UInt64: Ticket] = [:]
 
         mutating func popTicket() -> Ticket? {
-            while let number = numbers.popFirst() {
+            while let number = line.popFirst() {
                 if let ticket = tickets.removeValue(forKey: number) { return ticket }
             }
             return nil
@@ -72,11 +72,13 @@ package struct SlotTable<Ticket> {
     /// How many hosts are remembered.
     package var hostCount: Int { indices.count }
 
-    /// Puts a ticket at the end of the line of its host.
-    package mutating func enter(_ ticket: Ticket, host name: String, isNumeric: Bool) -> Place {
+    /// Puts a ticket into the line of its host, behind all of its priority.
+    package mutating func enter(
+        _ ticket: Ticket, host name: String, isNumeric: Bool, priority: TransferPriority = .normal
+    ) -> Place {
         let index = indices[name] ?? add(name, isNumeric)
         lastNumber += 1
-        hosts[index]?.numbers.append(lastNumber)
+        hosts[index]?.line.append(lastNumber, priority)
         hosts[index]?.tickets[lastNumber] = ticket
         offer(index)
         return Place(host: index, number: lastNumber)

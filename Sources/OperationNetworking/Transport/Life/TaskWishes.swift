@@ -12,6 +12,8 @@ package struct TaskWishes: Sendable {
     package private(set) var isBodyReady = false
     private var isPosted = false
     private var isEnded = false
+    /// The number of the last order that was obeyed.
+    private var obeyed = Int.min
 
     package init() {}
 
@@ -29,6 +31,15 @@ package struct TaskWishes: Sendable {
     package mutating func hold() -> Bool { wish { $0.isHeld = true } }
     package mutating func proceed() -> Bool { wish { $0.isHeld = false } }
     package mutating func bodyIsReady() -> Bool { wish { $0.isBodyReady = true } }
+    package mutating func obey(_ order: BrakeOrder) -> Bool {
+        guard order.number > obeyed else { return false }
+        obeyed = order.number
+        return wish {
+            $0.isStarted = $0.isStarted || !order.isSuspended
+            $0.isSuspended = order.isSuspended
+            if let isHeld = order.isHeld { $0.isHeld = isHeld }
+        }
+    }
 
     private mutating func wish(_ change: (inout TaskWishes) -> Void) -> Bool {
         guard !isEnded else { return false }

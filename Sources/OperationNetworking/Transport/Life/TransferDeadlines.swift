@@ -24,7 +24,9 @@ package struct TransferDeadlines: Sendable {
     }
 
     private enum Stage {
-        case connecting
+        /// Nothing is done for a connection yet: others may be served, and it waits for its turn.
+        case seeking(since: Int64, look: Int64)
+        case connecting(since: Int64)
         case uploading
         case awaiting
         case receiving
@@ -34,10 +36,8 @@ package struct TransferDeadlines: Sendable {
     private let firstByte: Int64
     private let idle: Int64
     private let total: Int64
-    private var stage = Stage.connecting
+    private var stage: Stage
     private var began: Int64
-    /// When the present connection began to be sought.
-    private var sought: Int64
     /// When something moved last.
     private var moved: Int64
     private var pausedSince: Int64?
@@ -51,36 +51,87 @@ package struct TransferDeadlines: Sendable {
         idle = nanoseconds(timeouts.idle)
         total = nanoseconds(timeouts.total)
         began = now
-        sought = now
         moved = now
+        stage = Self.seeking(since: now, now, connect)
+    }
+
+    private static func seeking(since start: Int64, _ now: Int64, _ connect: Int64) -> Stage {
+        .seeking(since: start, look: now.addingSaturated(max(connect / 4, 1)))
     }
 
     /// The request is to be sent anew over another connection: only the limit of the whole goes on.
     package mutating func restart(at now: Int64) {
         resume(at: now)
-        stage = .connecting
-        sought = now
+        stage = Self.seeking(since: now, now, connect)
         moved = now
+    }
+
+    /// Whether nothing is done for a connection yet.
+    package var isSeeking: Bool {
+        if case .seeking = stage { true } else { false }
+    }
+
+    /// Whether a connection is there.
+    package var isConnected: Bool {
+        switch stage {
+        case .seeking, .connecting: false
+        case .uploading, .awaiting, .receiving: true
+        }
+    }
+
+    /// One that is seeking is looked at.
+    ///
+    /// What it waited so far does not count if others were served meanwhile. Else the server may not be there for anybody, and
+    /// the limit for the connection holds.
+    package mutating func look(at now: Int64, othersAreServed: Bool) {
+        guard case .seeking(let start, _) = stage else { return }
+        if othersAreServed { began += now - start }
+        stage = Self.seeking(since: othersAreServed ? now : start, now, connect)
+    }
+
+    /// A connection is begun: its name is looked up, or a socket opened.
+    ///
+    /// What it waited before that does not count.
+    package mutating func connecting(at now: Int64) {
+        guard case .seeking(let start, _) = stage else { return }
+        // The pause itself is added when it is over.
+        let now = pausedSince ?? now
+        began += now - start
+        stage = .connecting(since: now)
     }
 
     /// The connection is ready.
     package mutating func connected(at now: Int64) {
-        guard stage == .connecting else { return }
+        connecting(at: now)
+        guard case .connecting = stage else { return }
         stage = .awaiting
         moved = now
+    }
+
+    /// How long libcurl may take for a connection from now on, so that it does not give up before we do; nil is for ever.
+    ///
+    /// It shares this time among the addresses of a host.
+    package func connectAllowance(at now: Int64) -> Int64? {
+        guard pausedSince == nil, connect < .max else { return nil }
+        return switch stage {
+        // Enough for a connection that is begun just before the next look.
+        case .seeking: connect.addingSaturated(connect / 4 + 1)
+        case .connecting(let start): max(start.addingSaturated(connect) - now, 0)
+        case .uploading, .awaiting, .receiving: nil
+        }
     }
 
     /// Bytes of the request's body went out; `isLast` if those were all.
     package mutating func sent(at now: Int64, isLast: Bool) {
         moved = now
-        guard stage != .receiving else { return }
+        if case .receiving = stage { return }
         stage = isLast ? .awaiting : .uploading
     }
 
     /// Bytes of the response came in; true if they were the first, and another limit holds now.
     package mutating func received(at now: Int64) -> Bool {
         moved = now
-        guard stage != .receiving else { return false }
+        if case .receiving = stage { return false }
         stage = .receiving
         return true
     }
@@ -92,16 +143,23 @@ package struct TransferDeadlines: Sendable {
     package mutating func resume(at now: Int64) {
         guard let since = pausedSince else { return }
         pausedSince = nil
-        paused += now - since
-        began += now - since
-        sought += now - since
-        moved += now - since
+        let pause = now - since
+        paused += pause
+        began += pause
+        moved += pause
+        switch stage {
+        case .seeking(let start, let look):
+            stage = .seeking(since: start + pause, look: look.addingSaturated(pause))
+        case .connecting(let start): stage = .connecting(since: start + pause)
+        case .uploading, .awaiting, .receiving: break
+        }
     }
 
     /// The first moment at which a limit may be exceeded if nothing moves until then; nil if there is none.
     package var next: Int64? {
         guard pausedSince == nil else { return nil }
-        let due = min(current.due, began.addingSaturated(total))
+        var due = min(current.due, began.addingSaturated(total))
+        if case .seeking(_, let look) = stage { due = min(due, look) }
         return due == .max ? nil : due
     }
 
@@ -115,7 +173,7 @@ package struct TransferDeadlines: Sendable {
 
     private var current: (due: Int64, limit: Limit) {
         switch stage {
-        case .connecting: (sought.addingSaturated(connect), .connect)
+        case .seeking(let start, _), .connecting(let start): (start.addingSaturated(connect), .connect)
         case .awaiting: (moved.addingSaturated(firstByte), .firstByte)
         case .uploading, .receiving: (moved.addingSaturated(idle), .idle)
         }

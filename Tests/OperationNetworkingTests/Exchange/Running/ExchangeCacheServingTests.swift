@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 #if os(Linux)
+    import Dispatch
     import Foundation
     import OperationCore
     import OperationNetworking
@@ -63,6 +64,49 @@
             #expect(await readers(session) == 1)
             #expect(probe.seen.body.isEmpty && probe.seen.ends.isEmpty)
             task = nil
+            try await expectNoReaders(session)
+        }
+
+        @Test func `while an exchange is suspended not even the head of what is kept is told`() async throws {
+            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
+            let session = session()
+            _ = try await session.fetch(server.url("/a"))
+            let probe = ExchangeProbe()
+            let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
+            // The cache has something else to do until the exchange is suspended.
+            let goOn = DispatchSemaphore(value: 0)
+            session.configuration.cache?.perform { _, _ in goOn.wait() }
+            task.resume()
+            task.suspend()
+            goOn.signal()
+            #expect(await readers(session) == 1)
+            #expect(probe.seen.heads.isEmpty && probe.seen.ends.isEmpty)
+            task.hold()
+            task.resume()
+            #expect(probe.seen.heads.isEmpty && probe.seen.ends.isEmpty)
+            task.proceed()
+            let seen = await probe.ended()
+            #expect(seen.text == "body" && seen.isOrderly)
+            #expect(server.requests.count == 1)
+            try await expectNoReaders(session)
+        }
+
+        @Test func `a task that is suspended with a head from the cache leaves no file open when it ends`() async throws
+        {
+            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
+            let session = session()
+            _ = try await session.fetch(server.url("/a"))
+            let probe = ExchangeProbe()
+            let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
+            let goOn = DispatchSemaphore(value: 0)
+            session.configuration.cache?.perform { _, _ in goOn.wait() }
+            task.resume()
+            task.suspend()
+            goOn.signal()
+            #expect(await readers(session) == 1)
+            task.cancel()
+            let seen = await probe.ended()
+            #expect(seen.error?.code == .cancelled && seen.heads.isEmpty && seen.isOrderly)
             try await expectNoReaders(session)
         }
 

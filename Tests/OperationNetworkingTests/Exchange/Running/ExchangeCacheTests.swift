@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 #if os(Linux)
+    import Dispatch
     import Foundation
     import OperationCore
     import OperationNetworking
@@ -145,6 +146,26 @@
             var text = "1"
             while text == "1" { text = try await session.fetch(server.url("/a")).text }
             #expect(text != "1")
+        }
+
+        @Test func `an exchange that is suspended asks nothing in the background`() async throws {
+            server.route("/a") { _ in .text("a").with("Cache-Control", "max-age=10, stale-while-revalidate=60") }
+            server.route("/other") { _ in .text("other") }
+            let session = session()
+            _ = try await session.fetch(server.url("/a"))
+            time.advance(20)
+            let probe = ExchangeProbe()
+            let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
+            // The cache has something else to do until the exchange is suspended.
+            let goOn = DispatchSemaphore(value: 0)
+            session.configuration.cache?.perform { _, _ in goOn.wait() }
+            task.resume()
+            task.suspend()
+            goOn.signal()
+            for _ in 0..<3 { _ = try await session.fetch(server.url("/other")) }
+            #expect(server.requests.filter { $0.path == "/a" }.count == 1)
+            task.resume()
+            #expect(await probe.ended().text == "a")
         }
 
         @Test func `a long body is served portion by portion, held, suspended and cancelled like any other`()

@@ -126,6 +126,31 @@
             #expect(seen.text == "b" && seen.isOrderly)
         }
 
+        @Test func `what a rule decides while an exchange is suspended is told when it is resumed`() async throws {
+            let (asked, decide) = (Gate(), Gate())
+            server.route("/a") { _ in .redirect(to: "/b") }
+            let session = session {
+                $0.redirects = .deciding { _ in
+                    asked.open()
+                    await decide.passage()
+                    return .stop
+                }
+            }
+            let probe = ExchangeProbe()
+            let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
+            task.resume()
+            await asked.passage()
+            task.suspend()
+            decide.open()
+            // Others pass meanwhile, on the threads that the rule was asked on, too.
+            server.route("/other") { _ in .text("other") }
+            for _ in 0..<5 { #expect(try await self.session().fetch(server.url("/other")).text == "other") }
+            #expect(probe.seen.heads.isEmpty && probe.seen.ends.isEmpty)
+            task.resume()
+            let seen = await probe.ended()
+            #expect(seen.status == 302 && seen.isOrderly && seen.error == nil)
+        }
+
         @Test
         func `a task that was never resumed tells its end when it is cancelled, and an address that cannot be is told`()
             async throws

@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
 import OperationNetworking
 import Testing
 
@@ -13,11 +14,13 @@ private enum Origin: ExchangeSource {
     var isRead: Bool { self != .flight }
 }
 
+private let head = ResponseHead(url: URL(fileURLWithPath: "/"), status: 200, headers: [:])
+
 private typealias Machine = ExchangeMachine<Origin, String, Int>
 
 /// A state of the machine, and how it gets there.
 private enum Place: String, CaseIterable {
-    case waiting, preparing, asking, deciding, broken, draining, delivering, reading, ended
+    case waiting, preparing, asking, deciding, broken, draining, answering, delivering, reading, ended
 
     /// A machine that is there; its step is 1 from `preparing` on.
     var machine: Machine {
@@ -25,7 +28,7 @@ private enum Place: String, CaseIterable {
         guard self != .waiting else { return machine }
         _ = machine.resume()
         _ = machine.advance()
-        if [.asking, .deciding, .broken, .draining, .delivering].contains(self) { _ = machine.asked(.flight, 1) }
+        if ![.waiting, .preparing, .reading, .ended].contains(self) { _ = machine.asked(.flight, 1) }
         switch self {
         case .waiting, .preparing, .asking: break
         case .deciding: _ = machine.asksRule(.flight, 1)
@@ -33,8 +36,11 @@ private enum Place: String, CaseIterable {
             _ = machine.asksRule(.flight, 1)
             _ = machine.ended(NetworkError(code: .connectionLost, phase: .receiving, message: ""), 1)
         case .draining: _ = machine.leaves(.flight, for: "next", 7, 1)
-        case .delivering: _ = machine.delivers(.flight, 7, 1)
-        case .reading: _ = machine.delivers(.kept, nil, 1)
+        case .answering:
+            machine.suspend()
+            _ = machine.delivers(.flight, head, 7, 1)
+        case .delivering: _ = machine.delivers(.flight, head, 7, 1)
+        case .reading: _ = machine.delivers(.kept, head, nil, 1)
         case .ended: _ = machine.finish()
         }
         return machine
@@ -48,9 +54,10 @@ private let events: [(name: String, apply: @Sendable (inout Machine, Int) -> Str
     ("asked", { machine, step in machine.asked(.flight, step) ? "yes" : "-" }),
     ("answered", { machine, step in machine.answered(step).map { "\($0)" } ?? "-" }),
     ("asksRule", { machine, step in machine.asksRule(.flight, step) ? "yes" : "-" }),
-    ("delivers", { machine, step in describe(machine.delivers(.flight, nil, step)) }),
-    ("delivers kept", { machine, step in describe(machine.delivers(.kept, nil, step)) }),
-    ("delivers own", { machine, step in describe(machine.delivers(.nowhere, nil, step)) }),
+    ("delivers", { machine, step in describe(machine.delivers(.flight, head, nil, step)) }),
+    ("delivers kept", { machine, step in describe(machine.delivers(.kept, head, nil, step)) }),
+    ("delivers own", { machine, step in describe(machine.delivers(.nowhere, head, nil, step)) }),
+    ("tellsHead", { machine, _ in machine.tellsHead() == nil ? "-" : "yes" }),
     ("leaves", { machine, step in describe(machine.leaves(.flight, for: "x", nil, step)) }),
     ("leaves kept", { machine, step in describe(machine.leaves(.kept, for: "x", nil, step)) }),
     ("bytes", { machine, step in describe(machine.received(5, limit: 10, drainLimit: 10, step)) }),
@@ -67,6 +74,8 @@ private func describe(_ action: Machine.Delivery) -> String {
     case .tellHead(.nothing): "head"
     case .tellHead(.release): "head, release"
     case .tellHead(.finish(let error)): "head, \(error?.code.description ?? "finish")"
+    case .keep: "keep"
+    case .finish(let error): "\(error.code)"
     }
 }
 
@@ -104,39 +113,46 @@ private func expect(_ isTrue: Bool, location: SourceLocation = #_sourceLocation)
 struct ExchangeMachineTests {
     /// For each event, what it leads to in each state: the action, and the state afterwards unless it stays the same.
     private static let table: [String: [String]] = [
-        // waiting, preparing, asking, deciding, broken, draining, delivering, reading, ended
-        "resume": ["start > preparing", "read", "settle", "settle", "settle", "settle", "settle", "read", "read"],
-        "release": ["read", "read", "settle", "settle", "settle", "settle", "settle", "read", "read"],
-        "advance": ["1", "2", "2", "2", "2", "2", "2", "2", "-"],
-        "asked": ["-", "yes > asking", "-", "-", "-", "-", "-", "-", "-"],
-        "answered": ["-", "-", "flight", "-", "-", "-", "-", "-", "-"],
-        "asksRule": ["-", "yes > deciding", "yes > deciding", "-", "-", "-", "-", "-", "-"],
+        // waiting, preparing, asking, deciding, broken, draining, answering, delivering, reading, ended
+        "resume": [
+            "start > preparing", "read", "settle", "settle", "settle", "settle", "answer", "settle", "read", "read",
+        ],
+        "release": [
+            "read", "read", "settle", "settle", "settle", "settle", "answer", "settle", "read", "read",
+        ],
+        "advance": ["1", "2", "2", "2", "2", "2", "2", "2", "2", "-"],
+        "asked": ["-", "yes > asking", "-", "-", "-", "-", "-", "-", "-", "-"],
+        "answered": ["-", "-", "flight", "-", "-", "-", "-", "-", "-", "-"],
+        "asksRule": ["-", "yes > deciding", "yes > deciding", "-", "-", "-", "-", "-", "-", "-"],
         "delivers": [
             "-", "head > delivering", "head > delivering", "head, release > delivering",
-            "head, connectionLost > delivering", "-", "-", "-", "-",
+            "head, connectionLost > delivering", "-", "-", "-", "-", "-",
         ],
         "delivers kept": [
             "-", "head, release > delivering", "head, release > delivering", "head, release > delivering",
-            "head, connectionLost > delivering", "-", "-", "-", "-",
+            "head, connectionLost > delivering", "-", "-", "-", "-", "-",
         ],
         "delivers own": [
             "-", "head, release > delivering", "head, release > delivering", "head, release > delivering",
-            "head, connectionLost > delivering", "-", "-", "-", "-",
+            "head, connectionLost > delivering", "-", "-", "-", "-", "-",
         ],
+        "tellsHead": ["-", "-", "-", "-", "-", "-", "-", "-", "-", "-"],
         "leaves": [
             "-", "drain > draining", "drain > draining", "drain > draining", "goOn > preparing", "-", "-", "-", "-",
+            "-",
         ],
         "leaves kept": [
-            "-", "goOn", "goOn > preparing", "goOn > preparing", "goOn > preparing", "-", "-", "-", "-",
+            "-", "goOn", "goOn > preparing", "goOn > preparing", "goOn > preparing", "-", "-", "-", "-", "-",
         ],
-        "bytes": ["-", "-", "-", "-", "-", "discard 7 false", "hand over 7", "hand over 0", "-"],
-        "end": ["-", "-", "failed flight", "-", "-", "next 7 > preparing", "finish", "finish", "-"],
-        "failsOver": ["-", "-", "yes > preparing", "-", "-", "-", "-", "-", "-"],
-        "handsOn": ["-", "-", "yes", "-", "-", "-", "yes", "yes", "-"],
-        "reads": ["-", "-", "-", "-", "-", "-", "-", "yes", "-"],
+        "bytes": ["-", "-", "-", "-", "-", "discard 7 false", "-", "hand over 7", "hand over 0", "-"],
+        "end": ["-", "-", "failed flight", "-", "-", "next 7 > preparing", "-", "finish", "finish", "-"],
+        "failsOver": ["-", "-", "yes > preparing", "-", "-", "-", "-", "-", "-", "-"],
+        "handsOn": ["-", "-", "yes", "-", "-", "-", "-", "yes", "yes", "-"],
+        "reads": ["-", "-", "-", "-", "-", "-", "-", "-", "yes", "-"],
         "finish": [
             "copy 0 false > ended", "copy 0 false > ended", "copy 0 false > ended", "copy 0 false > ended",
-            "copy 0 false > ended", "copy 7 false > ended", "copy 7 true > ended", "copy 0 true > ended", "-",
+            "copy 0 false > ended", "copy 7 false > ended", "copy 7 false > ended", "copy 7 true > ended",
+            "copy 0 true > ended", "-",
         ],
     ]
 
@@ -177,7 +193,7 @@ struct ExchangeMachineTests {
 
     @Test func `what is wanted of a task follows the two brakes of the user and of others`() throws {
         var machine = Place.delivering.machine
-        func wanted() -> [Bool]? { machine.wanted.map { [$0.isSuspended, $0.isHeld] } }
+        func wanted() -> [Bool?]? { machine.wanted.map { [$0.order.isSuspended, $0.order.isHeld] } }
         expect(wanted() == [false, false])
         machine.set(.receiver)
         machine.set(.cache)
@@ -192,16 +208,79 @@ struct ExchangeMachineTests {
         expect(Place.reading.machine.wanted == nil && Place.preparing.machine.wanted == nil)
     }
 
+    @Test func `what is wanted now has a larger number than what was wanted before`() throws {
+        var machine = Place.delivering.machine
+        var numbers = [try #require(machine.wanted?.order.number)]
+        let changes: [(inout Machine) -> Void] = [
+            { $0.suspend() }, { _ = $0.resume() }, { $0.set(.receiver) }, { _ = $0.release(.receiver) },
+        ]
+        for change in changes {
+            change(&machine)
+            numbers.append(try #require(machine.wanted?.order.number))
+        }
+        #expect(Set(numbers).count == 5 && numbers == numbers.sorted())
+        // The task of a later request is told of everything, too.
+        let started = try #require(Place.asking.machine.wanted)
+        #expect(started.order.number > 0 && !started.order.isSuspended)
+    }
+
+    @Test func `an order from above that comes late changes nothing`() {
+        func order(_ number: Int, isSuspended: Bool, isHeld: Bool? = nil) -> BrakeOrder {
+            BrakeOrder(number: number, isSuspended: isSuspended, isHeld: isHeld)
+        }
+        var machine = Machine()
+        expect(machine.obey(order(2, isSuspended: true)) == .settle)
+        expect(machine.obey(order(1, isSuspended: false)) == nil)
+        expect(machine.obey(order(3, isSuspended: false)) == .start)
+        machine = Place.delivering.machine
+        machine.set(.receiver)
+        expect(machine.obey(order(1, isSuspended: false)) == .settle && machine.wanted?.order.isHeld == true)
+        expect(machine.obey(order(2, isSuspended: false, isHeld: false)) == .settle)
+        expect(machine.wanted?.order.isHeld == false)
+        expect(machine.obey(order(3, isSuspended: true, isHeld: true)) == .settle)
+        expect(machine.wanted?.order.isSuspended == true && machine.wanted?.order.isHeld == true)
+    }
+
     @Test func `a response is held while a rule is asked, and let go with the answer`() {
         var machine = Place.deciding.machine
-        expect(machine.wanted?.isHeld == true)
+        expect(machine.wanted?.order.isHeld == true)
         expect(machine.beingDecided(1) == .flight && machine.beingDecided(2) == nil)
         var other = machine
-        _ = machine.delivers(.flight, nil, 1)
+        _ = machine.delivers(.flight, head, nil, 1)
         expect(machine.release(.decision) == .settle)
-        expect(machine.wanted?.isHeld == false)
+        expect(machine.wanted?.order.isHeld == false)
         _ = other.leaves(.flight, for: "x", nil, 1)
-        expect(other.wanted?.isHeld == false)
+        expect(other.wanted?.order.isHeld == false)
+    }
+
+    @Test func `under a brake the head of an answer is kept, and told once when the last is released`() {
+        for source in [Origin.flight, .kept, .nowhere] {
+            for isAsked in [false, true] {
+                var machine = Place.preparing.machine
+                if isAsked { expect(machine.asksRule(source, 1)) }
+                machine.suspend()
+                machine.set(.receiver)
+                expect(describe(machine.delivers(source, head, nil, 1)) == "keep")
+                expect(machine.startsReading() == nil && machine.phase == .receiving)
+                expect(machine.release(.receiver) == .answer && machine.tellsHead() == nil)
+                expect(machine.resume() == .answer)
+                // What is behind it is held until it was told.
+                if source == .flight { expect(machine.wanted?.order.isHeld == true) }
+                expect(machine.tellsHead() != nil && machine.tellsHead() == nil)
+                expect(machine.startsReading() == nil)
+                expect(machine.release(.decision) == (source == .flight ? .settle : .read))
+                expect((machine.startsReading() != nil) == (source != .flight))
+            }
+        }
+    }
+
+    @Test func `a failure counts more than a head that may not be told`() {
+        var broken = Place.broken.machine
+        broken.suspend()
+        expect(describe(broken.delivers(.flight, head, nil, 1)) == "connectionLost")
+        var answering = Place.answering.machine
+        let error = NetworkError(code: .connectionLost, phase: .receiving, message: "")
+        expect(describe(answering.ended(error, 1)) == "finish")
     }
 
     @Test func `one at a time reads from the cache, and nobody while a brake is set`() {

@@ -44,6 +44,8 @@
         private let behaviour: Behaviour
         private let state = Locked(State())
         private let threads = DispatchGroup()
+        /// As many as were seen.
+        let arrivals = Tally()
 
         /// Starts it.
         ///
@@ -109,6 +111,7 @@
             guard open(client), let (head, rest) = readHead(client), let line = head.first else { return }
             let seen = Seen(line: line, fields: Array(head.dropFirst()))
             state.withLock { $0.seen.append(seen) }
+            arrivals.add()
             switch behaviour {
             case .breaksOff: return
             case .stalls: return drain(client)

@@ -44,6 +44,8 @@
                 site("\(ports.plain)", names, nil),
                 site("\(ports.secure) ssl", names, "server"),
                 site("\(ports.http2) ssl http2", names, "server"),
+                site("\(ports.narrow) ssl http2", names, "server", "http2_max_concurrent_streams 1;"),
+                site("\(ports.brief) ssl http2", names, "server", "keepalive_requests 3;"),
                 site("\(ports.tls1_2) ssl", names, "server", "ssl_protocols TLSv1.2;"),
                 site("\(ports.tls1_3) ssl", names, "server", "ssl_protocols TLSv1.3;"),
                 site("\(ports.http2) ssl http2", "expired.test", "expired"),
@@ -89,6 +91,7 @@
                         auth_basic "the cave"; auth_basic_user_file \(folder)/users;
                     }
                     location /files/ { dav_methods PUT DELETE; }
+                    location /slow-files/ { alias \(root)/files/; limit_rate 64k; }
                     location /up/ {
                         proxy_pass http://127.0.0.1:$up_port$up_target;
                         proxy_http_version 1.1;

@@ -21,6 +21,7 @@ struct NumberedPoolTests {
         #expect(kept == "0" && made == [0, 1])
         pool.putBack(1, isKept: false)
         #expect(pool.usedCount == 1 && pool[1] == nil && !pool.isEmpty)
+        #expect(pool.contains { $0 == "0" } && !pool.contains { $0 == "1" })
         let anew = pool.take(orMake: make)
         #expect(anew == "1" && made == [0, 1, 1])
         pool.removeAll()

@@ -128,4 +128,21 @@ struct TaskMachineTests {
         #expect(!wishes.end(asCancelled: false) && wishes.end(asCancelled: true))
         #expect(!wishes.end(asCancelled: true) && !wishes.resume())
     }
+
+    @Test func `an order that comes after a newer one changes nothing`() {
+        var wishes = TaskWishes()
+        let (start, stop) = (
+            BrakeOrder(number: 1, isSuspended: false, isHeld: false),
+            BrakeOrder(number: 2, isSuspended: true, isHeld: false)
+        )
+        let goOn = BrakeOrder(number: 3, isSuspended: false, isHeld: true)
+        // Of a task that was never started nobody need be told.
+        var isNews = [wishes.obey(stop), wishes.obey(start)]
+        #expect(isNews == [false, false] && !wishes.isStarted && wishes.isSuspended)
+        isNews = [wishes.obey(goOn), wishes.obey(stop)]
+        #expect(isNews == [true, false] && wishes.isStarted && !wishes.isSuspended && wishes.isHeld)
+        // What is not ordered counts as it comes, and is overtaken by nothing older.
+        isNews = [wishes.suspend(), wishes.obey(goOn)]
+        #expect(isNews == [false, false] && wishes.isSuspended)
+    }
 }

@@ -15,6 +15,7 @@ struct TransferDeadlinesTests {
 
     @Test func `each phase has its own limit`() {
         var limits = deadlines()
+        limits.connecting(at: 1000)
         #expect(limits.next == 1010 && limits.exceeded(at: 1009) == nil && limits.exceeded(at: 1010) == .connect)
         limits.connected(at: 1005)
         #expect(limits.next == 1025 && limits.exceeded(at: 1025) == .firstByte)
@@ -31,6 +32,7 @@ struct TransferDeadlinesTests {
 
     @Test func `the total counts from the beginning, and comes first`() {
         var limits = deadlines(total: .nanoseconds(40))
+        limits.connecting(at: 1000)
         limits.connected(at: 1001)
         _ = limits.received(at: 1030)
         #expect(limits.next == 1040 && limits.exceeded(at: 1040) == .total)
@@ -58,15 +60,86 @@ struct TransferDeadlinesTests {
     @Test func `sent anew, a request has all of its time to connect, and what is left of the whole`() {
         var deadlines = TransferDeadlines(
             TransferTimeouts(connect: .nanoseconds(10), firstByte: .nanoseconds(20), total: .nanoseconds(100)), now: 0)
+        deadlines.connecting(at: 0)
         deadlines.connected(at: 5)
         #expect(deadlines.next == 25)
         deadlines.pause(at: 6)
         deadlines.restart(at: 16)
+        deadlines.connecting(at: 16)
         #expect(deadlines.paused == 10 && deadlines.next == 26)
         #expect(deadlines.exceeded(at: 26) == .connect)
         deadlines.connected(at: 20)
         #expect(deadlines.next == 40)
         #expect(deadlines.exceeded(at: 110) == .total)
         #expect(deadlines.exceeded(at: 109) == .firstByte)
+    }
+
+    @Test func `the wait for a turn does not count, neither for the connection nor for the whole`() {
+        var limits = deadlines(total: .nanoseconds(40))
+        #expect(limits.isSeeking && !limits.isConnected && limits.next == 1002)
+        for now in stride(from: Int64(1002), through: 1100, by: 2) {
+            limits.look(at: now, othersAreServed: true)
+            #expect(limits.exceeded(at: now) == nil && limits.next == now + 2)
+        }
+        limits.connecting(at: 1101)
+        #expect(!limits.isSeeking && limits.next == 1111 && limits.exceeded(at: 1111) == .connect)
+        limits.connecting(at: 1105)
+        limits.connected(at: 1106)
+        #expect(limits.isConnected && limits.next == 1126)
+        _ = limits.received(at: 1120)
+        #expect(limits.next == 1141 && limits.exceeded(at: 1141) == .total)
+    }
+
+    @Test func `a turn that comes with a connection that is ready does not count either`() {
+        var limits = deadlines(total: .nanoseconds(40))
+        limits.look(at: 1009, othersAreServed: true)
+        limits.connected(at: 1018)
+        #expect(limits.next == 1038)
+        limits.sent(at: 1040, isLast: true)
+        #expect(limits.next == 1058 && limits.exceeded(at: 1058) == .total)
+    }
+
+    @Test func `where nobody is served there is no turn to wait for`() {
+        var limits = deadlines()
+        for now in stride(from: Int64(1002), to: 1010, by: 2) {
+            limits.look(at: now, othersAreServed: false)
+            #expect(limits.next == min(now + 2, 1010) && limits.exceeded(at: now) == nil)
+        }
+        limits.look(at: 1010, othersAreServed: false)
+        #expect(limits.exceeded(at: 1010) == .connect)
+    }
+
+    @Test func `a pause while a connection is sought or made does not count`() {
+        var limits = deadlines(total: .nanoseconds(40))
+        limits.pause(at: 1001)
+        #expect(limits.next == nil && limits.connectAllowance(at: 1050) == nil)
+        limits.resume(at: 1101)
+        #expect(limits.next == 1102)
+        limits.connecting(at: 1105)
+        limits.pause(at: 1108)
+        limits.resume(at: 1208)
+        #expect(limits.next == 1215 && limits.exceeded(at: 1215) == .connect)
+        limits.connected(at: 1210)
+        _ = limits.received(at: 1211)
+        #expect(limits.next == 1241)
+
+        limits = deadlines()
+        limits.pause(at: 1001)
+        // It is begun in the midst of a pause.
+        limits.connecting(at: 1050)
+        limits.resume(at: 1101)
+        #expect(limits.next == 1111)
+    }
+
+    @Test func `libcurl is never given less time for a connection than our own limit leaves`() {
+        var limits = deadlines()
+        // Just before the next look a connection may be begun, and then has all of its time.
+        #expect(limits.connectAllowance(at: 1000) == 13)
+        limits.connecting(at: 1002)
+        #expect(limits.connectAllowance(at: 1002) == 10 && limits.connectAllowance(at: 1011) == 1)
+        #expect(limits.connectAllowance(at: 2000) == 0)
+        limits.connected(at: 1003)
+        #expect(limits.connectAllowance(at: 1003) == nil)
+        #expect(TransferDeadlines(.none, now: 0).connectAllowance(at: 5) == nil)
     }
 }

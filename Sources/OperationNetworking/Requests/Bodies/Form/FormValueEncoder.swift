@@ -22,7 +22,9 @@ struct FormValueEncoder: Encoder {
                 .tooDeep, at: codingPath, "It is nested more than \(MixedValue.deepest) levels deep.")
         }
         switch value {
-        case let date as Date: write(text: options.dates.text(date))
+        case let date as Date:
+            guard date.timeIntervalSince1970.isFinite else { throw notANumber() }
+            write(text: options.dates.text(date))
         case let data as Data: write(text: options.data.text(data))
         case let url as URL: write(text: url.absoluteString)
         case let decimal as Decimal:
@@ -49,7 +51,7 @@ struct FormValueEncoder: Encoder {
     private func notANumber() -> FormEncodingError {
         FormEncodingError(
             .notANumber, at: codingPath,
-            "The number is infinite or none at all, which a form cannot say. Give it as text.")
+            "The number, or date, is infinite or none at all, which a form cannot say. Give it as text.")
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {

@@ -18,24 +18,43 @@ extension RequestBody {
 
     /// A dictionary as a form: of several parts if one of its values is binary, else URL-encoded.
     ///
-    /// Binary are `Data`, a ``FileRegion`` and a ``RequestBody``. All others are written as ``FormEncoder`` writes them, and
+    /// Binary are `Data`, a ``FileRegion``, a ``RequestBody`` and arrays with any of these in them, whose elements become
+    /// parts of their own, named as ``FormEncoder/arrays`` says. All others are written as ``FormEncoder`` writes them, and
     /// everything comes in the alphabetical order of the keys.
     public static func fields(
         _ dictionary: [String: Any?], encoder: FormEncoder = FormEncoder()
     ) throws(NetworkError) -> RequestBody {
-        guard dictionary.values.contains(where: { $0 is Data || $0 is FileRegion || $0 is RequestBody }) else {
+        guard dictionary.values.contains(where: { isBinary($0) || hasBinaries($0) }) else {
             return try form(dictionary, encoder: encoder)
         }
         var multipart = MultipartForm()
         for (key, value) in dictionary.sorted(by: { $0.key < $1.key }) {
-            switch value {
-            case let data as Data: multipart.add(key, data, fileName: key)
-            case let file as FileRegion: multipart.add(key, file: file)
-            case let body as RequestBody: multipart.add(.init(name: key, body: body))
-            default: for pair in try pairs([key: value], encoder) { multipart.add(pair.name, pair.value) }
+            if let list = value as? [Any], hasBinaries(list) {
+                for (index, element) in list.enumerated() {
+                    try add(element, as: encoder.arrays.name(key, index), to: &multipart, encoder)
+                }
+            } else {
+                try add(value, as: key, to: &multipart, encoder)
             }
         }
         return try .multipart(multipart)
+    }
+
+    private static func isBinary(_ value: Any?) -> Bool {
+        value is Data || value is FileRegion || value is RequestBody
+    }
+
+    private static func hasBinaries(_ value: Any?) -> Bool { (value as? [Any])?.contains(where: isBinary) ?? false }
+
+    private static func add(
+        _ value: Any?, as name: String, to form: inout MultipartForm, _ encoder: FormEncoder
+    ) throws(NetworkError) {
+        switch value {
+        case let data as Data: form.add(name, data, fileName: name)
+        case let file as FileRegion: form.add(name, file: file)
+        case let body as RequestBody: form.add(.init(name: name, body: body))
+        default: for pair in try pairs([name: value], encoder) { form.add(pair.name, pair.value) }
+        }
     }
 
     private static func pairs(

@@ -3,15 +3,19 @@
 
 import Foundation
 
-/// An nginx with one worker on this machine, which serves a file of 100 bytes and a large one, and takes files.
-final class LocalNginx {
+/// An nginx with one worker on this machine, which serves two files of 100 bytes and a large one, and takes files.
+package final class LocalNginx {
     /// The folder in which it works; what is in `root` is served.
-    let folder: URL
+    package let folder: URL
     private let port = Int.random(in: 20_000...29_999)
     private let process = Process()
 
+    /// What `small.json` is: 100 bytes.
+    package static let json =
+        #"{"id":1234567,"title":"Kind of Blue","artist":"Miles Davis","year":1959,"isLive":false,"minutes":45}"#
+
     /// Starts it; nil if there is none.
-    init?(largeSize: Int) {
+    package init?(largeSize: Int) {
         let environment = ProcessInfo.processInfo.environment
         let paths = [environment["TRANSPORT_NGINX"], "/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"]
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("transport-\(UUID().uuidString)")
@@ -26,6 +30,7 @@ final class LocalNginx {
             try FileManager.default.createDirectory(
                 at: root.appendingPathComponent("taken"), withIntermediateDirectories: true)
             try Data(repeating: 0x78, count: 100).write(to: root.appendingPathComponent("small"))
+            try Data(Self.json.utf8).write(to: root.appendingPathComponent("small.json"))
             try Self.write(largeSize, to: root.appendingPathComponent("large"))
             try Data(text.utf8).write(to: configuration)
             try process.run()
@@ -36,9 +41,9 @@ final class LocalNginx {
         guard process.isRunning else { return nil }
     }
 
-    func url(_ target: String) -> String { "http://127.0.0.1:\(port)/\(target)" }
+    package func url(_ target: String) -> String { "http://127.0.0.1:\(port)/\(target)" }
 
-    func stop() {
+    package func stop() {
         process.terminate()
         process.waitUntilExit()
         try? FileManager.default.removeItem(at: folder)

@@ -5,7 +5,7 @@ import Dispatch
 import Synchronization
 
 /// How many requests are still to be begun, and how many to be ended.
-final class Countdown: Sendable {
+package final class Countdown: Sendable {
     private struct State {
         var toBegin: Int
         var toEnd: Int
@@ -15,12 +15,12 @@ final class Countdown: Sendable {
     private let state: Mutex<State>
     private let isOver = DispatchSemaphore(value: 0)
 
-    init(_ count: Int) {
+    package init(_ count: Int) {
         state = Mutex(State(toBegin: count, toEnd: count))
     }
 
     /// False if all were begun.
-    func takeOne() -> Bool {
+    package func takeOne() -> Bool {
         state.withLock { state in
             guard state.toBegin > 0 else { return false }
             state.toBegin -= 1
@@ -28,7 +28,7 @@ final class Countdown: Sendable {
         }
     }
 
-    func end(isGood: Bool) {
+    package func end(isGood: Bool) {
         let isLast = state.withLock { state in
             state.toEnd -= 1
             if !isGood { state.failed += 1 }
@@ -38,7 +38,7 @@ final class Countdown: Sendable {
     }
 
     /// Waits for the last; gives the number of failures.
-    func wait() -> Int {
+    package func wait() -> Int {
         isOver.wait()
         return state.withLock { $0.failed }
     }

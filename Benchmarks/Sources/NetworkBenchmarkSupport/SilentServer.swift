@@ -5,12 +5,12 @@ import Foundation
 import Synchronization
 
 /// Takes connections on this machine, and never says a word.
-final class SilentServer: Sendable {
-    let port: UInt16
+package final class SilentServer: Sendable {
+    package let port: UInt16
     private let listener: Int32
     private let sockets = Mutex<[Int32]>([])
 
-    init() {
+    package init() {
         #if os(Linux)
             let kind = Int32(SOCK_STREAM.rawValue)
         #else
@@ -38,10 +38,10 @@ final class SilentServer: Sendable {
     }
 
     /// How many connections it has taken since the last time it was emptied.
-    var count: Int { sockets.withLock { $0.count } }
+    package var count: Int { sockets.withLock { $0.count } }
 
     /// Ends all connections.
-    func empty() {
+    package func empty() {
         sockets.withLock { sockets in
             for socket in sockets { close(socket) }
             sockets = []

@@ -4,16 +4,16 @@
 import Foundation
 
 /// What must be there before anything can be measured.
-enum Preparation {
+package enum Preparation {
     /// The folder of the package.
-    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    package static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
     /// The bare C program.
-    static let peer = root.appendingPathComponent("Benchmarks/.build/transport-peer").path
+    package static let peer = root.appendingPathComponent("Benchmarks/.build/transport-peer").path
 
     /// Installs and builds what is missing; false if that is impossible here.
-    static func run() -> Bool {
+    package static func run() -> Bool {
         let process = Process()
         process.executableURL = root.appendingPathComponent("Scripts/prepare-transport-benchmark")
         guard (try? process.run()) != nil else { return false }

@@ -4,13 +4,13 @@
 import Foundation
 
 /// A program that measures something, or is measured.
-final class ChildProcess {
+package final class ChildProcess {
     private let process = Process()
     private let input = Pipe()
     private let output = Pipe()
 
     /// Starts a program, or this one in another role; nil if it cannot be started.
-    init?(_ arguments: [String], program: String? = nil) {
+    package init?(_ arguments: [String], program: String? = nil) {
         let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         process.executableURL = program.map { URL(fileURLWithPath: $0) } ?? own
         process.arguments = arguments
@@ -22,22 +22,22 @@ final class ChildProcess {
     }
 
     /// The numbers that it prints until its end.
-    func numbers() -> [Double] {
+    package func numbers() -> [Double] {
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
         return text.split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
     }
 
     /// Waits until it prints something.
-    func waitForWord() { _ = output.fileHandleForReading.availableData }
+    package func waitForWord() { _ = output.fileHandleForReading.availableData }
 
     /// Lets it go on.
-    func goOn() { input.fileHandleForWriting.write(Data("\n".utf8)) }
+    package func goOn() { input.fileHandleForWriting.write(Data("\n".utf8)) }
 
     /// Bytes of memory that are its own.
-    var memory: Int { ProcessMemory.bytes("RssAnon", of: "\(process.processIdentifier)") }
+    package var memory: Int { ProcessMemory.bytes("RssAnon", of: "\(process.processIdentifier)") }
 
-    func kill() {
+    package func kill() {
         Foundation.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }

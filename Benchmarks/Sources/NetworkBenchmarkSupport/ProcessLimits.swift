@@ -1,0 +1,20 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// What the system allows a process.
+package enum ProcessLimits {
+    /// Lets this process, and those that it starts, have as many descriptors as the system allows.
+    package static func raiseFileLimit() {
+        var limit = rlimit()
+        #if os(Linux)
+            let kind = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        #else
+            let kind = RLIMIT_NOFILE
+        #endif
+        guard getrlimit(kind, &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(kind, &limit)
+    }
+}

@@ -1,0 +1,19 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// What this process has taken of the processors.
+package enum ProcessTime {
+    /// User and system time of all its threads so far.
+    package static var microseconds: Double {
+        var usage = rusage()
+        #if os(Linux)
+            getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        #else
+            getrusage(RUSAGE_SELF, &usage)
+        #endif
+        return Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6
+            + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec)
+    }
+}

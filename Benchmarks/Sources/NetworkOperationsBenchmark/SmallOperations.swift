@@ -1,0 +1,49 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import BenchmarkSupport
+import NetworkBenchmarkSupport
+
+/// Small requests with JSON, sixteen at a time, through operations and without.
+func smallOperations(_ scale: Scale) -> [Figure] {
+    guard Preparation.run(), let server = LocalNginx(largeSize: 0) else {
+        print("SKIPPED: there is no nginx, and it cannot be installed (see above).")
+        return []
+    }
+    defer { server.stop() }
+    let count = scale.isSmoke ? 2_000 : 40_000
+    let carriers = [Carrier.task, .manager, .queue, .subclass, .exchange]
+    var costs: [Carrier: [Double]] = [:]
+    for round in 0..<(scale.isSmoke ? 3 : 7) {
+        // Whoever comes first finds other caches than who comes later, so they take turns.
+        for index in carriers.indices {
+            let carrier = carriers[(index + round) % carriers.count]
+            guard let cost = measure(carrier, server, count) else { return [] }
+            costs[carrier, default: []].append(cost)
+        }
+    }
+    func figure(_ name: String, _ carrier: Carrier, _ target: Figure.Target) -> Figure? {
+        guard let ours = costs[carrier], let bare = costs[.task] else { return nil }
+        let pair = Pair(ours: median(ours), peer: median(bare), ratio: median(zip(ours, bare).map { $0 / $1 }))
+        return .ratio("CPU per small request, \(name), to a task", unit: "µs", pair, target: target)
+    }
+    /// So few requests as in a smoke run show that it works, and nothing else.
+    func atMost(_ bound: Double) -> Figure.Target { scale.isSmoke ? .none : .atMost(bound) }
+    return [
+        figure("QueueManager", .manager, atMost(1.3)),
+        figure("OperationQueue", .queue, atMost(1.6)),
+        figure("of a subclass", .subclass, .none),
+        figure("with redirects", .exchange, .none),
+    ].compactMap { $0 }
+}
+
+/// Microseconds of processor time for each request.
+private func measure(_ carrier: Carrier, _ server: LocalNginx, _ count: Int) -> Double? {
+    let role = NetworkOperationsBenchmark.Role.client.rawValue
+    let child = ChildProcess([role, carrier.rawValue, server.url("small.json"), "\(count)", "16"])
+    guard let numbers = child?.numbers(), numbers.count == 3, numbers[2] == 0 else {
+        print("\(carrier) failed")
+        return nil
+    }
+    return numbers[1] / Double(count)
+}

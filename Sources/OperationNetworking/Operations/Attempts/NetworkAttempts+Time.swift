@@ -1,0 +1,59 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+// The time that one attempt may take, on the operation's clock.
+extension NetworkAttempts {
+    /// Lets the time of the present attempt begin.
+    func beginTime(_ number: Int, _ host: any AttemptHost) {
+        guard let limit = state.withLock({ $0.policy })?.attemptTimeout else { return }
+        let now = host.clock.now
+        state.withLock { state in
+            guard state.machine.attempt == number else { return }
+            state.time.begin(max(limit, .zero), now: now, isSuspended: state.machine.isSuspended)
+        }
+        watchTime(number, host)
+    }
+
+    /// The operation was suspended or resumed.
+    func timeMayRun(_ mayRun: Bool) {
+        guard let (host, number) = running(), state.withLock({ $0.policy })?.attemptTimeout != nil else { return }
+        let now = host.clock.now
+        state.withLock { mayRun ? $0.time.resume(now: now) : $0.time.suspend(now: now) }
+        watchTime(number, host)
+    }
+
+    /// Sees to it that the end of the time is noticed, as far as one can tell now when that is.
+    private func watchTime(_ number: Int, _ host: any AttemptHost) {
+        guard let end = state.withLock({ $0.machine.attempt == number ? $0.time.end : nil }) else { return }
+        let timer = host.clock.schedule(at: end) { [weak self] in self?.timeMayBeOver(number) }
+        var old: (any OperationTimer)? = timer
+        state.withLock { state in
+            // Another thread may have changed the time meanwhile; it watches by itself.
+            if state.machine.attempt == number, state.time.end == end { swap(&old, &state.timeout) }
+        }
+        old?.cancel()
+    }
+
+    private func timeMayBeOver(_ number: Int) {
+        guard let (host, present) = running(), present == number else { return }
+        let now = host.clock.now
+        let (isOver, task, adaptation): (Bool, (any NetworkTask)?, Task<Void, Never>?) = state.withLock { state in
+            guard state.machine.attempt == number, let end = state.time.end, end <= now else {
+                return (false, nil, nil)
+            }
+            state.time.stop()
+            return (true, state.task, state.adaptation)
+        }
+        guard isOver else { return }
+        let error = NetworkError(
+            code: .timedOut, phase: task == nil ? .checking : head == nil ? .awaitingResponse : .receiving,
+            message: "The attempt took longer than retry.attemptTimeout allows. Allow more, or ask for less at once.")
+        let action = failed(error, .awaitingResponse, number)
+        guard action == .decide || state.withLock({ $0.machine.phase == .deciding }) else { return }
+        adaptation?.cancel()
+        task?.cancel()
+        perform(action)
+    }
+}

@@ -1,0 +1,116 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+// The side that the attempts call.
+extension NetworkOperation: AttemptHost {
+    package var adaptsRequests: Bool { !isPlain }
+
+    package func makeRequest() throws -> NetworkRequest {
+        let old = knobs.withLock { exchange(&$0.taken, with: nil) }
+        withExtendedLifetime(old) {}
+        let draft = try makeDraft()
+        return isPlain ? try draft.plain() : try draft.with(prepareRequest(draft.foundation))
+    }
+
+    package func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest { try await adapt(request) }
+
+    package func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask {
+        let session = attemptSession
+        if isPlain { return session.withPolicy.makeTask(with: request, receiver: receiver) }
+        let draft = RequestDraft(head: .checked(request))
+        if let task = createTask(with: draft.foundationWithBody, using: operationSession as? URLSession ?? .shared) {
+            // An upload task has a body by itself.
+            guard !draft.losesBody || task is URLSessionUploadTask else {
+                task.cancel()
+                throw NetworkError(
+                    code: .unsupportedBody, phase: .waiting,
+                    message:
+                        "The older form of createTask(with:using:) takes no streamed body. Override the form with a "
+                        + "NetworkRequest, make an upload task, or send data or a whole file.")
+            }
+            return FoundationTask(task)
+        }
+        return try createTask(with: request, using: BoundSession(session.withPolicy, receiver))
+    }
+
+    package func makeCollector(
+        for head: ResponseHead, of request: NetworkRequest
+    ) throws -> AnyResponseCollector {
+        let rules = responseRules
+        guard rules.accepts(head) else { return ErrorBodyCollector(limit: rules.keptErrorBytes) }
+        let collector = try makeCollector(for: head)
+        try check(collector)
+        return collector
+    }
+
+    package var errorBodyBytes: Int { responseRules.errorBodyBytes }
+
+    package func evaluate(_ answer: Answer) throws -> @Sendable () -> Void {
+        let (rules, validators, mayBeEmpty) = knobs.withLock { ($0.rules, $0.validators, $0.emptyResult != nil) }
+        try rules.check(answer)
+        if mayBeEmpty, let emptyResult,
+            !answer.mayHaveBody || networkAttempts.receivedCount == 0 && answer.collector.mayBeEmpty
+        {
+            let result = emptyResult()
+            return { [self] in finish(withResult: result) }
+        }
+        guard let collector = answer.collector as? ResponseCollector<TaskResult> else {
+            throw NetworkError(
+                code: .evaluationFailed, phase: .evaluating, message: "The collector gives no \(TaskResult.self).")
+        }
+        let taken = try collector.finish()
+        let kept = OperationKnobs.Taken(taken)
+        knobs.withLock { $0.taken = kept }
+        for validator in validators {
+            guard let rule = (validator as? OperationKnobs.Kept<Rule>)?.closure else { continue }
+            try Self.check { try rule(taken, answer.response) }
+        }
+        let result = try evaluate(result: taken, response: answer.response)
+        guard let file = (collector as? any TemporaryFileHolder)?.temporaryFile else {
+            return { [self] in finish(withResult: result) }
+        }
+        return { [self] in
+            guard file.isNamed(by: result) else {
+                // Whoever gets the result finds that it has gone.
+                file.remove()
+                return finish(withResult: result)
+            }
+            finish(withResult: result)
+            // It is the user's from now on; but the operation may have been cancelled meanwhile.
+            if case .success(let kept) = outcome, file.isNamed(by: kept) { file.handOver() } else { file.remove() }
+        }
+    }
+
+    /// What a rule of the user's throws says that the response was refused, unless it is more exact than that.
+    private static func check(_ rule: () throws -> Void) throws {
+        do { try rule() } catch let error as NetworkError { throw error } catch {
+            var refusal = NetworkError(
+                code: .responseRefused, phase: .evaluating, message: "A rule of the operation refused the response.")
+            refusal.cause = error
+            throw refusal
+        }
+    }
+
+    package func tellDelegateOfEnd() {
+        guard outcome != nil, let (delegate, operation) = networkAttempts.teller.takeDelegateForEnd() else { return }
+        callbackQueue.async { operation.tellOfEnd(delegate) }
+    }
+
+    package func tellOfEnd(_ delegate: any NetworkOperationDelegate) {
+        switch outcome {
+        case .success: delegate.networkOperation(self, didFinishWith: nil)
+        case .failure(let error): delegate.networkOperation(self, didFinishWith: error)
+        case .cancelled(let cause): delegate.networkOperation(self, wasCancelledBecause: cause)
+        case nil: break
+        }
+    }
+
+    package func fail(with error: NetworkError) { finish(withError: error) }
+}

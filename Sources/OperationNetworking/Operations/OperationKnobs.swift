@@ -1,0 +1,36 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// What a network operation is set up with, and what its task gave.
+///
+/// Nothing in it depends on the types of the operation: each access would look up their description (decision 0005).
+/// Closures that do depend on them are in boxes, which are opened where there are any.
+struct OperationKnobs: Sendable {
+    /// A closure in a box.
+    final class Kept<Closure: Sendable>: Sendable {
+        let closure: Closure
+
+        init(_ closure: Closure) {
+            self.closure = closure
+        }
+    }
+
+    /// What a task gave, in a box.
+    final class Taken<Result>: @unchecked Sendable {
+        // Sendable: it is handed to whoever asks for it, and never changed.
+        let result: Result
+
+        init(_ result: Result) {
+            self.result = result
+        }
+    }
+
+    var draft: RequestDraft
+    var rules = ResponseRules()
+    /// Each of them holds a rule for what the operation's task gave.
+    var validators: [any AnyObject & Sendable] = []
+    /// Holds what makes the result of an answer without a body.
+    var emptyResult: (any AnyObject & Sendable)?
+    /// Holds what the task of the last attempt gave, when it was complete.
+    var taken: (any AnyObject & Sendable)?
+}

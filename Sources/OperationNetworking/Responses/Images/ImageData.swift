@@ -1,0 +1,60 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// An image as a server sent it: its bytes, and what they are.
+///
+/// ```swift
+/// func cover(of album: Int, at shop: NetworkBase) -> EndpointOperation<ImageData> {
+///     shop.image("albums/\(album)/cover")
+/// }
+/// ```
+///
+/// Bytes that are no image, a page of an error, say, are refused. Foundation on Linux has nothing that decodes images; hand
+/// the bytes to what you have. On Apple's systems `decoded()` makes an image of Core Graphics.
+public struct ImageData: Sendable, Hashable {
+    /// The bytes as they came.
+    public let data: Data
+    /// What they are, whatever the server said.
+    public let format: ImageFormat
+
+    /// Looks at the bytes.
+    public init(_ data: Data) throws(NetworkError) {
+        guard let format = ImageFormat(of: data) else {
+            throw NetworkError(
+                code: .undecodableResult, phase: .evaluating,
+                message: "The body is no image of a kind that is known. Is the address right?")
+        }
+        self.data = data
+        self.format = format
+    }
+}
+
+extension Endpoint where ResultType == ImageData {
+    /// Asks for an image.
+    public static func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
+        image(path, query) { $0 }
+    }
+}
+
+extension Endpoint {
+    /// Asks for an image, and has it decoded by what you have for that, on the thread of the evaluation.
+    ///
+    /// The image is `decode`'s to make and the operation's to give: a type of a library of yours, a size, a thumbnail.
+    public static func image(
+        _ path: String, _ query: [String: (any Sendable)?] = [:],
+        decode: @escaping @Sendable (ImageData) throws -> ResultType
+    ) -> Self {
+        Endpoint("GET", path, query: query, headers: ["Accept": "image/*"]) { data, _, _ in
+            try decode(try ImageData(data))
+        }
+    }
+}
+
+extension NetworkBase {
+    /// Asks for an image.
+    public func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> EndpointOperation<ImageData> {
+        operation(for: .image(path, query))
+    }
+}

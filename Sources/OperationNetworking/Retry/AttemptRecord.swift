@@ -1,0 +1,28 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// An attempt of an operation that failed: what the error at the end tells of those before.
+public struct AttemptRecord: Sendable, Hashable {
+    /// Which attempt it was, from 1.
+    public let number: Int
+    /// Why it failed.
+    public let code: NetworkError.Code
+    /// In which phase.
+    public let phase: NetworkError.Phase
+    /// The status of its response, if there was one.
+    public let status: Int?
+    /// When it began, counted from the beginning of the first one.
+    public let began: Duration
+    /// How long it took.
+    public let duration: Duration
+    /// The pause after it; nil after the last one.
+    public let pause: Duration?
+}
+
+extension NetworkError {
+    /// The attempts of the operation, the one with this error included; empty if the operation was not to repeat any.
+    public var attempts: [AttemptRecord] {
+        get { details?.attempts ?? [] }
+        set { change { $0.attempts = newValue } }
+    }
+}

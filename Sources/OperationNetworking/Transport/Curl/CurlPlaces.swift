@@ -1,0 +1,85 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    /// Where connections go, as libcurl counts them: it makes so many to a place, whoever the requests are for.
+    ///
+    /// Both must count alike: what waits for a slot here knows that it waits, and what waits inside libcurl does not.
+    /// libcurl's place is a host and a port. They are those of the proxy for what is handed to it as it is (no TLS, no other
+    /// address); else the host is the one that stands in for that of the URL, if there is one, and the port is the URL's.
+    /// What goes to a Unix-domain socket is one place, for it is one server. A connection is nevertheless used again only
+    /// for the host for which it was made.
+    package struct CurlPlaces {
+        package struct Place: Hashable, Sendable {
+            package let name: String
+            /// Whether no name is to be looked up.
+            package let isNumeric: Bool
+        }
+
+        /// As many as are remembered.
+        private static var capacity: Int { 1_024 }
+
+        private let unixSocketPath: String?
+        private let overrides: [AddressOverride]
+        private let plainProxy: ProxyAddress?
+        private let secureProxy: ProxyAddress?
+        private let exceptions: ProxyExceptions
+        private var known: [String: Place] = [:]
+
+        /// What the configuration says; the environment is looked at now, and by libcurl with each connection.
+        package init(_ configuration: CurlSession.Configuration, environment: (String) -> String?) {
+            unixSocketPath = configuration.unixSocketPath
+            overrides = AddressOverride.inOrder(configuration.addressOverrides)
+            func first(_ names: String...) -> String? {
+                names.compactMap { environment($0) }.first { !$0.isEmpty }
+            }
+            switch configuration.proxy.kind {
+            case .none:
+                (plainProxy, secureProxy, exceptions) = (nil, nil, ProxyExceptions(""))
+            case .explicit(let url, _, _, let hosts):
+                plainProxy = ProxyAddress(url)
+                (secureProxy, exceptions) = (plainProxy, ProxyExceptions(hosts))
+            case .environment:
+                plainProxy = first("http_proxy", "all_proxy", "ALL_PROXY").flatMap { ProxyAddress($0) }
+                secureProxy = first("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY").flatMap { ProxyAddress($0) }
+                exceptions = ProxyExceptions(first("no_proxy", "NO_PROXY") ?? "")
+            }
+        }
+
+        /// Where the connection for a request goes.
+        package mutating func place(of origin: RequestOrigin) -> Place {
+            if let place = known[origin.name] { return place }
+            let place = findPlace(of: origin)
+            if known.count >= Self.capacity { known = [:] }
+            known[origin.name] = place
+            return place
+        }
+
+        private func findPlace(of origin: RequestOrigin) -> Place {
+            if let unixSocketPath { return Place(name: unixSocketPath, isNumeric: true) }
+            let (host, port) = origin.hostAndPort
+            let override = overrides.lazy.compactMap { $0.target(of: host, port: port) }.first
+            let counted = override?.host ?? host
+            guard let proxy = origin.isSecure ? secureProxy : plainProxy, !exceptions.contain(host) else {
+                return Place(name: "\(counted):\(port)", isNumeric: Self.isNumeric(counted))
+            }
+            let isTunnel = origin.isSecure || !proxy.takesRequests || counted != host || override?.port ?? port != port
+            return Place(
+                name: isTunnel ? "\(counted):\(port)" : "\(proxy.host):\(proxy.port)",
+                isNumeric: Self.isNumeric(proxy.host))
+        }
+
+        private static func isNumeric(_ host: String) -> Bool {
+            host.utf8.contains(0x3A) || host.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E }
+        }
+    }
+
+    extension RequestOrigin {
+        /// The host without brackets, and the port.
+        fileprivate var hostAndPort: (host: String, port: Int) {
+            let authority = name[(name.firstIndex(of: "/") ?? name.startIndex)...].drop { $0 == "/" }
+            let split = HostAndPort(authority)
+            return (split.host, split.port ?? (isSecure ? 443 : 80))
+        }
+    }
+#endif

@@ -1,0 +1,128 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Results that come before the body, and operations that have no time for one.
+@Suite(.timeLimit(.minutes(1)))
+struct QueueEarlyEndTests {
+    /// What keeps an operation from beginning although its dependencies ended.
+    enum Hold: String, CaseIterable, Sendable {
+        case category, condition, throttle, delay
+
+        func put(on operation: HandDriven, _ clock: ManualClock) {
+            switch self {
+            case .category: operation.categories = [OperationCategory("early")]
+            case .condition: operation.addCondition(OperationCondition("early") { _ in .satisfied })
+            case .throttle:
+                operation.throttle = .init(
+                    key: "early", interval: .seconds(1), early: .wait, in: OperationThrottle(clock: clock))
+            case .delay:
+                operation.clock = clock
+                operation.startDelay = .seconds(10)
+            }
+        }
+    }
+
+    private let workers = ManualWorkers(), clock = ManualClock()
+    private let queue: QueueManager
+
+    init() { queue = workers.makeQueue("early", width: 2) }
+
+    @Test func `a result that comes during the delay ends it`() throws {
+        let operation = HandDriven()
+        Hold.delay.put(on: operation, clock)
+        try queue.add(operation)
+        #expect(clock.pendingCount == 1)
+        operation.finish(withResult: 1)
+        workers.runAll()
+        #expect(Look(operation) == .finished && operation.calls.events.isEmpty)
+        #expect(clock.pendingCount == 0 && queue.engine.operations.isEmpty)
+    }
+
+    @Test(arguments: Hold.allCases)
+    func `one that has its result in a suspended queue ends when that goes on`(hold: Hold) throws {
+        let operation = HandDriven()
+        hold.put(on: operation, clock)
+        queue.isSuspended = true
+        try queue.add(operation)
+        operation.finish(withResult: 1)
+        workers.runAll()
+        #expect(!operation.isFinished)
+        queue.isSuspended = false
+        workers.runAll()
+        #expect(Look(operation) == .finished && operation.calls.events.isEmpty)
+        #expect(clock.pendingCount == 0 && queue.engine.operations.isEmpty)
+    }
+
+    @Test(arguments: Hold.allCases)
+    func `one that has its result behind a barrier ends after it`(hold: Hold) throws {
+        let barrier = HandDriven("barrier"), operation = HandDriven()
+        hold.put(on: operation, clock)
+        try queue.addBarrier(barrier)
+        try queue.add(operation)
+        operation.finish(withResult: 1)
+        workers.runAll()
+        #expect(barrier.state == .executing && !operation.isFinished)
+        barrier.finish(withResult: 1)
+        workers.runAll()
+        #expect(Look(operation) == .finished && operation.calls.events.isEmpty)
+        #expect(clock.pendingCount == 0 && queue.engine.operations.isEmpty)
+    }
+
+    @Test func `a result may come just before it would ask for its admission`() throws {
+        let hooked = HookClock(), first = HandDriven("first"), second = HandDriven("second")
+        let registry = OperationThrottle(clock: hooked)
+        for operation in [first, second] {
+            operation.throttle = .init(
+                key: operation.displayName, interval: .seconds(1), early: .wait, in: registry)
+        }
+        // Both are held then, and the first asks.
+        hooked.beforeNextNow { second.finish(withResult: 2) }
+        try queue.add([first, second])
+        workers.runAll()
+        #expect(first.state == .executing)
+        #expect(Look(second) == .finished)
+        first.finish(withResult: 1)
+        #expect(queue.engine.operations.isEmpty)
+    }
+
+    @Test(arguments: StartingWay.allCases, [Duration.zero, .nanoseconds(-1), .seconds(Int64.min)])
+    func `a timeout that is not above zero leaves no time`(way: StartingWay, timeout: Duration) async throws {
+        let operation = HandDriven(), starter = Starter(way)
+        operation.clock = clock
+        operation.timeout = timeout
+        try starter.start(operation)
+        await operation.end()
+        #expect(Look(operation) == .cancelled)
+        #expect(operation.cancellationCause?.code == .timedOut)
+        #expect(operation.calls.events == [] && clock.pendingCount == 0)
+    }
+
+    @Test(arguments: StartingWay.allCases)
+    func `a deadline that has passed leaves no time for the body`(way: StartingWay) async throws {
+        let operation = HandDriven(), starter = Starter(way), standing = StandingClock()
+        operation.clock = standing
+        operation.deadline = OperationInstant(offset: .seconds(-1))
+        try starter.start(operation)
+        await operation.end()
+        #expect(operation.cancellationCause?.code == .deadlinePassed)
+        #expect(operation.calls.events == [])
+    }
+}
+
+/// A clock that calls nothing back.
+private struct StandingClock: OperationClock {
+    struct Timer: OperationTimer {
+        func cancel() {}
+    }
+
+    var now: OperationInstant { OperationInstant(offset: .zero) }
+
+    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
+        Timer()
+    }
+}

@@ -1,0 +1,157 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Waiting for room in a queue that is full.
+@Suite(.timeLimit(.minutes(1)))
+struct QueueRoomTests {
+    /// What is added when there is room.
+    enum Way: String, CaseIterable, Sendable {
+        case operation, foreign, closure, array, chain, barrier, barrierClosure, remaking, unique
+
+        /// How many it adds.
+        var count: Int { self == .array || self == .chain ? 3 : 1 }
+
+        /// Adds it; each body records that it ran.
+        func add(to queue: QueueManager, _ ran: EventRecorder<Way>) async throws(QueueError) {
+            let body: @Sendable () -> Void = { ran.record(self) }
+            switch self {
+            case .operation: try await queue.addWhenThereIsRoom(ClosureOperation(body))
+            case .foreign: try await queue.addWhenThereIsRoom(BlockOperation(block: body))
+            case .closure: try await queue.addWhenThereIsRoom(body)
+            case .array: try await queue.addWhenThereIsRoom((0..<3).map { _ in ClosureOperation(body) })
+            case .chain: try await queue.addChainWhenThereIsRoom((0..<3).map { _ in ClosureOperation(body) })
+            case .barrier: try await queue.addBarrierWhenThereIsRoom(ClosureOperation(body))
+            case .barrierClosure: try await queue.addBarrierWhenThereIsRoom(body)
+            case .remaking: try await queue.addWhenThereIsRoom(remaking: { ClosureOperation(body) })
+            case .unique: try await queue.addUniqueWhenThereIsRoom(ClosureOperation(body), key: 1, policy: .keep)
+            }
+        }
+
+        func code(_ queue: QueueManager, _ ran: EventRecorder<Way>) async -> QueueError.Code? {
+            do throws(QueueError) {
+                try await add(to: queue, ran)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+    }
+
+    private let queue: QueueManager
+    private let ran = EventRecorder<Way>()
+    private let present = (0..<3).map { HandDriven("\($0)") }
+
+    init() throws {
+        queue = QueueManager("room")
+        queue.capacity = 3
+        try queue.add(present)
+    }
+
+    private func end(_ operation: HandDriven) async {
+        _ = await operation.calls.events(atLeast: 1)
+        operation.finish(withResult: 1)
+    }
+
+    private func wait(_ way: Way, as number: Int = 1) async -> Task<QueueError.Code?, Never> {
+        let task = Task { [queue, ran] in await way.code(queue, ran) }
+        while queue.engine.roomWaiterCount < number { await Task.yield() }
+        return task
+    }
+
+    @Test(arguments: Way.allCases)
+    func `each way of adding waits until there is room for all`(way: Way) async {
+        let task = await wait(way)
+        for (number, operation) in present.enumerated() {
+            if number < way.count {
+                // Places that get free are put aside for who waits.
+                #expect(throws: QueueError.self) { try queue.add {} }
+                #expect(queue.engine.roomWaiterCount == 1)
+            }
+            await end(operation)
+        }
+        #expect(await task.value == nil)
+        await queue.drained()
+        #expect(ran.events == Array(repeating: way, count: way.count))
+    }
+
+    @Test(arguments: Way.allCases)
+    func `when the task is cancelled nothing is added, and the room is the next one's`(way: Way) async {
+        let task = await wait(way)
+        if way.count > 1 { await end(present[0]) }
+        task.cancel()
+        #expect(await task.value == .cancelled)
+        let next = Task { [queue, ran] in await Way.closure.code(queue, ran) }
+        if way.count == 1 { await end(present[0]) }
+        #expect(await next.value == nil)
+        for operation in present[1...] { await end(operation) }
+        await queue.drained()
+        #expect(ran.events == [.closure])
+    }
+
+    @Test(arguments: Way.allCases)
+    func `a queue that is shut down lets nobody wait`(way: Way) async {
+        let task = await wait(way)
+        async let rest = queue.shutDown(grace: .seconds(1_000))
+        #expect(await task.value == .closed)
+        for operation in present { await end(operation) }
+        #expect(await rest.isEmpty && ran.count == 0)
+    }
+
+    @Test func `those who need less do not overtake one who needs more`() async {
+        let many = await wait(.array)
+        let few = await wait(.closure, as: 2)
+        for operation in present[...1] {
+            await end(operation)
+            await operation.end()
+        }
+        #expect(throws: QueueError.self) { try queue.add {} }
+        #expect(ran.count == 0)
+        await end(present[2])
+        #expect(await many.value == nil)
+        #expect(await few.value == nil)
+        await queue.drained()
+        #expect(ran.events == [.array, .array, .array, .closure])
+    }
+
+    @Test func `more at once than the queue may ever have are refused, also where it is made smaller`() async {
+        let task = await wait(.array)
+        queue.capacity = 2
+        #expect(await task.value == .full)
+        #expect(await Way.chain.code(queue, ran) == .full)
+        do throws(QueueError) {
+            try await queue.addWhenThereIsRoom((0..<5).map { _ in HandDriven() })
+        } catch {
+            #expect(error.message.contains("Add fewer at once"))
+        }
+        let one = await wait(.operation)
+        for operation in present { await end(operation) }
+        #expect(await one.value == nil)
+        await queue.drained()
+    }
+
+    @Test func `what cannot be added although there is room leaves the room to others`() async throws {
+        let ended = ClosureOperation { 1 }, block = BlockOperation {}
+        let first = ClosureOperation { 1 }, second = ClosureOperation { 2 }
+        try first.depend(on: second, otherwise: .runAnyway)
+        ended.start()
+        block.start()
+        let tasks = [
+            Task { [queue] in try await queue.addWhenThereIsRoom(ended) },
+            Task { [queue] in try await queue.addWhenThereIsRoom(block) },
+            Task { [queue] in try await queue.addWhenThereIsRoom([ended]) },
+            Task { [queue] in try await queue.addChainWhenThereIsRoom([first, second]) },
+            Task { [queue] in _ = try await queue.addUniqueWhenThereIsRoom(ended, key: 1, policy: .keep) },
+        ]
+        for operation in present { await end(operation) }
+        for task in tasks { await #expect(throws: QueueError.self) { try await task.value } }
+        await queue.drained()
+        for _ in 0..<3 { try queue.add(HandDriven()) }
+        queue.cancelAll()
+        await queue.drained()
+    }
+}

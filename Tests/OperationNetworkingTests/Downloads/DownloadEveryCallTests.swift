@@ -1,0 +1,68 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("Cancelling downloads at every call to the system", .timeLimit(.minutes(1)))
+struct DownloadEveryCallTests {
+    private static let size = 300_000
+
+    /// Downloads over an old file, and cancels at one of the calls to the system; true if there were so many.
+    private func cancel(at index: Int, keepsPart: Bool) async throws -> Bool {
+        let bench = try DownloadBench()
+        try Data("old".utf8).write(to: bench.url("file"))
+        bench.serve(LoopbackResource(.pattern(count: Self.size), etag: "\"one\""))
+        let run = Locked<DownloadRun?>(nil)
+        let count = Locked(0)
+        let files = FileSystem { _ in
+            let number = count.withLock { count -> Int in
+                defer { count += 1 }
+                return count
+            }
+            if number == index { run.withLock { $0 }?.cancel() }
+            return .proceed
+        }
+        var options = DownloadOptions()
+        options.existingItem = .replace
+        options.keepsPart = keepsPart
+        let download = Download(to: .file(bench.url("file")), options: options, files: files)
+        let request = try bench.bench.request("GET", "/file")
+        let conclusion = await withCheckedContinuation { continuation in
+            let made = DownloadRun(
+                request, over: bench.bench.session, with: download,
+                whenDone: { continuation.resume(returning: $0) })
+            run.withLock { $0 = made }
+            made.resume()
+        }
+        run.withLock { $0 = nil }
+        let bytes = bench.bytes("file")
+        if conclusion.file == nil {
+            #expect(conclusion.error?.code == .cancelled, "call \(index)")
+            #expect(bytes == Array("old".utf8), "call \(index)")
+        } else {
+            #expect(bytes.map { $0.count == Self.size && TestPattern.matches($0) } == true, "call \(index)")
+        }
+        let left = bench.names().filter { $0 != "file" }
+        #expect(left.allSatisfy { keepsPart && $0.hasPrefix(".operationkit-") }, "call \(index): \(left)")
+        await bench.server.counts { $0.openConnections == $0.idleConnections }
+        // The next one is not in anybody's way.
+        let next = try await bench.download(to: .file(bench.url("file")), options: options)
+        #expect(next.file != nil, "after call \(index)")
+        #expect(bench.bytes("file").map { $0.count == Self.size && TestPattern.matches($0) } == true)
+        #expect(bench.names() == ["file"], "after call \(index)")
+        return count.withLock { $0 } > index
+    }
+
+    @Test(
+        "Cancelled at whichever call to the system, the file is whole in its place or the old one is",
+        arguments: [true, false])
+    func anyCall(keepsPart: Bool) async throws {
+        var index = 0
+        while try await cancel(at: index, keepsPart: keepsPart), index < 100 { index += 1 }
+        #expect((10..<100).contains(index))
+    }
+}

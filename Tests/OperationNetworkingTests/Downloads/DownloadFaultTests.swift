@@ -1,0 +1,206 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(Rounds.timeLimit))
+struct DownloadFaultTests {
+    @Test func `a disk that is slower than the server holds the transfer`() async throws {
+        let bench = try DownloadBench()
+        bench.serve(LoopbackResource(.pattern(count: 64 << 20), etag: "\"one\""))
+        let (reached, gate) = (Gate(), Gate())
+        let isFirst = Locked(true)
+        let files = FileSystem { call in
+            if call.kind == .write, isFirst.withLock({ exchange(&$0, with: false) }) {
+                // The card is written first; from then on the disk is stuck.
+                return .proceed
+            }
+            if call.kind == .write, !gate.isOpen {
+                reached.open()
+                gate.wait()
+            }
+            return .proceed
+        }
+        async let conclusion = bench.download(to: .file(bench.url("file")), files: files)
+        await reached.passage()
+        let stuck = await bench.server.counts { _ in true }.sentBytes
+        #expect(stuck < 32 << 20)
+        gate.open()
+        #expect(try await conclusion.file?.length == 64 << 20)
+    }
+
+    @Test func `whichever call to the system fails, there is a typed error or a whole file`() async throws {
+        let numbers = [EIO, ENOSPC, EACCES]
+        for number in numbers {
+            for failing in 0..<60 {
+                let bench = try DownloadBench()
+                try Data("old".utf8).write(to: bench.url("file"))
+                bench.serve(DownloadBench.resource(300_000))
+                let count = Locked(0)
+                let files = FileSystem { call in
+                    let index = count.withLock { count -> Int in
+                        defer { count += 1 }
+                        return count
+                    }
+                    return index == failing ? .fail(number) : .proceed
+                }
+                var options = DownloadOptions()
+                options.existingItem = .replace
+                let conclusion = try await bench.download(to: .file(bench.url("file")), options: options, files: files)
+                let bytes = bench.bytes("file")
+                if conclusion.file == nil {
+                    #expect(conclusion.error != nil, "call \(failing), error \(number)")
+                    #expect(bytes == Array("old".utf8) || bytes?.count == 300_000, "call \(failing), error \(number)")
+                } else {
+                    #expect(bytes.map { TestPattern.matches($0) && $0.count == 300_000 } == true)
+                }
+                let after = try await bench.download(to: .file(bench.url("file")), options: options)
+                #expect(after.file != nil, "after call \(failing), error \(number): \(after)")
+                #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == 300_000 } == true)
+                if count.withLock({ $0 }) <= failing { break }
+            }
+        }
+    }
+
+    @Test func `a gigabyte goes to the disk through little memory`() async throws {
+        guard Rounds.isSoak else { return }
+        let bench = try DownloadBench()
+        bench.serve(LoopbackResource(.pattern(count: 1 << 30), etag: "\"one\""))
+        let before = ResidentMemory.bytes
+        let peak = Locked(0)
+        let file = try await bench.download(to: .file(bench.url("file"))) { _, _ in
+            let now = ResidentMemory.bytes
+            peak.withLock { $0 = max($0, now) }
+        }.file
+        let growth = peak.withLock { $0 } - before
+        #expect(file?.length == 1 << 30)
+        print("soak: a download of 1 GiB to disk grew the process by \(growth >> 10) KiB")
+        #expect(growth < 16 << 20)
+    }
+
+    @Test func `a place that is taken meanwhile costs none of the bytes`() async throws {
+        let bench = try DownloadBench()
+        let gate = Gate()
+        let bytes = TestPattern.bytes(count: DownloadBench.size)
+        bench.server.route("GET", "/file") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "\(bytes.count)", "ETag": "\"one\""]), .send(Array(bytes[..<1000])),
+                .stall(until: gate), .send(Array(bytes[1000...])))
+        }
+        let begun = Gate()
+        let download = try bench.start(to: .file(bench.url("file"))) { _ in begun.open() }
+        await begun.passage()
+        try Data("theirs".utf8).write(to: bench.url("file"))
+        gate.open()
+        #expect(await download.conclusion().error?.code == .destinationExists)
+        #expect(bench.bytes("file") == Array("theirs".utf8))
+        #expect(bench.partURL != nil)
+        try FileManager.default.removeItem(at: bench.url("file"))
+        bench.serve(DownloadBench.resource())
+        let next = try await bench.download(to: .file(bench.url("file")))
+        #expect(next.file?.resumedBytes == Int64(DownloadBench.size - 1))
+        #expect(bench.holds("file"))
+        #expect(bench.names() == ["file"])
+    }
+
+    @Test func `a name that is taken ends a download that goes on before its bytes come, and costs none`()
+        async throws
+    {
+        let bench = try DownloadBench()
+        try FileManager.default.createDirectory(at: bench.url("in"), withIntermediateDirectories: true)
+        try await bench.leavePart(to: .folder(bench.url("in")))
+        let part = try #require(bench.names("in").first { $0.hasSuffix(".part") })
+        let left = try #require(bench.bytes("in/\(part)")?.count)
+        try Data("theirs".utf8).write(to: bench.url("in/file"))
+        let written = Locked(0)
+        let files = FileSystem { call in
+            if call.kind == .write { written.withLock { $0 += 1 } }
+            return .proceed
+        }
+        let refused = try await bench.download(to: .folder(bench.url("in")), files: files)
+        #expect(refused.error?.code == .destinationExists)
+        #expect(bench.bytes("in/\(part)")?.count == left)
+        // At most the card, which says what is on the disk.
+        #expect(written.withLock { $0 } <= 1)
+        try FileManager.default.removeItem(at: bench.url("in/file"))
+        let next = try await bench.download(to: .folder(bench.url("in")))
+        #expect(next.file?.resumedBytes == Int64(left))
+        #expect(bench.holds("in/file"))
+        #expect(bench.names("in") == ["file"])
+    }
+
+    /// How a download ends at whose last step the system refuses.
+    private func failing(
+        _ number: Int32, at kind: FileSystemCall.Kind, _ bench: DownloadBench
+    ) async throws -> DownloadConclusion {
+        bench.serve(DownloadBench.resource())
+        try Data("old".utf8).write(to: bench.url("file"))
+        let isArmed = Locked(false)
+        let files = FileSystem { call in
+            call.kind == kind && isArmed.withLock({ exchange(&$0, with: false) }) ? .fail(number) : .proceed
+        }
+        var options = DownloadOptions()
+        options.existingItem = .replace
+        options.checkpointInterval = .seconds(3600)
+        return try await bench.download(to: .file(bench.url("file")), options: options, files: files) { progress, _ in
+            if progress.received == progress.total { isArmed.withLock { $0 = true } }
+        }
+    }
+
+    @Test(arguments: [EACCES, EROFS, EIO])
+    func `a file that cannot take its place stays as a part`(number: Int32) async throws {
+        let bench = try DownloadBench()
+        let conclusion = try await failing(number, at: .rename, bench)
+        #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
+        #expect(bench.bytes("file") == Array("old".utf8))
+        var options = DownloadOptions()
+        options.existingItem = .replace
+        let next = try await bench.download(to: .file(bench.url("file")), options: options)
+        #expect(next.file?.resumedBytes == Int64(DownloadBench.size - 1))
+        #expect(bench.holds("file"))
+        #expect(bench.names() == ["file"])
+    }
+
+    /// Row 77 of the catalogue of faults.
+    @Test func `no space at the last step leaves the old file, and nothing else`() async throws {
+        let bench = try DownloadBench()
+        let conclusion = try await failing(ENOSPC, at: .rename, bench)
+        #expect(conclusion.error?.code == .diskFull, "\(conclusion)")
+        #expect(bench.bytes("file") == Array("old".utf8))
+        #expect(bench.names() == ["file"])
+    }
+
+    /// Row 78 of the catalogue of faults.
+    @Test func `bytes that could not be brought to the disk are no success, and are not gone on with`() async throws {
+        let bench = try DownloadBench()
+        let conclusion = try await failing(EIO, at: .synchronize, bench)
+        #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
+        #expect(bench.bytes("file") == Array("old".utf8))
+        #expect(bench.names() == ["file"])
+    }
+
+    /// Row 76 of the catalogue of faults.
+    @Test(arguments: [true, false])
+    func `a checksum that differs is an error, without another try, and its bytes are not gone on with`(
+        goesOn: Bool
+    ) async throws {
+        let bench = try DownloadBench()
+        if goesOn { try await bench.leavePart() } else { bench.serve(DownloadBench.resource()) }
+        let before = bench.server.counts.heads
+        var options = DownloadOptions()
+        options.checksum = FileChecksum(algorithm: .crc32, bytes: [1, 2, 3, 4])
+        let conclusion = try await bench.download(to: .file(bench.url("file")), options: options)
+        #expect(conclusion.error?.code == .checksumMismatch)
+        #expect(bench.server.counts.heads == before + 1)
+        #expect((bench.server.requests.last?["Range"] != nil) == goesOn)
+        #expect(bench.names() == [])
+        options.checksum = nil
+        #expect(try await bench.download(to: .file(bench.url("file")), options: options).file?.resumedBytes == 0)
+        #expect(bench.server.requests.last?["Range"] == nil)
+        #expect(bench.holds("file"))
+    }
+}

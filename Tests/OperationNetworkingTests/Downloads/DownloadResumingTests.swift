@@ -1,0 +1,269 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadResumingTests {
+    @Test func `a download that was cut goes on from its bytes`() async throws {
+        let bench = try DownloadBench()
+        let resource = DownloadBench.resource()
+        let file = try await bench.resumed(first: resource, then: { resource.answer(to: $0) }).file
+        let offset = try #require(file?.resumedBytes)
+        #expect(offset > 300_000)
+        let request = try #require(bench.server.requests.last)
+        #expect(request["Range"] == "bytes=\(offset)-")
+        #expect(request["If-Range"] == "\"one\"")
+        #expect(bench.server.requests.count == 2)
+        #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == DownloadBench.size } == true)
+        #expect(bench.names() == ["file"])
+        #expect(bench.server.violations == [])
+    }
+
+    @Test func `one by date goes on only if the date is old enough`() async throws {
+        for (sent, goesOn) in [("Sun, 06 Nov 1994 09:49:37 GMT", true), ("Sun, 06 Nov 1994 08:49:38 GMT", false)] {
+            let bench = try DownloadBench()
+            var resource = DownloadBench.resource(etag: nil, date: "Sun, 06 Nov 1994 08:49:37 GMT")
+            resource.fields = [LoopbackField("Date", sent)]
+            let served = resource
+            let file = try await bench.resumed(first: served, then: { served.answer(to: $0) }).file
+            #expect((file?.resumedBytes ?? 0 > 0) == goesOn)
+            #expect((bench.server.requests.last?["If-Range"] == "Sun, 06 Nov 1994 08:49:37 GMT") == goesOn)
+            #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == DownloadBench.size } == true)
+        }
+    }
+
+    @Test(arguments: ["W/\"one\"", nil])
+    func `without a strong validator nothing is kept, and it begins anew`(etag: String?) async throws {
+        let bench = try DownloadBench()
+        let resource = DownloadBench.resource(etag: etag)
+        let file = try await bench.resumed(first: resource, then: { resource.answer(to: $0) }).file
+        #expect(file?.resumedBytes == 0)
+        #expect(bench.server.requests.last?["Range"] == nil)
+        #expect(bench.bytes("file")?.count == DownloadBench.size)
+    }
+
+    @Test func `a file that changed on the server begins anew and is never mixed`() async throws {
+        let bench = try DownloadBench()
+        let new = DownloadBench.resource(700_000, from: 5, etag: "\"two\"")
+        let file = try await bench.resumed(first: DownloadBench.resource(), then: { new.answer(to: $0) }).file
+        #expect(file?.resumedBytes == 0)
+        #expect(bench.bytes("file").map { TestPattern.matches($0, from: 5) && $0.count == 700_000 } == true)
+        #expect(bench.server.requests.count == 2)
+        #expect(bench.names() == ["file"])
+    }
+
+    @Test func `a server that knows no ranges sends all of it`() async throws {
+        let bench = try DownloadBench()
+        var whole = DownloadBench.resource()
+        whole.acceptsRanges = false
+        let served = whole
+        let file = try await bench.resumed(first: DownloadBench.resource(), then: { served.answer(to: $0) }).file
+        #expect(file?.resumedBytes == 0)
+        #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == DownloadBench.size } == true)
+    }
+
+    @Test(arguments: [
+        "bytes 0-899999/900000", "bytes 7-899999/900000", "bytes 300000-899999/*", "bytes 300000-899999/900001", "x",
+        nil,
+    ])
+    func `a part that does not fit is asked for anew, once`(range: String?) async throws {
+        let bench = try DownloadBench()
+        let whole = DownloadBench.resource()
+        let file = try await bench.resumed(
+            first: whole,
+            then: { request in
+                guard request["Range"] != nil else { return whole.answer(to: request) }
+                let fields = range.map { [LoopbackField("Content-Range", $0)] } ?? []
+                return .bytes([UInt8](repeating: 0, count: 5000), status: 206, fields: fields)
+            }
+        ).file
+        #expect(file?.resumedBytes == 0)
+        #expect(bench.server.requests.count == 3)
+        #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == DownloadBench.size } == true)
+        #expect(bench.names() == ["file"])
+    }
+
+    @Test func `a range that is refused begins anew, for the file is another`() async throws {
+        let bench = try DownloadBench()
+        let small = DownloadBench.resource(1000, etag: "\"two\"")
+        let file = try await bench.resumed(
+            first: DownloadBench.resource(),
+            then: { request in
+                guard request["Range"] != nil else { return small.answer(to: request) }
+                return .status(416, ["Content-Range": "bytes */1000"])
+            }
+        ).file
+        #expect(file?.length == 1000)
+        #expect(bench.server.requests.count == 3)
+    }
+
+    @Test func `a server that sends small pieces is asked for each`() async throws {
+        let bench = try DownloadBench()
+        let bytes = TestPattern.bytes(count: DownloadBench.size)
+        let file = try await bench.resumed(
+            first: DownloadBench.resource(),
+            then: { request in
+                let start = Int(request["Range"]?.dropFirst(6).dropLast() ?? "") ?? 0
+                let end = min(start + 200_000, bytes.count)
+                return .bytes(
+                    Array(bytes[start..<end]), status: 206,
+                    fields: [
+                        LoopbackField("Content-Range", "bytes \(start)-\(end - 1)/\(bytes.count)"),
+                        LoopbackField("ETag", "\"one\""),
+                    ])
+            }
+        ).file
+        #expect(file?.length == Int64(DownloadBench.size))
+        // Of the pieces, only the first goes on from what was there before.
+        #expect((300_000...400_000).contains(file?.resumedBytes ?? 0))
+        #expect(bench.server.requests.count >= 4)
+        let isSame = bench.bytes("file") == bytes
+        #expect(isSame)
+    }
+
+    @Test func `an answer that is no file leaves what is there`() async throws {
+        let bench = try DownloadBench()
+        let whole = DownloadBench.resource()
+        let conclusion = try await bench.resumed(first: whole, then: { _ in .text("busy", status: 503) })
+        guard case .answered(let head, let body) = conclusion else { return #expect(Bool(false), "\(conclusion)") }
+        #expect(head.status == 503)
+        #expect(body == Array("busy".utf8))
+        #expect(bench.names().count == 2)
+        bench.serve(whole)
+        let file = try await bench.download(to: .file(bench.url("file"))).file
+        #expect((file?.resumedBytes ?? 0) > 0)
+        #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == DownloadBench.size } == true)
+        let missing = try await bench.download("/none", to: .file(bench.url("other/none")))
+        guard case .answered = missing else { return #expect(Bool(false), "\(missing)") }
+        #expect(bench.names() == ["file"])
+    }
+
+    @Test func `one object goes on with a temporary file, too`() async throws {
+        let bench = try DownloadBench()
+        let whole = DownloadBench.resource()
+        bench.server.route("GET", "/file") { request in
+            request["Range"] == nil ? whole.answer(to: request).cut(at: 400_000) : whole.answer(to: request)
+        }
+        let work = Download(to: .temporary)
+        let request = try bench.bench.request("GET", "/file")
+        func attempt() async -> DownloadConclusion {
+            await withCheckedContinuation { continuation in
+                work.prepare(request) { result in
+                    guard case .success(let request) = result else { return }
+                    let receiver = work.makeReceiver { continuation.resume(returning: $0) }
+                    bench.bench.session.makeTask(with: request, receiver: receiver).resume()
+                }
+            }
+        }
+        #expect(await attempt().error != nil)
+        let file = try #require(await attempt().file)
+        defer { try? FileManager.default.removeItem(at: file.url) }
+        #expect(file.resumedBytes > 300_000)
+        #expect(TestPattern.matches(Array(try Data(contentsOf: file.url))))
+        await withCheckedContinuation { continuation in work.close { continuation.resume() } }
+    }
+
+    @Test func `another URL begins anew, unless it is said to be of the same file`() async throws {
+        for key in [nil, "the film"] {
+            let bench = try DownloadBench()
+            let whole = DownloadBench.resource()
+            var options = DownloadOptions()
+            options.resumeKey = key
+            bench.server.route("GET", "/file") { request in
+                request.query == "sign=1" ? whole.answer(to: request).cut(at: 400_000) : whole.answer(to: request)
+            }
+            _ = try await bench.download("/file?sign=1", to: .file(bench.url("file")), options: options)
+            #expect(try String(contentsOf: try #require(bench.cardURL), encoding: .utf8).contains("sign") == false)
+            let file = try await bench.download("/file?sign=2", to: .file(bench.url("file")), options: options).file
+            #expect((file?.resumedBytes ?? 0 > 0) == (key != nil))
+            #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == DownloadBench.size } == true)
+            #expect(bench.names() == ["file"])
+        }
+    }
+
+    @Test func `the checksum of a file that was gone on with is that of all its bytes`() async throws {
+        let bytes = TestPattern.bytes(count: DownloadBench.size)
+        for isRight in [true, false] {
+            let bench = try DownloadBench()
+            let whole = DownloadBench.resource()
+            var options = DownloadOptions()
+            let sum = SHA256.checksum(of: isRight ? bytes : [1], startingWith: SHA256())
+            options.checksum = FileChecksum(algorithm: .sha256, bytes: sum)
+            let conclusion = try await bench.resumed(
+                first: whole, then: { whole.answer(to: $0) }, options: options)
+            #expect((conclusion.file?.resumedBytes ?? 0 > 0) == isRight)
+            #expect(conclusion.error?.code == (isRight ? nil : .checksumMismatch))
+            #expect(bench.names() == (isRight ? ["file"] : []))
+        }
+    }
+
+    @Test func `a card without its part is never found beside the bytes of another version`() async throws {
+        let bench = try DownloadBench()
+        let old = DownloadBench.resource()
+        try await bench.leavePart(of: old)
+        // As after a kill between the last step and the removal of the card, or if somebody removes what is large.
+        try FileManager.default.removeItem(at: try #require(bench.partURL))
+        let (half, gate) = (Gate(), Gate())
+        let new = TestPattern.bytes(from: 5, count: DownloadBench.size)
+        bench.server.route("GET", "/file") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "\(new.count)"]), .send(Array(new[..<100_000])), .stall(until: gate),
+                .send(Array(new[100_000...])))
+        }
+        let calls = Locked<[FileSystemCall.Kind]>([])
+        let files = FileSystem { call in
+            let counts = call.kind != .remove || call.name?.description.hasSuffix(".card") == true
+            if counts { calls.withLock { $0.append(call.kind) } }
+            return .proceed
+        }
+        let download = try bench.start(to: .file(bench.url("file")), files: files) { progress in
+            if progress.received == 100_000 { half.open() }
+        }
+        await half.passage()
+        #expect(bench.cardURL == nil)
+        // What is there now is what a kill would leave.
+        try FileManager.default.createDirectory(at: bench.url("killed"), withIntermediateDirectories: false)
+        for url in [bench.partURL, bench.cardURL].compactMap({ $0 }) {
+            try FileManager.default.copyItem(at: url, to: bench.url("killed/\(url.lastPathComponent)"))
+        }
+        gate.open()
+        #expect(await download.conclusion().file?.resumedBytes == 0)
+        bench.serve(old)
+        #expect(try await bench.download(to: .file(bench.url("killed/file"))).file?.resumedBytes == 0)
+        #expect(bench.holds("killed/file"))
+        let order = calls.withLock { $0.filter { [.remove, .synchronize, .write].contains($0) } }
+        #expect(order.prefix(3) == [.remove, .synchronize, .write])
+    }
+
+    @Test func `bytes behind what is known to be there never come into the file`() async throws {
+        let bench = try DownloadBench()
+        let bytes = TestPattern.bytes(count: 400_000)
+        // Its length is not told, so it may be all there.
+        bench.server.route("GET", "/file") { _ in
+            LoopbackAnswer(
+                .head(200, ["Transfer-Encoding": "chunked", "ETag": "\"one\""]), .chunk(bytes), .close)
+        }
+        #expect(try await bench.download(to: .file(bench.url("file"))).error != nil)
+        // The system went down; the file system had made the file longer, and not yet written what belongs there.
+        let url = try #require(bench.cardURL)
+        var card = try #require(DownloadCard(text: Array(try Data(contentsOf: url))))
+        #expect(card.synchronized == 400_000)
+        card.boot = "before"
+        let (cardFile, part) = (
+            try FileHandle(forUpdating: url), try FileHandle(forUpdating: try #require(bench.partURL))
+        )
+        try cardFile.truncate(atOffset: 0)
+        try cardFile.write(contentsOf: Data(card.text()))
+        try part.truncate(atOffset: 500_000)
+        bench.server.route("GET", "/file") { _ in .status(416, ["Content-Range": "bytes */400000"]) }
+        let file = try await bench.download(to: .file(bench.url("file"))).file
+        #expect(file?.length == 400_000)
+        #expect(file?.resumedBytes == 400_000)
+        #expect(bench.holds("file", size: 400_000))
+    }
+}

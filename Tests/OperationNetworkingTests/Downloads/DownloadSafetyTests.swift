@@ -1,0 +1,291 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadSafetyTests {
+    @Test(arguments: [
+        ("attachment; filename=\"report.pdf\"", "report.pdf"), ("attachment; filename=\"../../evil\"", "evil"),
+        ("attachment; filename*=UTF-8''..%2F..%2Fevil", "evil"), ("attachment; filename=\"/etc/passwd\"", "passwd"),
+        ("attachment; filename=\"..\"", "file"), ("attachment; filename=\".bashrc\"", "bashrc"),
+        ("attachment; filename*=UTF-8''%00; filename=\"..\\\\x\"", "file"), ("", "file"),
+    ])
+    func `into a folder under the server's name, and never outside`(field: String, name: String) async throws {
+        let bench = try DownloadBench()
+        let resource = DownloadBench.resource(1000)
+        bench.server.route("GET", "/file") { resource.answer(to: $0).with("Content-Disposition", field) }
+        try FileManager.default.createDirectory(at: bench.url("in/ner"), withIntermediateDirectories: true)
+        let file = try await bench.download(to: .folder(bench.url("in/ner"))).file
+        #expect(file?.url == bench.url("in/ner/\(name)"))
+        #expect(bench.names("in/ner") == [name])
+        #expect(bench.names("in") == ["ner"])
+        #expect(bench.names() == ["in"])
+        let again = try await bench.download(to: .folder(bench.url("in/ner")))
+        #expect(again.error?.code == .destinationExists)
+        #expect(bench.names("in/ner") == [name])
+    }
+
+    enum Planted: CaseIterable { case link, hardLink, pipe, danglingLink }
+
+    @Test(arguments: Planted.allCases)
+    func `nothing that was laid under the part's name is written through`(planted: Planted) async throws {
+        let bench = try DownloadBench()
+        bench.serve(DownloadBench.resource())
+        // The name is found out by a download that is cut.
+        let whole = DownloadBench.resource()
+        bench.server.route("GET", "/cut") { whole.answer(to: $0).cut(at: 100_000) }
+        _ = try await bench.download("/cut", to: .file(bench.url("file")))
+        let part = try #require(bench.names().first { $0.hasSuffix(".part") })
+        try FileManager.default.removeItem(at: bench.url(part))
+        try Data("victim".utf8).write(to: bench.url("victim"))
+        switch planted {
+        case .link:
+            try FileManager.default.createSymbolicLink(at: bench.url(part), withDestinationURL: bench.url("victim"))
+        case .hardLink: try FileManager.default.linkItem(at: bench.url("victim"), to: bench.url(part))
+        case .pipe: #expect(mkfifo(bench.url(part).path, 0o600) == 0)
+        case .danglingLink:
+            try FileManager.default.createSymbolicLink(at: bench.url(part), withDestinationURL: bench.url("new"))
+        }
+        #expect(try await bench.download(to: .file(bench.url("file"))).file?.resumedBytes == 0)
+        #expect(bench.bytes("victim") == Array("victim".utf8))
+        #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == DownloadBench.size } == true)
+        #expect(bench.names() == ["file", "victim"])
+    }
+
+    @Test func `links under the names of the card are neither read nor written through`() async throws {
+        let bench = try DownloadBench()
+        let whole = DownloadBench.resource()
+        bench.server.route("GET", "/file") { whole.answer(to: $0).cut(at: 100_000) }
+        _ = try await bench.download(to: .file(bench.url("file")))
+        let card = try #require(bench.cardURL)
+        try FileManager.default.moveItem(at: card, to: bench.url("victim"))
+        let victim = bench.bytes("victim")
+        for name in [card, card.deletingLastPathComponent().appendingPathComponent(card.lastPathComponent + ".new")] {
+            try FileManager.default.createSymbolicLink(at: name, withDestinationURL: bench.url("victim"))
+        }
+        bench.serve(whole)
+        #expect(try await bench.download(to: .file(bench.url("file"))).file?.resumedBytes == 0)
+        #expect(bench.bytes("victim") == victim)
+        #expect(bench.names() == ["file", "victim"])
+    }
+
+    @Test(arguments: [true, false])
+    func `a file that somebody put in the part's place is neither moved nor removed`(fails: Bool) async throws {
+        let bench = try DownloadBench()
+        let (half, gate) = (Gate(), Gate())
+        let bytes = TestPattern.bytes(count: DownloadBench.size)
+        bench.server.route("GET", "/file") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "\(bytes.count)"]), .send(Array(bytes[..<100_000])), .stall(until: gate),
+                fails ? .reset : .send(Array(bytes[100_000...])))
+        }
+        async let conclusion = bench.download(to: .file(bench.url("file"))) { progress, _ in
+            if progress.received == 100_000 { half.open() }
+        }
+        await half.passage()
+        let part = try #require(bench.names().first { $0.hasSuffix(".part") })
+        try FileManager.default.removeItem(at: bench.url(part))
+        try Data("theirs".utf8).write(to: bench.url(part))
+        gate.open()
+        #expect(try await conclusion.error != nil)
+        #expect(bench.names() == [part])
+        #expect(bench.bytes(part) == Array("theirs".utf8))
+    }
+
+    enum Untrusted: CaseIterable { case writablePart, strangersPart, writableCard, strangersCard, linkedCard }
+
+    @Test(arguments: Untrusted.allCases)
+    func `a part or a card that others may have written is not gone on with`(untrusted: Untrusted) async throws {
+        let bench = try DownloadBench()
+        try await bench.leavePart()
+        let (part, card) = (try #require(bench.partURL), try #require(bench.cardURL))
+        // Whoever may write to the part may have it open.
+        let stranger = try FileHandle(forUpdating: part)
+        switch untrusted {
+        case .writablePart: #expect(chmod(part.path, 0o622) == 0)
+        case .writableCard: #expect(chmod(card.path, 0o620) == 0)
+        case .linkedCard: try FileManager.default.linkItem(at: card, to: bench.url("link"))
+        case .strangersPart, .strangersCard:
+            guard chown(untrusted == .strangersPart ? part.path : card.path, 54321, 54321) == 0 else {
+                return print("SKIPPED: this process may not give files away, so no stranger's file was planted.")
+            }
+        }
+        let conclusion = try await bench.download(to: .file(bench.url("file")))
+        #expect(conclusion.file?.resumedBytes == 0, "\(conclusion)")
+        #expect(bench.server.requests.last?["Range"] == nil)
+        if [.writablePart, .strangersPart].contains(untrusted) {
+            try stranger.seek(toOffset: 0)
+            try stranger.write(contentsOf: Data("evil".utf8))
+        }
+        try stranger.close()
+        #expect(bench.holds("file"))
+        #expect(bench.names() == ["file"] + (untrusted == .linkedCard ? ["link"] : []))
+    }
+
+    /// Changes the card of a part that was left.
+    private func changeCard(_ bench: DownloadBench, in folder: String, _ change: (inout DownloadCard) -> Void) throws {
+        let name = try #require(bench.names(folder).first { $0.hasSuffix(".card") })
+        var card = try #require(DownloadCard(text: bench.bytes("\(folder)/\(name)") ?? []))
+        change(&card)
+        let file = try FileHandle(forUpdating: bench.url("\(folder)/\(name)"))
+        try file.truncate(atOffset: 0)
+        try file.write(contentsOf: Data(card.text()))
+        try file.close()
+    }
+
+    @Test(arguments: [
+        ("../evil", "evil"), ("b/../evil", "evil"), ("a/b", "b"), ("..", "download"), (".", "download"),
+        ("", "download"),
+        (".bashrc", "bashrc"), ("a\u{0}b", "b"),
+    ])
+    func `a name that the card says is cleaned as one that a server says`(given: String, name: String) async throws {
+        let bench = try DownloadBench()
+        try FileManager.default.createDirectory(at: bench.url("in/a"), withIntermediateDirectories: true)
+        try await bench.leavePart(to: .folder(bench.url("in")))
+        try changeCard(bench, in: "in") { $0.fileName = given }
+        let conclusion = try await bench.download(to: .folder(bench.url("in")))
+        #expect(conclusion.file?.url == bench.url("in/\(name)"), "\(conclusion)")
+        #expect((conclusion.file?.resumedBytes ?? 0) > 300_000)
+        #expect(bench.holds("in/\(name)"))
+        #expect(bench.names() == ["in"])
+        #expect(bench.names("in") == ["a", name].sorted())
+        #expect(bench.names("in/a") == [])
+    }
+
+    @Test(arguments: [DownloadValidator.entityTag("\"a\nX: b\""), .entityTag("W/\"a\""), .date("a\r\nX: b")])
+    func `a card whose validator is none is not gone on with`(validator: DownloadValidator) async throws {
+        let bench = try DownloadBench()
+        try await bench.leavePart()
+        try changeCard(bench, in: "") { $0.validator = validator }
+        let conclusion = try await bench.download(to: .file(bench.url("file")))
+        #expect(conclusion.file?.resumedBytes == 0, "\(conclusion)")
+        #expect(bench.server.requests.last?["If-Range"] == nil)
+        #expect(bench.holds("file"))
+    }
+
+    @Test func `a part that another download finished before it was claimed is not written to`() async throws {
+        let bench = try DownloadBench()
+        bench.serve(DownloadBench.resource())
+        let stop = StoppedCall(at: .claim)
+        stop.arm()
+        var options = DownloadOptions()
+        options.existingItem = .replace
+        let slow = try bench.start(to: .file(bench.url("file")), options: options, files: stop.files)
+        await stop.reached.passage()
+        // It finds the part that the other has made, and is faster.
+        #expect(try await bench.download(to: .file(bench.url("file"))).file != nil)
+        let finished = try FileHandle(forReadingFrom: bench.url("file"))
+        bench.server.route("GET", "/file") { _ in .bytes([1, 2, 3]) }
+        stop.passes.open()
+        let conclusion = await slow.conclusion()
+        #expect(conclusion.file?.length == 3, "\(conclusion)")
+        #expect(bench.bytes("file") == [1, 2, 3])
+        #expect(bench.names() == ["file"])
+        // The first file was replaced, and not written to.
+        #expect(try finished.readToEnd()?.count == DownloadBench.size)
+        try finished.close()
+    }
+
+    @Test func `the card of a download that begins when another one has just ended is its own`() async throws {
+        let bench = try DownloadBench()
+        bench.serve(DownloadBench.resource())
+        var options = DownloadOptions()
+        options.existingItem = .replace
+        let (renamed, ended, goesOn) = (Gate(), Gate(), Gate())
+        let files = FileSystem { call in
+            // The call after the last step.
+            if renamed.isOpen, !ended.isOpen {
+                ended.open()
+                goesOn.wait()
+            }
+            if call.kind == .rename, call.name?.description.hasSuffix(".part") == true { renamed.open() }
+            return .proceed
+        }
+        let first = try bench.start(to: .file(bench.url("file")), options: options, files: files)
+        await ended.passage()
+        let begun = Gate()
+        let whole = DownloadBench.resource()
+        bench.server.route("GET", "/file") { request in
+            whole.answer(to: request).cut(at: 400_000, by: .stall)
+        }
+        let second = try bench.start(to: .file(bench.url("file")), options: options) { _ in begun.open() }
+        await begun.passage()
+        #expect(bench.cardURL != nil)
+        goesOn.open()
+        #expect(await first.conclusion().file != nil)
+        #expect(bench.cardURL != nil)
+        second.run.cancel()
+        #expect(await second.conclusion().error?.code == .cancelled)
+        bench.serve(whole)
+        let third = try await bench.download(to: .file(bench.url("file")), options: options)
+        #expect((third.file?.resumedBytes ?? 0) > 0)
+        #expect(bench.holds("file"))
+        #expect(bench.names() == ["file"])
+    }
+
+    @Test func `a file that takes the part's name at the last moment is no success`() async throws {
+        let bench = try DownloadBench()
+        bench.serve(DownloadBench.resource())
+        let files = FileSystem { call in
+            guard call.kind == .renameExclusively, let part = bench.partURL else { return .proceed }
+            try? FileManager.default.removeItem(at: part)
+            try? Data("theirs".utf8).write(to: part)
+            return .proceed
+        }
+        let conclusion = try await bench.download(to: .file(bench.url("file")), files: files)
+        #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
+        #expect(bench.bytes("file") == Array("theirs".utf8))
+    }
+
+    enum Taken: CaseIterable { case pipe, socket, device, folder, fullFolder }
+
+    /// Row 80 of the catalogue of faults.
+    @Test(.timeLimit(.minutes(1)), arguments: Taken.allCases)
+    func `a destination that is a pipe, a socket, a device or a folder is an error, and is not opened`(
+        taken: Taken
+    ) async throws {
+        let bench = try DownloadBench()
+        bench.serve(DownloadBench.resource())
+        switch taken {
+        case .pipe: #expect(mkfifo(bench.url("file").path, 0o600) == 0)
+        case .socket:
+            guard mknod(bench.url("file").path, S_IFSOCK | 0o600, 0) == 0 else {
+                return print("SKIPPED: this system makes no sockets by mknod.")
+            }
+        case .device:
+            // The null device by its numbers: a call that opened it would not even notice.
+            guard mknod(bench.url("file").path, S_IFCHR | 0o600, 0x103) == 0 else {
+                return print("SKIPPED: this process may not make devices.")
+            }
+        case .folder, .fullFolder:
+            let inner = taken == .folder ? "file" : "file/inner"
+            try FileManager.default.createDirectory(at: bench.url(inner), withIntermediateDirectories: true)
+        }
+        let opened = Locked<[String]>([])
+        let files = FileSystem { call in
+            if call.kind == .open, let name = call.name { opened.withLock { $0.append(name.description) } }
+            return .proceed
+        }
+        var options = DownloadOptions()
+        for (rule, code) in [
+            (ExistingItemRule.refuse, NetworkError.Code.destinationExists), (.replace, .fileUnwritable),
+        ] {
+            options.existingItem = rule
+            let conclusion = try await bench.download(to: .file(bench.url("file")), options: options, files: files)
+            #expect(conclusion.error?.code == code, "\(conclusion)")
+        }
+        #expect(opened.withLock { !$0.contains("file") })
+        #expect(bench.server.counts.connections == 0)
+        #expect(bench.names() == ["file"])
+        // As the folder that is downloaded to, too.
+        guard taken != .folder, taken != .fullFolder else { return }
+        let inside = try await bench.download(to: .folder(bench.url("file")), options: options, files: files)
+        #expect(inside.error?.code == .fileUnwritable, "\(inside)")
+        #expect(bench.names() == ["file"])
+    }
+}

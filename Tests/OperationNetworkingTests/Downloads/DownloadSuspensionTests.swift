@@ -1,0 +1,78 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadSuspensionTests {
+    @Test func `suspended and resumed again just while its task is started, it goes on`() async throws {
+        let bench = try DownloadBench()
+        bench.serve(DownloadBench.resource())
+        let (starting, starts, suspending, suspends) = (Gate(), Gate(), Gate(), Gate())
+        let session = WatchedSession(bench.bench.session) { call in
+            switch call {
+            case .resume where !starting.isOpen:
+                starting.open()
+                starts.wait()
+            case .suspend where starts.isOpen && !suspending.isOpen:
+                suspending.open()
+                suspends.wait()
+            default: break
+            }
+        }
+        let download = try bench.start(to: .file(bench.url("file")), over: session)
+        await starting.passage()
+        try await TestThread.run { download.run.suspend() }
+        starts.open()
+        await suspending.passage()
+        try await TestThread.run { download.run.resume() }
+        suspends.open()
+        #expect(await download.conclusion().file != nil)
+        #expect(bench.holds("file"))
+    }
+
+    @Test func `resumed by one thread while another suspends it, it goes on`() async throws {
+        let bench = try DownloadBench()
+        let gate = Gate()
+        let whole = DownloadBench.resource()
+        bench.server.route("GET", "/file") { whole.answer(to: $0).after(gate) }
+        let (suspending, suspends) = (Gate(), Gate())
+        let session = WatchedSession(bench.bench.session) { call in
+            guard call == .suspend, !suspending.isOpen else { return }
+            suspending.open()
+            suspends.wait()
+        }
+        let download = try bench.start(to: .file(bench.url("file")), over: session)
+        _ = await bench.server.heads(atLeast: 1)
+        async let suspension: Void = TestThread.run { download.run.suspend() }
+        await suspending.passage()
+        try await TestThread.run { download.run.resume() }
+        suspends.open()
+        try await suspension
+        gate.open()
+        #expect(await download.conclusion().file != nil)
+        #expect(bench.holds("file"))
+    }
+
+    @Test func `suspended before its task is made, it asks for nothing until it is resumed`() async throws {
+        let bench = try DownloadBench()
+        bench.serve(DownloadBench.resource())
+        let stop = StoppedCall(at: .claim)
+        stop.arm()
+        let made = Gate()
+        let session = WatchedSession(bench.bench.session) { _ in made.open() }
+        let download = try bench.start(to: .file(bench.url("file")), files: stop.files, over: session)
+        await stop.reached.passage()
+        download.run.suspend()
+        stop.passes.open()
+        #expect(!made.isOpen)
+        #expect(bench.server.counts.heads == 0)
+        download.run.resume()
+        #expect(await download.conclusion().file != nil)
+        #expect(bench.holds("file"))
+    }
+}

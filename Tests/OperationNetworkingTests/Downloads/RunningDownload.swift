@@ -1,0 +1,39 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+
+/// A download that was made, and how it ends.
+final class RunningDownload: Sendable {
+    let run: DownloadRun
+    private let end = End()
+
+    private final class End: Sendable {
+        let gate = Gate()
+        let conclusion = Locked<DownloadConclusion?>(nil)
+    }
+
+    init(
+        _ request: NetworkRequest, over session: any NetworkSession, _ download: Download,
+        _ react: @escaping @Sendable (DownloadProgress) -> Void
+    ) {
+        run = DownloadRun(
+            request, over: session, with: download, tellProgress: react,
+            whenDone: { [end] conclusion in
+                end.conclusion.withLock { $0 = conclusion }
+                end.gate.open()
+            })
+    }
+
+    /// How it ended; that it is not over, when the test's time is.
+    func conclusion() async -> DownloadConclusion {
+        await withTaskCancellationHandler {
+            await end.gate.passage()
+        } onCancel: { [end] in
+            end.gate.open()
+        }
+        return end.conclusion.withLock { $0 } ?? .again
+    }
+}

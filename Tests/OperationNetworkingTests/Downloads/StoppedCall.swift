@@ -1,0 +1,39 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationTestKit
+
+/// A file system that stops at one call, once it is armed, until it is let on.
+final class StoppedCall: Sendable {
+    /// Opened when the call is about to be made.
+    let reached = Gate()
+    /// To be opened for it to be made.
+    let passes = Gate()
+    private let kind: FileSystemCall.Kind
+    private let isArmed = Locked(false)
+    private let later = Locked(0)
+
+    init(at kind: FileSystemCall.Kind) {
+        self.kind = kind
+    }
+
+    /// How many calls of the kind came after the one that was stopped.
+    var laterCalls: Int { later.withLock { $0 } }
+
+    func arm() {
+        if !reached.isOpen { isArmed.withLock { $0 = true } }
+    }
+
+    var files: FileSystem {
+        FileSystem { [self] call in
+            guard call.kind == kind else { return .proceed }
+            if passes.isOpen { later.withLock { $0 += 1 } }
+            if isArmed.withLock({ exchange(&$0, with: false) }) {
+                reached.open()
+                passes.wait()
+            }
+            return .proceed
+        }
+    }
+}

@@ -1,0 +1,69 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    /// A suspension that overtakes the thread which starts the request.
+    @Suite(.timeLimit(.minutes(1)))
+    struct ExchangeBrakeOrderTests {
+        private let server: LoopbackServer
+        private let gate = Gate()
+        private let transport = CurlSession.direct()
+
+        init() throws {
+            server = try LoopbackServer()
+            server.route("/a") { [gate] _ in .text("a").after(gate) }
+            server.route("/other") { _ in .text("other") }
+        }
+
+        /// Starts an exchange, and suspends it after it was decided to start its request and before that was told.
+        private func startOvertaken(takesOrders: Bool, _ probe: ExchangeProbe) async throws -> any NetworkTask {
+            let started = Locked<(any NetworkTask)?>(nil)
+            let moment = LateSession.Moment(
+                before: {
+                    let task = started.withLock { $0 }
+                    task?.suspend()
+                },
+                // The session has its turns, in which it would send what is not suspended.
+                after: { [self] in for _ in 0..<3 { waitForAnother() } })
+            let late = LateSession(over: transport, takesOrders: takesOrders, moment)
+            let task = ExchangeSession(over: late)
+                .makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
+            started.withLock { $0 = task }
+            try await TestThread.run { task.resume() }
+            return task
+        }
+
+        private func waitForAnother() { transport.waitForAnswer(from: server.url("/other")) }
+
+        private var paths: Set<String> { Set(server.requests.map(\.path)) }
+
+        @Test func `a suspension that overtakes the start keeps the request off the wire`() async throws {
+            let probe = ExchangeProbe()
+            let task = try await startOvertaken(takesOrders: true, probe)
+            #expect(paths == ["/other"])
+            gate.open()
+            task.resume()
+            let seen = await probe.ended()
+            #expect(seen.text == "a" && seen.isOrderly)
+            #expect(server.requests.filter { $0.path == "/a" }.count == 1)
+        }
+
+        @Test func `the task of a session that knows no orders ends up suspended, too`() async throws {
+            let probe = ExchangeProbe()
+            let task = try await startOvertaken(takesOrders: false, probe)
+            gate.open()
+            await server.counts { $0.answers >= 4 }
+            try await TestThread.run { [self] in waitForAnother() }
+            #expect(probe.seen.heads.isEmpty && probe.seen.ends.isEmpty)
+            task.resume()
+            let seen = await probe.ended()
+            #expect(seen.text == "a" && seen.isOrderly)
+        }
+    }
+#endif

@@ -1,0 +1,101 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationCore
+import OperationNetworking
+
+/// A session whose first task is told late to start: what another thread does in between is done just before.
+final class LateSession: NetworkSession {
+    /// What happens around the moment at which the task is told to start.
+    struct Moment: Sendable {
+        let before: @Sendable () -> Void
+        let after: @Sendable () -> Void
+    }
+
+    private let transport: any NetworkSession
+    private let takesOrders: Bool
+    private let moment: LateMoment
+
+    /// Makes a session over another; if it does not take orders, its tasks know nothing of their numbers.
+    init(over transport: any NetworkSession, takesOrders: Bool, _ moment: Moment) {
+        self.transport = transport
+        self.takesOrders = takesOrders
+        self.moment = LateMoment(moment)
+    }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        let task = transport.makeTask(with: request, receiver: receiver)
+        guard takesOrders, let ordered = task as? any OrderedTask else { return LateTask(task, moment) }
+        return LateOrderedTask(LateTask(task, moment), ordered)
+    }
+}
+
+/// Comes once.
+private final class LateMoment: Sendable {
+    private let moment: Locked<LateSession.Moment?>
+
+    init(_ moment: LateSession.Moment) { self.moment = Locked(moment) }
+
+    func pass(_ start: () -> Void) {
+        let moment = moment.withLock { moment in
+            defer { moment = nil }
+            return moment
+        }
+        moment?.before()
+        start()
+        moment?.after()
+    }
+}
+
+private final class LateTask: NetworkTask {
+    private let task: any NetworkTask
+    let moment: LateMoment
+
+    init(_ task: any NetworkTask, _ moment: LateMoment) {
+        self.task = task
+        self.moment = moment
+    }
+
+    func resume() { moment.pass { task.resume() } }
+
+    func suspend() { task.suspend() }
+    func cancel() { task.cancel() }
+    func hold() { task.hold() }
+    func proceed() { task.proceed() }
+}
+
+private final class LateOrderedTask: OrderedTask {
+    private let plain: LateTask
+    private let task: any OrderedTask
+
+    init(_ plain: LateTask, _ task: any OrderedTask) {
+        self.plain = plain
+        self.task = task
+    }
+
+    func obey(_ order: BrakeOrder) {
+        guard !order.isSuspended else { return task.obey(order) }
+        plain.moment.pass { task.obey(order) }
+    }
+
+    func resume() { plain.resume() }
+    func suspend() { plain.suspend() }
+    func cancel() { plain.cancel() }
+    func hold() { plain.hold() }
+    func proceed() { plain.proceed() }
+}
+
+extension NetworkSession {
+    /// Waits for the answer to a request, in which time the session has its turns; it blocks.
+    func waitForAnswer(from url: URL) {
+        let isOver = DispatchSemaphore(value: 0)
+        let receiver = RecordingReceiver { event, _ in
+            if case .end = event { isOver.signal() }
+        }
+        guard let request = try? NetworkRequest(url: url) else { return }
+        makeTask(with: request, receiver: receiver).resume()
+        isOver.wait()
+    }
+}

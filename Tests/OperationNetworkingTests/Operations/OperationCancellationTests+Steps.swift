@@ -1,0 +1,118 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+// Steps of data, files and what others do.
+extension OperationCancellationTests {
+    @Test("At the head, within the body, and while JSON is decoded")
+    func withinData() async throws {
+        for step in Taker.Step.allCases {
+            let bench = try OperationBench()
+            bench.server.route("GET", "/") { _ in .json("[" + String(repeating: "1,", count: 100_000) + "1]") }
+            let log = HandlerLog()
+            do {
+                let operation = Taker(bench) { if $0 == step { $1.cancel() } }
+                log.watch(operation)
+                operation.delegate = log
+                operation.start()
+                await operation.ended()
+                #expect(operation.outcome?.cancellationCause == .requested)
+                #expect(operation.taskResult == nil || step == .decode)
+            }
+            try await check(bench, log, requests: 1...1, "\(step)")
+        }
+    }
+
+    @Test("As soon as its task was resumed: whether or not the request had left, nothing comes of it")
+    func resumed() async throws {
+        for _ in 0..<50 {
+            let bench = try OperationBench()
+            bench.server.route("GET", "/") { _ in .text("Hello") }
+            let log = HandlerLog()
+            do {
+                let operation = bench.text()
+                log.watch(operation)
+                operation.delegate = log
+                operation.start()
+                #expect(operation.networkTask != nil)
+                operation.cancel()
+                await operation.ended()
+            }
+            try await check(bench, log, requests: 0...1, "resumed")
+        }
+    }
+
+    @Test("When a file has just come to its place: the operation is cancelled, and the file is whole or not there")
+    func placed() async throws {
+        for step in [Stepper.Step.head, .evaluate] {
+            let bench = try OperationBench()
+            bench.server.route("GET", "/") { _ in .repeating([1, 2, 3], count: 300_000) }
+            let log = HandlerLog()
+            let folder = try TemporaryFolder()
+            do {
+                let operation = Stepper(bench, in: folder.url) { if $0 == step { $1.cancel() } }
+                operation.destination = .file(folder.url.appendingPathComponent("file"))
+                log.watch(operation)
+                operation.delegate = log
+                operation.start()
+                await operation.ended()
+                #expect(operation.outcome?.cancellationCause == .requested)
+            }
+            try await check(bench, log, requests: 1...1, "\(step)")
+            // The evaluation of `Stepper` moves it away and removes it, once it has begun.
+            if step == .head {
+                #expect(folder.content == ["file"])
+                #expect(try Data(contentsOf: folder.url.appendingPathComponent("file")).count == 300_000)
+            } else {
+                #expect(try await folder.contentAtRest() == [])
+            }
+        }
+    }
+
+    @Test("A session that is closed, or a task that is cancelled, ends downloads and uploads, too")
+    func filesBehindTheirBacks() async throws {
+        for closes in [true, false] {
+            let bench = try OperationBench()
+            bench.server.route("GET", "/") { _ in
+                LoopbackAnswer(.head(200, ["Content-Length": "300000"]), .send("some"), .stallForever)
+            }
+            bench.server.routeEarly("POST", "/") { _ in LoopbackAnswer(.awaitBody(atLeast: 1), .stallForever) }
+            let folder = try TemporaryFolder()
+            let download = DownloadTo(folder.url, bench, "/") { _, _ in 0 }
+            let upload = NetworkUploadOperation(
+                url: bench.server.url("/"), body: .stream(canBeSentAgain: false) { Endless() },
+                urlSession: bench.session
+            ) { _, _ in 0 }
+            download.start()
+            upload.start()
+            _ = await bench.server.heads(atLeast: 2)
+            if closes {
+                bench.closeSession()
+                #expect(await download.finalOutcome.error?.code == .sessionClosed)
+                #expect(await upload.finalOutcome.error?.code == .sessionClosed)
+            } else {
+                download.networkTask?.cancel()
+                upload.networkTask?.cancel()
+                #expect(await download.finalOutcome.cancellationCause?.code == .networkTaskCancelled)
+                #expect(await upload.finalOutcome.cancellationCause?.code == .networkTaskCancelled)
+            }
+            await bench.server.counts { $0.openConnections == 0 }
+            #expect(try await folder.contentAtRest() == [])
+        }
+    }
+
+    @Test("An operation whose session was closed before its start fails, and makes no connection")
+    func closedBefore() async throws {
+        let bench = try OperationBench()
+        bench.closeSession()
+        let folder = try TemporaryFolder()
+        #expect(await failure(of: bench.text())?.code == .sessionClosed)
+        #expect(await failure(of: DownloadTo(folder.url, bench, "/") { _, _ in 0 })?.code == .sessionClosed)
+        #expect(bench.server.counts.heads == 0)
+        #expect(try await folder.contentAtRest() == [])
+    }
+}

@@ -1,0 +1,119 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("The catalogue of faults, through operations", .timeLimit(.minutes(2)))
+struct OperationFaultTests {
+    private func request(
+        _ fault: OperationFault, _ bench: OperationBench, _ method: String = "GET", body: RequestBody = .none
+    ) throws -> NetworkRequest {
+        bench.server.route("/", fault.answer)
+        return try NetworkRequest(
+            method, url: bench.server.url("/"), headers: ["Accept": "application/pdf, text/plain"], body: body,
+            options: fault.options)
+    }
+
+    private func check<Result>(
+        _ operation: NetworkOperation<Result, String>, _ fault: OperationFault, _ bench: OperationBench
+    ) async throws {
+        operation.callbackQueue = bench.callbacks
+        do {
+            let value = try await operation.run()
+            guard case .body(let body) = fault.end else {
+                Issue.record("a success: \(value.prefix(100))")
+                return
+            }
+            #expect(value == body)
+        } catch {
+            guard case .failure(let codes) = fault.end, case .failed(let failure) = error else {
+                Issue.record("\(error)")
+                return
+            }
+            #expect(codes.contains(failure.code), "\(failure)")
+            #expect(failure.request != nil)
+        }
+        await bench.server.counts { $0.openConnections == $0.idleConnections }
+    }
+
+    @Test("Data", arguments: OperationFault.all)
+    func data(_ fault: OperationFault) async throws {
+        let bench = try OperationBench()
+        let operation = NetworkDataOperation(request: try request(fault, bench), urlSession: bench.session) { data, _ in
+            String(decoding: data, as: UTF8.self)
+        }
+        try await check(operation, fault, bench)
+    }
+
+    @Test("An upload of a file", arguments: OperationFault.all)
+    func upload(_ fault: OperationFault) async throws {
+        let bench = try OperationBench()
+        let file = try TemporaryFile(Data(TestPattern.bytes(count: 100_000)))
+        let request = try request(fault, bench, "POST", body: .file(try FileRegion(file.url)))
+        let operation = NetworkOperation<Data, String>(request: request, urlSession: bench.session) { data, _ in
+            String(decoding: data, as: UTF8.self)
+        }
+        try await check(operation, fault, bench)
+        // What may have been acted upon is not sent again.
+        #expect(bench.server.counts.heads == 1)
+    }
+
+    @Test("A download to a temporary file, of which nothing is left", arguments: OperationFault.all.filter(\.isOfFiles))
+    func temporary(_ fault: OperationFault) async throws {
+        final class Temporary: NetworkDownloadOperation<String>, @unchecked Sendable {
+            let folder: URL
+            init(_ request: NetworkRequest, _ session: ExchangeSession, _ folder: URL) {
+                self.folder = folder
+                super.init(request: request, urlSession: session) { file, _ in
+                    try String(contentsOf: file, encoding: .utf8)
+                }
+            }
+            override var temporaryFolder: URL { folder }
+        }
+        let bench = try OperationBench()
+        let folder = try TemporaryFolder()
+        let operation = Temporary(try request(fault, bench), bench.session, folder.url)
+        try await check(operation, fault, bench)
+        #expect(try await folder.contentAtRest() == [])
+    }
+
+    @Test(
+        "A download to its place, which is there whole or not at all", arguments: OperationFault.all.filter(\.isOfFiles)
+    )
+    func placed(_ fault: OperationFault) async throws {
+        let bench = try OperationBench()
+        let folder = try TemporaryFolder()
+        let place = folder.url.appendingPathComponent("file")
+        let operation = NetworkDownloadOperation<String>(
+            request: try request(fault, bench), urlSession: bench.session
+        ) { file, _ in try String(contentsOf: file, encoding: .utf8) }
+        operation.destination = .file(place)
+        try await check(operation, fault, bench)
+        if case .body = fault.end {
+            #expect(folder.content == ["file"])
+        } else if fault.leavesPart {
+            #expect(folder.content.count == 2 && folder.content.allSatisfy { $0.hasPrefix(".operationkit-") })
+            // The next one goes on with it.
+            let whole = LoopbackResource(.pattern(count: 300_000), etag: "\"one\"")
+            bench.server.route("/") { whole.answer(to: $0) }
+            let next = NetworkDownloadOperation<Int>(url: bench.server.url("/"), urlSession: bench.session) { file, _ in
+                let data = try Data(contentsOf: file)
+                return data.withUnsafeBytes { TestPattern.matches($0, from: 0) } ? data.count : -1
+            }
+            next.destination = .file(place)
+            #expect(try await next.run() == 300_000)
+            #expect((next.downloadedFile?.resumedBytes ?? 0) > 0)
+            #expect(folder.content == ["file"])
+        } else {
+            #expect(folder.content == [])
+        }
+    }
+}
+
+extension OperationFault {
+    /// Downloads ask for files as they are: a bomb stays as small as it came.
+    fileprivate var isOfFiles: Bool { !name.hasPrefix("92:") }
+}

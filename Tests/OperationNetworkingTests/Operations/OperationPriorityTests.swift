@@ -1,0 +1,57 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    @Suite("The priority of network operations", .timeLimit(.minutes(1)))
+    struct OperationPriorityTests {
+        @Test("Where a host has one slot, operations of a higher priority are sent first")
+        func order() async throws {
+            let server = try LoopbackServer()
+            let gate = Gate()
+            server.route("/first") { _ in LoopbackAnswer.text("first").after(gate) }
+            server.route("/*") { .text($0.path) }
+            let session = CurlSession.direct { $0.maximumConnectionsPerHost = 1 }
+            defer { session.close() }
+            func operation(_ target: String, _ priority: TransferPriority) -> NetworkDataOperation<Int> {
+                let operation = NetworkDataOperation(url: server.url(target), urlSession: session) { data, _ in
+                    data.count
+                }
+                operation.transferOptions.priority = priority
+                return operation
+            }
+            let first = operation("/first", .low)
+            first.start()
+            _ = await server.heads(atLeast: 1)
+            let rest = [
+                operation("/low", .low), operation("/normal", .normal), operation("/high", .high),
+                operation("/high-2", .high),
+            ]
+            for operation in rest { operation.start() }
+            // The session takes up tasks in their order: when this one has come and gone, all of those stand in the line.
+            let other = try LoopbackServer()
+            other.route("/") { _ in .text("other") }
+            _ = try await NetworkDataOperation(url: other.url(), urlSession: session) { data, _ in data.count }.run()
+            gate.open()
+            for operation in rest { _ = try await operation.value }
+            #expect(server.requests.map(\.path) == ["/first", "/high", "/high-2", "/normal", "/low"])
+        }
+
+        @Test(
+            "Over HTTP/2 priorities become weights, and one handle serves all of them",
+            .enabled(if: ServerPrograms.areThere))
+        func weights() async throws {
+            let bench = RealBench(try await NginxServer.shared.value, .curl, .http2)
+            defer { bench.closeSession() }
+            for priority in [TransferPriority.normal, .high, .low, .normal] {
+                let request = try bench.request("GET", "/small") { $0.priority = priority }
+                let record = await bench.run(request)
+                #expect(record.isSuccess && record.bodyCount == 100, "\(priority)")
+            }
+        }
+    }
+#endif

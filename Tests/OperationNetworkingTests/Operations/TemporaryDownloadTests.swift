@@ -1,0 +1,180 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("Downloads to temporary files", .timeLimit(.minutes(1)))
+struct TemporaryDownloadTests {
+    private static let size = 900_000
+    private let bench: OperationBench
+    private let folder: TemporaryFolder
+    private let resource = LoopbackResource(.pattern(count: size), etag: "\"one\"")
+
+    init() throws {
+        bench = try OperationBench()
+        folder = try TemporaryFolder()
+    }
+
+    private func operation(_ target: String = "/file") -> DownloadTo<Bool> {
+        DownloadTo(folder.url, bench, target) { file, _ in
+            let bytes = try Data(contentsOf: file)
+            return bytes.count == Self.size && bytes.withUnsafeBytes { TestPattern.matches($0, from: 0) }
+        }
+    }
+
+    @Test("An attempt after one that was cut goes on from its bytes, and nothing is left in the end")
+    func goesOn() async throws {
+        let resource = resource
+        let count = Locked(0)
+        bench.server.route("GET", "/file") { request in
+            let number = count.withLock { count -> Int in
+                count += 1
+                return count
+            }
+            let answer = resource.answer(to: request)
+            return number == 1 ? answer.cut(at: 400_000) : number == 2 ? answer.cut(at: 200_000) : answer
+        }
+        let operation = operation()
+        operation.networkAttempts.policy = Again(most: 5)
+        let counts = EventRecorder<Int64>()
+        operation.downloadProgressHandler = { counts.record($0.completedBytes) }
+        #expect(try await operation.run())
+        #expect(operation.attemptCount == 3)
+        #expect((operation.downloadedFile?.resumedBytes ?? 0) > 500_000)
+        let ranges = bench.server.requests.map { $0["Range"] }
+        #expect(ranges[0] == nil && ranges[1] != nil && ranges[2] != nil)
+        #expect(bench.server.requests[1]["If-Range"] == "\"one\"")
+        await bench.settled()
+        #expect(counts.events == counts.events.sorted())
+        #expect(counts.events.last == Int64(Self.size))
+        #expect(folder.content == [])
+    }
+
+    @Test("A file that changed between two attempts is not mixed")
+    func changes() async throws {
+        let first = LoopbackResource(.bytes(Array(repeating: 1, count: Self.size)), etag: "\"zero\"")
+        let second = resource
+        let isChanged = Locked(false)
+        bench.server.route("GET", "/file") { request in
+            isChanged.withLock { exchange(&$0, with: true) }
+                ? second.answer(to: request) : first.answer(to: request).cut(at: 400_000)
+        }
+        let operation = operation()
+        operation.networkAttempts.policy = Again(most: 2)
+        #expect(try await operation.run())
+        #expect(operation.downloadedFile?.resumedBytes == 0)
+    }
+
+    @Test("A download that failed for good leaves nothing, even while the operation lives")
+    func leavesNothing() async throws {
+        let resource = resource
+        bench.server.route("GET", "/file") { resource.answer(to: $0).cut(at: 400_000) }
+        let operation = operation()
+        #expect(await failure(of: operation)?.code == .truncatedBody)
+        #expect(try await folder.contentAtRest() == [])
+        withExtendedLifetime(operation) {}
+    }
+
+    @Test("Lengths and checksums are looked at, and what does not fit is removed")
+    func conditions() async throws {
+        let resource = resource
+        bench.server.route("GET", "/file") { resource.answer(to: $0) }
+        let wrong = operation()
+        wrong.downloadOptions.checksum = FileChecksum(algorithm: .crc32, hexadecimal: "00000000")
+        #expect(await failure(of: wrong)?.code == .checksumMismatch)
+        let longer = operation()
+        longer.downloadOptions.expectedLength = 900_001
+        #expect(await failure(of: longer)?.code == .unexpectedLength)
+        let limited = operation()
+        limited.downloadOptions.maximumLength = 899_999
+        #expect(await failure(of: limited)?.code == .bodyTooLarge)
+        let right = operation()
+        right.downloadOptions.expectedLength = 900_000
+        #expect(try await right.run())
+        #expect(try await folder.contentAtRest() == [])
+    }
+
+    @Test("An answer without a body is an empty file, and one that is accepted is a file whatever its status")
+    func oddAnswers() async throws {
+        bench.server.route("/nothing") { _ in .status(204) }
+        bench.server.route("/gone") { _ in .text("gone", status: 410) }
+        let nothing = DownloadTo(folder.url, bench, "/nothing") { file, _ in try Data(contentsOf: file).count }
+        #expect(try await nothing.run() == 0)
+        var head = try NetworkRequest("HEAD", url: bench.server.url("/gone"))
+        head = try NetworkRequest("HEAD", url: head.url)
+        let headed = NetworkDownloadOperation(request: head, urlSession: bench.session) { file, response in
+            (try Data(contentsOf: file).count, response.statusCode)
+        }
+        headed.responseRules.statuses = .any
+        #expect(try await headed.run() == (0, 410))
+        let gone = DownloadTo(folder.url, bench, "/gone") { file, _ in try String(contentsOf: file, encoding: .utf8) }
+        gone.responseRules.statuses = .success(or: 410)
+        #expect(try await gone.run() == "gone")
+        #expect(try await folder.contentAtRest() == [])
+    }
+
+    @Test("The response is readable while the file comes")
+    func response() async throws {
+        let resource = resource
+        let gate = Gate()
+        bench.server.route("GET", "/file") { resource.answer(to: $0).with("X-Answer", "42") }
+        let operation = operation()
+        let seen = EventRecorder<String>()
+        operation.downloadProgressHandler = { [weak operation] _ in
+            seen.record(operation?.responseHead?.headers["X-Answer"] ?? "none")
+            seen.record("\(operation?.response?.statusCode ?? 0)")
+            gate.open()
+        }
+        #expect(try await operation.run())
+        await gate.passage()
+        #expect(Set(seen.events) == ["42", "200"])
+    }
+
+    @Test("The body of an answer that is refused is read as far as needed, and cut off", arguments: [true, false])
+    func endlessError(isTemporary: Bool) async throws {
+        bench.server.route("GET", "/file") { _ in
+            LoopbackAnswer(.head(500), .send("sorry"), .send(repeating: Array("!".utf8), count: nil))
+        }
+        let operation = operation()
+        if !isTemporary { operation.destination = .file(folder.url.appendingPathComponent("file")) }
+        let error = await failure(of: operation)
+        #expect(error?.status == 500)
+        #expect(error?.bodyPrefix?.starts(with: Data("sorry!!!".utf8)) == true)
+        #expect(error?.bodyPrefix?.count == 16 << 10)
+        await bench.server.counts { $0.openConnections == 0 }
+        #expect(try await folder.contentAtRest() == [])
+    }
+
+    @Test("A subclass that collects in its own way is told what to do instead")
+    func ownCollector() async throws {
+        final class Own: ResponseCollector<URL>, @unchecked Sendable {
+            override func finish() -> URL { URL(fileURLWithPath: "/") }
+        }
+        final class Collecting: NetworkDownloadOperation<Int>, @unchecked Sendable {
+            override func makeCollector(for head: ResponseHead) -> ResponseCollector<URL> { Own() }
+        }
+        bench.server.route("GET", "/file") { _ in .text("Hello") }
+        let operation = Collecting(url: bench.server.url("/file"), urlSession: bench.session) { _, _ in 0 }
+        let error = await failure(of: operation)
+        #expect(error?.code == .evaluationFailed && error?.message.contains("super.makeCollector") == true)
+    }
+
+    @Test("A URL that is the result stays, and only then")
+    func handedOver() async throws {
+        bench.server.route("GET", "/file") { _ in .text("Hello") }
+        let kept = DownloadTo(folder.url, bench, "/file") { file, _ in file }
+        let url = try await kept.run()
+        #expect(try String(contentsOf: url, encoding: .utf8) == "Hello")
+        #expect(folder.content == [url.lastPathComponent])
+        #expect(kept.taskResult == url)
+        try FileManager.default.removeItem(at: url)
+    }
+}

@@ -1,0 +1,96 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationNetworking
+    import Testing
+
+    /// A session of its own, and the service beneath it.
+    struct HttpbinBench: Sendable {
+        let session: ExchangeSession
+        let base: NetworkBase
+        private let transport: CurlSession
+
+        init(_ server: HttpbinServer, _ configure: (inout ExchangeConfiguration) -> Void) throws {
+            var configuration = ExchangeConfiguration()
+            configure(&configuration)
+            transport = CurlSession.direct()
+            session = ExchangeSession(over: transport, configuration: configuration)
+            guard let url = URL(string: "http://127.0.0.1:\(server.port)/") else {
+                throw ServerFailure(description: "no URL")
+            }
+            var base = NetworkBase(url)
+            base.session = session
+            base.callbackQueue = DispatchQueue(label: "HttpbinBench")
+            self.base = base
+        }
+
+        func close() { transport.close() }
+
+        /// An address of the service.
+        func url(_ target: String) throws -> URL {
+            guard let url = URL(string: target, relativeTo: base.url) else {
+                throw ServerFailure(description: "\(target) is no URL")
+            }
+            return url.absoluteURL
+        }
+
+        /// What the service makes of a request that is sent by GET.
+        func get(_ path: String, _ query: [String: (any Sendable)?] = [:]) async throws -> Echo<NoContent> {
+            try await base.get(path, query).run()
+        }
+
+        /// An operation that gives the body as text, whatever its type.
+        func text(_ target: String, _ headers: HeaderFields = [:]) throws -> NetworkDataOperation<String> {
+            let request = try NetworkRequest(url: url(target), headers: headers)
+            return NetworkDataOperation(request: request, urlSession: session) { data, _ in
+                String(decoding: data, as: UTF8.self)
+            }
+        }
+
+        /// An operation that sends a body, and gives what arrived.
+        func upload(_ body: RequestBody, by method: String = "POST") throws -> NetworkUploadOperation<Echo<NoContent>> {
+            NetworkUploadOperation(url: try url("anything"), method: method, body: body, urlSession: session) {
+                data, _ in
+                try JSONDecoder().decode(Echo<NoContent>.self, from: data)
+            }
+        }
+    }
+
+    /// What httpbin tells of a request that it got.
+    struct Echo<Sent: Decodable & Sendable>: Decodable, Sendable {
+        /// One value, or several under one name.
+        struct Values: Decodable, Sendable, Equatable, ExpressibleByStringLiteral, ExpressibleByArrayLiteral {
+            let all: [String]
+
+            init(stringLiteral value: String) { all = [value] }
+            init(arrayLiteral values: String...) { all = values }
+
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.singleValueContainer()
+                if let one = try? container.decode(String.self) {
+                    all = [one]
+                } else {
+                    all = try container.decode([String].self)
+                }
+            }
+        }
+
+        let url: String
+        let args: [String: Values]
+        let headers: [String: String]
+        let method: String?
+        let data: String?
+        let form: [String: Values]?
+        let files: [String: Values]?
+        let json: Sent?
+
+        /// The body as bytes: what is no text comes as a URL of its data.
+        var bytes: Data {
+            let text = data ?? ""
+            guard text.hasPrefix("data:"), let comma = text.firstIndex(of: ",") else { return Data(text.utf8) }
+            return Data(base64Encoded: String(text[text.index(after: comma)...])) ?? Data()
+        }
+    }
+#endif

@@ -1,0 +1,74 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import Glibc
+    import OperationTestKit
+
+    /// A real httpbin, started as a child of the tests.
+    ///
+    /// Everything in it blocks: to be called by `TestThread.run`.
+    final class HttpbinServer: Sendable {
+        /// The one that all tests share; it ends with the process.
+        static let shared = Task { try await TestThread.run { try HttpbinServer() } }
+
+        /// Where `Scripts/prepare-httpbin` has put it; nil if it did not.
+        private static let python: String? = {
+            var root = URL(fileURLWithPath: #filePath)
+            for _ in 0..<5 { root.deleteLastPathComponent() }
+            let place = root.appendingPathComponent(".build/httpbin")
+            let isComplete = FileManager.default.fileExists(atPath: place.appendingPathComponent("complete").path)
+            return isComplete ? place.appendingPathComponent("bin/python").path : nil
+        }()
+
+        /// Whether those tests can run here.
+        static let isThere = python != nil
+
+        /// Programs that a process of Foundation starts begin with most signals blocked.
+        ///
+        /// What gunicorn keeps for itself goes
+        /// into the folder, too.
+        private static let script = """
+            import os, signal, sys
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])
+            os.environ["HOME"] = sys.argv.pop(1)
+            sys.argv[0] = "gunicorn"
+            from gunicorn.app.wsgiapp import run
+            run()
+            """
+
+        let port: UInt16
+        private let program: GuardedProgram
+
+        private init() throws {
+            guard let python = Self.python else {
+                throw ServerFailure(description: "There is no httpbin. Run Scripts/prepare-httpbin.")
+            }
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent("httpbin-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try Data().write(to: folder.appendingPathComponent("litter"))
+            port = LocalPort.free()
+            let log = folder.appendingPathComponent("log")
+            program = try GuardedProgram(
+                python,
+                [
+                    "-c", Self.script, folder.path, "--bind", "127.0.0.1:\(port)", "--threads", "16", "--keep-alive",
+                    "30",
+                    "--worker-class", "gthread", "--worker-tmp-dir", folder.path, "--error-logfile", log.path,
+                    "httpbin:app",
+                ],
+                removing: folder, endingBy: "QUIT")
+            // It listens before it has loaded what answers, so a connection alone says little; the first request waits.
+            let end = ContinuousClock.now + .seconds(60)
+            while !LocalPort.isOpen(port) {
+                guard program.isRunning, ContinuousClock.now < end else {
+                    let text = try? String(contentsOf: log, encoding: .utf8)
+                    program.end()
+                    throw ServerFailure(description: "httpbin did not start: \(text ?? "")")
+                }
+                usleep(10_000)
+            }
+        }
+    }
+#endif

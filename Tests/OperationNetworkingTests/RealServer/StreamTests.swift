@@ -1,0 +1,87 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    /// HTTP/2 where a server takes fewer requests over a connection than we would give it.
+    @Suite(.enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."), .timeLimit(.minutes(2)))
+    struct StreamTests {
+        private func session(
+            _ server: NginxServer, _ change: (inout CurlSession.Configuration) -> Void = { _ in }
+        ) -> CurlSession {
+            CurlSession.direct {
+                $0.tls.trust = .file(server.certificates.authority)
+                $0.maximumConnectionsPerHost = 1
+                change(&$0)
+            }
+        }
+
+        private func url(_ port: UInt16, _ target: String) throws -> URL {
+            try #require(URL(string: "https://localhost:\(port)\(target)"))
+        }
+
+        @Test func `who waits for a stream is not yet connecting`() async throws {
+            let server = try await NginxServer.shared.value
+            let session = session(server)
+            let port = server.ports.narrow
+            // From then on it is known that several requests may be given to the connection.
+            let first = try await session.run(url(port, "/small"))
+            #expect(first.bodyCount == 100 && first.metrics.first?.version == .http2)
+            let waiting = TransferRecorder()
+            let isServed = Gate()
+            let slow = TransferRecorder(keepsBody: false, onHead: { _, _ in isServed.open() })
+            let slowTask = session.makeTask(with: try NetworkRequest(url: url(port, "/slow")), receiver: slow)
+            slowTask.resume()
+            await isServed.passage()
+            let limit = Duration.milliseconds(400)
+            let options = TransferOptions(timeouts: TransferTimeouts(connect: limit, total: limit * 20))
+            session.makeTask(with: try NetworkRequest(url: url(port, "/small"), options: options), receiver: waiting)
+                .resume()
+            // Another request exceeds a longer limit meanwhile.
+            let silent = try LoopbackServer()
+            silent.route("/") { _ in .silence }
+            let longer = TransferOptions(timeouts: TransferTimeouts(firstByte: limit * 2))
+            #expect(try await session.run(silent.url(), options: longer).code == .timedOut)
+            #expect(waiting.now.ends.isEmpty)
+            slowTask.cancel()
+            let record = await waiting.ended()
+            #expect(record.error == nil && record.bodyCount == 100, "\(String(describing: record.error))")
+            session.close()
+            await silent.stopped()
+        }
+
+        /// The server has said that it did not take them, but libcurl does not say so: it sends what has no effect again, and
+        /// about what has one nothing is known.
+        @Test(arguments: ["GET", "POST"])
+        func `requests that came after the last that a connection takes are sent again if that does no harm`(
+            _ method: String
+        ) async throws {
+            let server = try await NginxServer.shared.value
+            let session = session(server)
+            #expect(try await session.run(url(server.ports.brief, "/small")).bodyCount == 100)
+            let recorders = (0..<40).map { _ in TransferRecorder() }
+            for recorder in recorders {
+                let body: RequestBody = method == "GET" ? .none : .data(Data("x".utf8))
+                let request = try NetworkRequest(method, url: url(server.ports.brief, "/spoken"), body: body)
+                session.makeTask(with: request, receiver: recorder).resume()
+            }
+            var lost = 0
+            for recorder in recorders {
+                let record = await recorder.ended()
+                if record.code == .connectionLost, method == "POST" {
+                    #expect(record.error?.isUnsent == false && record.heads.isEmpty)
+                    lost += 1
+                } else {
+                    #expect(record.error == nil && record.status == 200, "\(String(describing: record.error))")
+                }
+            }
+            if method == "GET" { #expect(lost == 0) }
+            session.close()
+        }
+    }
+#endif

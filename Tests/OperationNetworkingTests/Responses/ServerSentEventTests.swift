@@ -1,0 +1,118 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("Events of a server", .timeLimit(.minutes(1)))
+struct ServerSentEventTests {
+    private static let head = LoopbackStep.head(200, ["Content-Type": "text/event-stream"])
+
+    /// The events of connections that send these texts and end, the last one answered by 204.
+    private func events(_ texts: String..., bench: OperationBench) async throws -> [ServerSentEvent] {
+        bench.server.route("GET", "/") { request in
+            guard request.number < texts.count else { return .status(204) }
+            return LoopbackAnswer(Self.head, .send(texts[request.number]), .close)
+        }
+        var events: [ServerSentEvent] = []
+        let request = try NetworkRequest(url: bench.server.url("/"))
+        let clock = HastyClock()
+        for try await event in ServerSentEvents(request, session: bench.session, clock: clock) { events.append(event) }
+        return events
+    }
+
+    @Test("The number of an event that was cut off is not taken: it is asked for again")
+    func cutEvent() async throws {
+        let bench = try OperationBench()
+        let got = try await events("id: 7\ndata: a\n\nid: 8\ndata: half", "id: 8\ndata: whole\n\n", bench: bench)
+        #expect(got.map(\.data) == ["a", "whole"])
+        #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "7", "8"])
+    }
+
+    @Test("A line without its end says nothing: half a number is another number")
+    func cutLine() async throws {
+        let bench = try OperationBench()
+        let got = try await events("id: 1\ndata: a\n\nid: 12", "data: b\n\n", bench: bench)
+        #expect(got.map(\.id) == ["1", "1"])
+        #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "1", "1"])
+    }
+
+    @Test("An empty event sets the number, too")
+    func emptyEvent() async throws {
+        let bench = try OperationBench()
+        let got = try await events("id: 5\n\n", "data: b\n\n", bench: bench)
+        #expect(got.map(\.id) == ["5"])
+        #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "5", "5"])
+    }
+
+    @Test(
+        "What follows the colon may combine with it or with the space", arguments: ["\u{301}", "\u{200D}", "\u{FE0F}"])
+    func combining(letter: String) async throws {
+        let bench = try OperationBench()
+        let got = try await events("data:\(letter)x\ndata: \(letter)y\n\n", bench: bench)
+        #expect(got.map { Array($0.data.utf8) } == [Array("\(letter)x\n\(letter)y".utf8)])
+    }
+
+    @Test("A server that asks for no pause at all gets a short one, longer after failures")
+    func pauses() async throws {
+        let bench = try OperationBench()
+        let clock = HastyClock()
+        bench.server.route("GET", "/") { request in
+            switch request.number {
+            case 0: LoopbackAnswer(Self.head, .send("retry: 0\ndata: a\n\n"), .close)
+            case 1, 2: .reset
+            default: .status(204)
+            }
+        }
+        let request = try NetworkRequest(url: bench.server.url("/"))
+        for try await _ in ServerSentEvents(request, session: bench.session, clock: clock) {}
+        #expect(clock.waits.events == [.milliseconds(100), .seconds(2), .seconds(4)])
+    }
+
+    @Test("An event without end is an error, as is a line without end")
+    func bounds() async throws {
+        let bench = try OperationBench()
+        let line = "data: \(String(repeating: "x", count: 1 << 19))\n"
+        bench.server.route("GET", "/event") { _ in
+            LoopbackAnswer(Self.head, .send(String(repeating: line, count: 40)), .close)
+        }
+        bench.server.route("GET", "/line") { _ in
+            LoopbackAnswer(Self.head, .send(String(repeating: "x", count: 3 << 20)), .close)
+        }
+        for target in ["/event", "/line"] {
+            let request = try NetworkRequest(url: bench.server.url(target))
+            await #expect { for try await _ in ServerSentEvents(request, session: bench.session) {} } throws: {
+                ($0 as? NetworkError)?.code == .bodyTooLarge
+            }
+        }
+        #expect(bench.server.counts.heads == 2)
+    }
+
+    @Test("What asking again would not mend is an error at once")
+    func permanent() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .redirect(to: "/") }
+        let request = try NetworkRequest(url: bench.server.url("/"))
+        await #expect { for try await _ in ServerSentEvents(request, session: bench.session) {} } throws: {
+            ($0 as? NetworkError)?.code == .redirectLoop
+        }
+    }
+}
+
+/// Lets no time pass, and notes how much was to.
+private struct HastyClock: OperationClock {
+    private struct Done: OperationTimer {
+        func cancel() {}
+    }
+
+    let waits = EventRecorder<Duration>()
+    var now: OperationInstant { OperationInstant(offset: .zero) }
+
+    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
+        waits.record(instant.offset)
+        action()
+        return Done()
+    }
+}

@@ -1,0 +1,82 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// One of the many requests of a storm of operations: what the server does, and how the operation must end.
+enum StormRequest: String, CaseIterable {
+    /// Decoded to a model.
+    case album
+    /// The same by a subclass with hooks.
+    case signed
+    /// Answered by 404.
+    case missing
+    /// Answered by half a body.
+    case broken
+    /// An answer that cannot be decoded.
+    case nonsense
+    /// Never answered, and cancelled.
+    case silent
+
+    struct Album: Decodable, Sendable { let year: Int }
+
+    /// What a number stands for: two in three go well.
+    init(_ number: Int) {
+        let others = StormRequest.allCases.dropFirst()
+        self = number.isMultiple(of: 3) ? others[others.startIndex + number / 3 % others.count] : .album
+    }
+
+    /// Serves all of them.
+    static func serve(on server: LoopbackServer) {
+        server.route("/album") { _ in .json(#"{"year":1959}"#) }
+        server.route("/signed") { .json(#"{"year":\#($0["X-Year"] ?? "0")}"#) }
+        server.route("/missing") { _ in .status(404) }
+        server.route("/broken") { _ in .repeating(TestPattern.block, count: 1_000).cut(at: 500) }
+        server.route("/nonsense") { _ in .text("nonsense") }
+        server.route("/silent") { _ in .silence }
+    }
+
+    func makeOperation(_ server: LoopbackServer, _ session: some NetworkSession) -> NetworkDataOperation<Album> {
+        let url = server.url("/\(rawValue)")
+        if self == .signed { return Signed(url: url, urlSession: session) }
+        return NetworkDataOperation(url: url, urlSession: session) { data, _ in try Album(data) }
+    }
+
+    func isRight(_ outcome: OperationOutcome<Album, NetworkError>?) -> Bool {
+        switch self {
+        case .album, .signed: outcome?.result?.year == 1959
+        case .missing: outcome?.error?.status == 404
+        case .broken: outcome?.error?.code == .truncatedBody
+        case .nonsense: outcome?.error?.code == .undecodableResult
+        case .silent: outcome?.cancellationCause?.code == .requested
+        }
+    }
+
+    private final class Signed: NetworkDataOperation<Album>, @unchecked Sendable {
+        // Sendable: it has no state.
+
+        override func prepareRequest(_ request: URLRequest) -> URLRequest {
+            var request = request
+            request.setValue("1959", forHTTPHeaderField: "X-Year")
+            return request
+        }
+
+        override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
+            await Task.yield()
+            return request
+        }
+
+        override func evaluate(result: Data, response: HTTPURLResponse) throws -> Album { try Album(result) }
+    }
+}
+
+extension StormRequest.Album {
+    init(_ data: Data) throws { self = try JSONDecoder().decode(Self.self, from: data) }
+}

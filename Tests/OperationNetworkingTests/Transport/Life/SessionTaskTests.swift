@@ -1,0 +1,177 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import Testing
+
+private typealias FakeTask = SessionTask<FakeCarrier>
+
+/// A carrier that notes who came by.
+private final class FakeCarrier: TaskCarrier {
+    typealias Transfer = Int
+
+    struct Extras {}
+
+    private let posts = Tally()
+    var postCount: Int { posts.count }
+
+    func post(_ task: SessionTask<FakeCarrier>) { posts.add() }
+}
+
+/// A host with one slot, which a test moves step by step.
+private final class FakeHost: TaskHost {
+    typealias Carrier = FakeCarrier
+
+    var slots = SlotTable<FakeTask>(.init(perHost: 1, total: 1, lookups: 1))
+    func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool) { (request.origin.name, true) }
+    private(set) var forgotten: [FakeTask] = []
+
+    func phase(of task: FakeTask) -> NetworkError.Phase { task.confined.machine.restingPhase }
+    func abandon(_ task: FakeTask) { task.confined.transfer = nil }
+    func apply(_ brakes: TaskMachine.Brakes, to task: FakeTask) { task.deliverPending() }
+    func forget(_ task: FakeTask) { forgotten.append(task) }
+
+    /// The session comes by.
+    func visit(_ task: FakeTask) {
+        fulfil(task.takeWishes(), task)
+        task.deliverPending()
+    }
+
+    /// Gives the free slot to the next in the line; true if that one takes it.
+    func grant() -> Bool? {
+        guard let grant = slots.next() else { return nil }
+        if takesSlot(grant.ticket) { return true }
+        slots.release(grant.host)
+        return false
+    }
+}
+
+struct SessionTaskTests {
+    private let carrier = FakeCarrier()
+    private let host = FakeHost()
+    private let receiver = RecordingReceiver()
+    private let task: FakeTask
+
+    init() throws {
+        let url = try #require(URL(string: "https://example.com/"))
+        let request = try NetworkRequest("POST", url: url, body: .data(Data("hello".utf8)))
+        task = FakeTask(request, receiver, carrier, FakeCarrier.Extras())
+    }
+
+    private var record: RecordingReceiver.Record { receiver.record }
+    private var head: TaskEvent { .head(ResponseHead(url: task.request.url, status: 200, headers: [:])) }
+
+    /// Has the task resumed, and gives it its slot.
+    private func start() {
+        task.resume()
+        host.visit(task)
+        #expect(host.grant() == true)
+        task.confined.machine.connected()
+    }
+
+    @Test func `a task that was suspended behind the session's back takes no slot, and stands in line again later`() {
+        task.resume()
+        host.visit(task)
+        task.suspend()
+        #expect(host.grant() == false)
+        // The word of it comes by now.
+        host.visit(task)
+        #expect(host.grant() == nil && host.slots.activeCount == 0)
+        task.resume()
+        host.visit(task)
+        #expect(host.grant() == true)
+        #expect(record.ends == 0)
+    }
+
+    @Test func `a task that was cancelled behind the session's back takes no slot, and ends once`() {
+        task.resume()
+        host.visit(task)
+        task.cancel()
+        #expect(host.grant() == false)
+        host.visit(task)
+        #expect(record.error?.code == .cancelled && record.ends == 1 && record.faults.isEmpty)
+        #expect(host.forgotten.count == 1 && host.slots.activeCount == 0)
+    }
+
+    @Test func `many calls are one visit`() {
+        for _ in 0..<10 {
+            task.resume()
+            task.suspend()
+            task.hold()
+        }
+        #expect(carrier.postCount == 1)
+        host.visit(task)
+        task.resume()
+        #expect(carrier.postCount == 2)
+    }
+
+    @Test func `what comes under a brake is told in its order when the last brake is released`() {
+        start()
+        task.hold()
+        task.tell(head)
+        task.tell(.bytes(Data("abc".utf8)))
+        #expect(record.head == nil && task.isHeldBack && task.confined.pendingBytes == 3)
+        task.suspend()
+        task.proceed()
+        host.visit(task)
+        #expect(record.head == nil)
+        task.resume()
+        // It comes behind what is still to be told.
+        task.tell(.bytes(Data("def".utf8)))
+        #expect(record.head == nil)
+        host.visit(task)
+        #expect(record.text == "abcdef" && record.faults.isEmpty)
+        #expect(!task.isHeldBack && task.confined.pendingBytes == 0)
+    }
+
+    @Test func `progress under a suspension is told when it is over, before anything that came later`() {
+        start()
+        task.tellSent(2)
+        #expect(record.sent == 2)
+        task.hold()
+        task.tellSent(3)
+        #expect(record.sent == 3)
+        task.proceed()
+        task.suspend()
+        task.tellSent(5)
+        task.tell(.metrics(TransferMetrics()))
+        #expect(record.sent == 3 && record.metrics == nil && task.isHeldBack)
+        task.resume()
+        #expect(task.isHeldBack)
+        host.visit(task)
+        #expect(record.sent == 5 && record.metrics != nil && !task.isHeldBack)
+        // Sent anew, it is not told again, and not more is told than there is.
+        task.tellSent(1)
+        task.tellSent(9)
+        #expect(record.sent == 5 && record.faults.isEmpty)
+    }
+
+    @Test func `what was being taken when the task was suspended is told at once`() {
+        start()
+        task.suspend()
+        task.tellSent(2, wasUnderWay: true)
+        #expect(record.sent == 2 && record.faults.isEmpty)
+        task.cancel()
+        task.tellSent(4, wasUnderWay: true)
+        #expect(record.sent == 2)
+    }
+
+    @Test func `after a cancel nothing is told but the end, and that once`() {
+        start()
+        task.suspend()
+        task.tell(head)
+        task.tellSent(5)
+        task.cancel()
+        task.tell(.bytes(Data("abc".utf8)))
+        host.visit(task)
+        task.tellEnd(nil)
+        #expect(record.head == nil && record.sent == 0 && record.ends == 1 && record.error?.code == .cancelled)
+        #expect(record.error?.request?.url == task.request.summary.url)
+        task.resume()
+        task.cancel()
+        host.visit(task)
+        #expect(record.ends == 1 && record.faults.isEmpty)
+    }
+}
