@@ -7,7 +7,7 @@
     import OperationTestKit
     import Testing
 
-    @Suite("The priority of network operations", .timeLimit(.minutes(1)))
+    @Suite("The priority of network operations", .timeLimit(.minutes(3)))
     struct OperationPriorityTests {
         @Test("Where a host has one slot, operations of a higher priority are sent first")
         func order() async throws {

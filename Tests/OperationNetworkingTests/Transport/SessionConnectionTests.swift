@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct SessionConnectionTests {
         private func run(_ count: Int, on session: CurlSession, _ url: URL) async throws -> [TransferRecorder.Record] {
             let recorders = (0..<count).map { _ in TransferRecorder() }

@@ -9,7 +9,7 @@
     import Testing
 
     /// Brakes at the very end of a transfer, when libcurl is done and something is still to be told.
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct SessionHoldTests {
         private let server: LoopbackServer
         private let session = CurlSession.direct()

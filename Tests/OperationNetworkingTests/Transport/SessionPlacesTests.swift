@@ -9,7 +9,7 @@
     import Testing
 
     /// Requests to several hosts that share what they go to, and with it the slots.
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct SessionPlacesTests {
         /// A server, and a session that asks it for what belongs to other hosts, over one connection at a time.
         private struct Side {

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ReceiverCallsTests {
     @Test func `a call that waits does not begin once the rest was dropped, and the last one does`() async throws {
         let told = EventRecorder<String>()

@@ -4,7 +4,7 @@
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct TaskMachineTests {
     private func wishes(_ calls: ((inout TaskWishes) -> Bool)...) -> TaskWishes {
         var wishes = TaskWishes()

@@ -4,7 +4,7 @@
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct TransferDeadlinesTests {
     private func deadlines(total: Duration? = nil) -> TransferDeadlines {
         TransferDeadlines(
