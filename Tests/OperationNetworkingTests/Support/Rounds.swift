@@ -22,6 +22,9 @@ enum Rounds {
         #if TSAN
             // Every step is many times slower there, and it is the threads that count and not the rounds.
             return max(ci / 5, 1)
+        #elseif ASAN
+            // Twice as slow, and what it looks for shows itself in few rounds.
+            return max(ci / 2, 1)
         #else
             return ci
         #endif
