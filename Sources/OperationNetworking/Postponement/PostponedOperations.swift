@@ -15,8 +15,8 @@ import OperationCore
 ///     return operation
 /// }
 ///
-/// func didPay(receipt: String) {
-///     unpaid.runAll { request in try request.with("X-Receipt", receipt) }
+/// func didPay(receipt: String) throws {
+///     try unpaid.runAll { request in try request.with("X-Receipt", receipt) }
 /// }
 /// ```
 ///
