@@ -34,6 +34,8 @@ public struct NetworkBase: Sendable {
     public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
     /// How operations repeat what failed; not at all if nil.
     public var retry: Retry?
+    /// What operations do while the network is gone; they take no notice if nil.
+    public var offline: OfflinePolicy?
     /// Where requests and answers are written down; nowhere if nil.
     public var log: NetworkLog?
     /// The queue of the handlers; the main queue if nil.
@@ -128,5 +130,6 @@ extension NetworkOperation {
         if let queue = base.callbackQueue { callbackQueue = queue }
         if let log = base.log { networkAttempts.add(log) }
         if let retry = base.retry { self.retry = retry }
+        if let offline = base.offline { self.offline = offline }
     }
 }
