@@ -6,6 +6,7 @@ import OperationNetworking
 /// A monitor of the network that a test moves.
 ///
 /// ```swift
+/// import OperationNetworking
 /// import OperationTestKit
 ///
 /// let clock = ManualClock(), network = ManualConnectivity()

@@ -61,7 +61,7 @@
             if monitor.connectivity.interfaces != [.wired] { print("BAD kind: \(monitor.connectivity)") }
             // Its routes go with it without a word.
             step("down", ["link set eth7 down"], .unsatisfied)
-            step("up again, without its route", ["link set eth7 up", "route add 198.51.100.0/24 dev eth7"], .unsatisfied)
+            step("up again, without it", ["link set eth7 up", "route add 198.51.100.0/24 dev eth7"], .unsatisfied)
             step("its route", [route], .satisfied)
             step("address removed", ["addr del 192.0.2.7/24 dev eth7"], .unsatisfied)
             step("address again", [address, route], .satisfied)

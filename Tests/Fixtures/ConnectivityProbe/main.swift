@@ -4,8 +4,8 @@
 import Foundation
 import OperationNetworking
 
-// Changes the network that it runs in, which must be a namespace of its own, and looks whether the monitor sees it. Prints
-// what went wrong, and "end": ConnectivityProbe changes|flapping [ROUNDS [BUFFER SIZE]]
+// Changes the network that it runs in, which must be a namespace of its own, and looks whether the monitor sees it.
+// Prints what went wrong, and "end": ConnectivityProbe changes|flapping [ROUNDS [BUFFER SIZE]]
 
 #if os(Linux)
     let arguments = CommandLine.arguments

@@ -106,7 +106,8 @@ struct ConnectivityBoardTests {
     }
 
     @Test func `it says in a line what is known`() {
-        var connectivity = Connectivity(.satisfied, interfaces: [.wifi, .tunnel], isExpensive: true, isConstrained: true)
+        var connectivity = Connectivity(
+            .satisfied, interfaces: [.wifi, .tunnel], isExpensive: true, isConstrained: true)
         #expect(connectivity.description == "satisfied, by wifi, tunnel, expensive, constrained")
         connectivity = .unsatisfied
         connectivity.isCaptive = true

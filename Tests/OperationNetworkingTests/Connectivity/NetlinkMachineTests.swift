@@ -50,7 +50,8 @@ struct NetlinkMachineTests {
     @Test func `a change that can cost routes has them asked for again before anything is told`() {
         let silent = NetlinkWriter()
         let changes: [[UInt8]] = [
-            silent.link(2, "eth0", flags: 0x1002), silent.link(2, "eth0", flags: 0x1003), silent.link(2, "eth0", flags: 0, isGone: true),
+            silent.link(2, "eth0", flags: 0x1002), silent.link(2, "eth0", flags: 0x1003),
+            silent.link(2, "eth0", flags: 0, isGone: true),
             silent.address(2, [192, 0, 2, 1], isGone: true), silent.route(link: 2, isGone: true), silent.route(link: 3),
         ]
         for change in changes {

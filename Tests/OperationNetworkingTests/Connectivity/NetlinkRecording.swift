@@ -3,8 +3,8 @@
 
 import Foundation
 
-/// What a kernel (Linux 6.18) said of a network with a cable `eth7` that has an address of IPv4 and one of IPv6 and a default
-/// route of each, and of the other end `peer7` of that cable; recorded in a network namespace.
+/// What a kernel (Linux 6.18) said of a network with a cable `eth7` that has an address of IPv4 and one of IPv6 and a
+/// default route of each, and of the other end `peer7` of that cable; recorded in a network namespace.
 enum NetlinkRecording {
     static let port: UInt32 = 19755
     /// The numbers of the requests.

@@ -9,9 +9,9 @@ struct NetlinkWriter {
     var port: UInt32 = 0
     var flags: UInt16 = 0
 
-    func link(_ index: Int32, _ name: String, flags: UInt32, hardware: UInt16 = 1, family: UInt8 = 0, isGone: Bool = false)
-        -> [UInt8]
-    {
+    func link(
+        _ index: Int32, _ name: String, flags: UInt32, hardware: UInt16 = 1, family: UInt8 = 0, isGone: Bool = false
+    ) -> [UInt8] {
         let body = bytes(family, UInt8(0), hardware, index, flags, UInt32.max)
         return message(isGone ? 17 : 16, body + attribute(3, Array(name.utf8) + [0]))
     }
@@ -25,8 +25,8 @@ struct NetlinkWriter {
     }
 
     func route(
-        family: UInt8 = 2, prefixLength: UInt8 = 0, table: UInt8 = 254, type: UInt8 = 1, flags: UInt32 = 0, link: Int32?,
-        priority: UInt32 = 0, more: [UInt8] = [], isGone: Bool = false
+        family: UInt8 = 2, prefixLength: UInt8 = 0, table: UInt8 = 254, type: UInt8 = 1, flags: UInt32 = 0,
+        link: Int32?, priority: UInt32 = 0, more: [UInt8] = [], isGone: Bool = false
     ) -> [UInt8] {
         let body = bytes(family, prefixLength, UInt8(0), UInt8(0), table, UInt8(3), UInt8(0), type, flags)
         let place = link.map { attribute(4, bytes($0)) } ?? []

@@ -279,7 +279,8 @@ struct OfflineTests {
         #expect(bench.bench.server.counts.heads == 3)
     }
 
-    @Test func `67: a network that comes and goes a thousand times loses nothing and sends nothing twice`() async throws {
+    @Test func `67: a network that comes and goes a thousand times loses nothing and sends nothing twice`() async throws
+    {
         let bench = try OfflineBench(perSecond: 1_000)
         let operations = (0..<20).map { _ in bench.operation { $0.mostWaits = 1_000_000 } }
         for operation in operations { operation.start() }

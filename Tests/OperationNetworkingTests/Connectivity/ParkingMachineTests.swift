@@ -11,7 +11,9 @@ import Testing
 struct ParkingMachineTests {
     private let pace = ParkingPace(perSecond: 10, settling: .seconds(1))
 
-    private func second(_ number: Double) -> OperationInstant { OperationInstant(offset: .nanoseconds(Int64((number * 1e9).rounded()))) }
+    private func second(_ number: Double) -> OperationInstant {
+        OperationInstant(offset: .nanoseconds(Int64((number * 1e9).rounded())))
+    }
 
     private func machine(_ capacity: Int = .max) -> ParkingMachine { ParkingMachine(capacity: capacity, pace: pace) }
 
@@ -130,8 +132,8 @@ private struct ParkingRun {
         let chance = Double.random(in: 0..<1, using: &generator)
         switch Int.random(in: 0..<10, using: &generator) {
         case 0...3:
-            let wait = generator.chance(1, in: 3) ? nil : Duration.milliseconds(Int.random(in: 0...3_000, using: &generator))
-            let limit = wait.map { now.advanced(by: $0) }
+            let wait = Duration.milliseconds(Int.random(in: 0...3_000, using: &generator))
+            let limit = generator.chance(1, in: 3) ? nil : now.advanced(by: wait)
             let ticket = machine.park(until: limit, now: now, chance: chance)
             let count = waits.count
             check((ticket != nil) == (count < capacity), "place for \(count)")

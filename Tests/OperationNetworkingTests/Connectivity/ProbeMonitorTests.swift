@@ -98,7 +98,7 @@ struct ProbeMonitorTests {
         #expect(server.counts.heads == 1)
     }
 
-    @Test func `with the way out of this machine: nothing is asked without one, and at once when there is one`() async throws {
+    @Test func `with a way out of this machine: without one nothing is asked, and then at once`() async throws {
         let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(204) }
         let path = ManualConnectivity(.unsatisfied)

@@ -5,7 +5,8 @@
     import Dispatch
     import OperationCore
 
-    /// Reads the socket on a queue of its own, and writes on the board what comes of it: the shell of ``NetlinkMachine``.
+    /// Reads the socket on a queue of its own, and writes on the board what comes of it: the shell of
+    /// ``NetlinkMachine``.
     final class NetlinkFeed: Sendable {
         private struct State {
             var machine: NetlinkMachine

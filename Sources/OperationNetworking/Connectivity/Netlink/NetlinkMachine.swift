@@ -4,8 +4,8 @@
 /// What is asked of the kernel and when what it says is believed: a pure value, bytes in, actions out.
 ///
 /// It asks for links, addresses and routes, and then follows the changes. Of routes that go with an interface or an
-/// address the kernel says nothing, so they are asked for again whenever something of that kind may have happened. After a
-/// gap in the messages all is asked for again. What it finds is told only where there is no question open.
+/// address the kernel says nothing, so they are asked for again whenever something of that kind may have happened.
+/// After a gap in the messages all is asked for again. What it finds is told only where there is no question open.
 package struct NetlinkMachine: Sendable {
     /// What can be asked for, in this order.
     package enum Question: UInt16, Sendable, CaseIterable {

@@ -7,12 +7,12 @@
 
     /// Watches the network of a Linux machine, by what the kernel says of its interfaces, addresses and routes.
     ///
-    /// There is a way out where an interface other than loopback runs, has an address that is more than link-local, and has
-    /// a route of the same version of IP. Inside a container that is about the container's own network. Where the kernel
-    /// cannot be asked the state is unknown, and ``failure`` says why.
+    /// There is a way out where an interface other than loopback runs, has an address that is more than link-local, and
+    /// has a route of the same version of IP. Inside a container that is about the container's own network. Where the
+    /// kernel cannot be asked the state is unknown, and ``failure`` says why.
     ///
-    /// It has one socket and one queue, no thread of its own, and asks the kernel when it is made, which does not wait for
-    /// anything. Use ``SystemConnectivity/shared`` unless you need other routes to count.
+    /// It has one socket and one queue, no thread of its own, and asks the kernel when it is made, which does not wait
+    /// for anything. Use ``SystemConnectivity/shared`` unless you need other routes to count.
     public final class NetlinkMonitor: ConnectivityMonitor {
         private let board = ConnectivityBoard(.unknown)
         private let feed: NetlinkFeed?

@@ -42,7 +42,9 @@ package enum NetlinkParser {
         switch type {
         case 2: return body.number(Int32.self, at: 0).map { .refused($0 == .min ? .max : abs($0)) }
         // It may carry the error that broke the answer off.
-        case 3: return body.number(Int32.self, at: 0).map { $0 < 0 ? .refused($0 == .min ? .max : -$0) : .done } ?? .done
+        case 3:
+            guard let number = body.number(Int32.self, at: 0), number < 0 else { return .done }
+            return .refused(number == .min ? .max : -number)
         case 4: return .lost
         case 16, 17: return link(body, isGone: type == 17)
         case 20, 21: return address(body, isGone: type == 21)
@@ -64,7 +66,8 @@ package enum NetlinkParser {
             return true
         }
         guard isWhole else { return nil }
-        return isGone ? .linkGone(index) : .link(NetworkLink(index: index, name: name, hardware: hardware, flags: flags))
+        if isGone { return .linkGone(index) }
+        return .link(NetworkLink(index: index, name: name, hardware: hardware, flags: flags))
     }
 
     /// `struct ifaddrmsg`.

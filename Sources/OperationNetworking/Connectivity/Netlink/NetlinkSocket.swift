@@ -7,7 +7,8 @@
 
     /// A socket to the part of the kernel that knows the network: never blocking, and not inherited by other programs.
     ///
-    /// Swift's module for the system leaves out what belongs to netlink; the numbers are the kernel's, which do not change.
+    /// Swift's module for the system leaves out what belongs to netlink; the numbers are the kernel's, which do not
+    /// change.
     struct NetlinkSocket: Sendable {
         enum Received {
             case datagram(Int)

@@ -36,8 +36,8 @@ package struct NetworkPicture: Sendable, Equatable {
     package mutating func removeAllAddresses() { addresses = [:] }
     package mutating func removeAllRoutes() { routes = [] }
 
-    /// What all of it comes to: there is a way out if an interface other than loopback runs, and has an address that can
-    /// be used and a route of the same version of IP.
+    /// What all of it comes to: there is a way out if an interface other than loopback runs, and has an address that
+    /// can be used and a route of the same version of IP.
     package var connectivity: Connectivity {
         var ways: [(priority: UInt32, link: NetworkLink)] = []
         for link in links.values where link.isRunning && !link.isLoopback {

@@ -21,8 +21,8 @@ extension NetworkError {
         let message =
             switch code {
             case .offlineTooLong:
-                "The network did not return within \(policy.longestWait ?? .zero). Check it and try again, or allow more "
-                    + "(longestWait)."
+                "The network did not return within \(policy.longestWait ?? .zero). Check it and try again, or allow "
+                    + "more (longestWait)."
             case .offlineTooOften:
                 "The network came and went, and the operation waited for it \(policy.mostWaits) times. Allow more "
                     + "(mostWaits), or try again when it is steady."

@@ -40,8 +40,8 @@ public struct OfflinePolicy: Sendable {
     public var methods = RetryPolicy.standard.methods
     /// How long an operation waits for the network in all; nil for as long as it takes: 5 minutes.
     ///
-    /// On the clock of the ``lot``. After that it fails with the code `offlineTooLong`. The time for which it waits its turn
-    /// when the network is back does not count.
+    /// On the clock of the ``lot``. After that it fails with the code `offlineTooLong`. The time for which it waits its
+    /// turn when the network is back does not count.
     public var longestWait: Duration? = .seconds(300)
     /// How often an operation waits: 10 times.
     ///
@@ -58,7 +58,8 @@ public struct OfflinePolicy: Sendable {
     /// Waits up to five minutes for the network.
     public static let standard = OfflinePolicy()
 
-    /// Fails at once, with the code `offline`, while the network is gone: for what a user waits for and could try again.
+    /// Fails at once, with the code `offline`, while the network is gone: for what a user waits for and could try
+    /// again.
     public static let failFast: OfflinePolicy = {
         var policy = OfflinePolicy()
         policy.beforeSending = .fail

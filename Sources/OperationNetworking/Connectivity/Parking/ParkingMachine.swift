@@ -5,9 +5,9 @@ import OperationCore
 
 /// Those who wait for the network: a pure value, told the time, chance and whether the network is there.
 ///
-/// They go on in the order in which they came, at a pace, once the network has been back for a while. Who has waited too
-/// long without it goes, too, and is told so; while it is there, and one only waits for one's turn, that limit is not
-/// looked at.
+/// They go on in the order in which they came, at a pace, once the network has been back for a while. Who has waited
+/// too long without it goes, too, and is told so; while it is there, and one only waits for one's turn, that limit is
+/// not looked at.
 package struct ParkingMachine {
     /// The name of one who waits; it is never used again.
     package typealias Ticket = UInt64

@@ -9,10 +9,11 @@ public struct ParkingPace: Sendable, Hashable {
     ///
     /// Below one in a thousand seconds it is that.
     public var perSecond: Double
-    /// How long the network must have been back before the first goes on, and up to twice that by chance: half a second.
+    /// How long the network must have been back before the first goes on, and up to twice that by chance: half a
+    /// second.
     ///
-    /// A network that comes and goes within that time wakes nobody. The chance is there for the many machines whose network
-    /// returns at the same moment.
+    /// A network that comes and goes within that time wakes nobody. The chance is there for the many machines whose
+    /// network returns at the same moment.
     public var settling: Duration
 
     /// Makes a pace.

@@ -5,8 +5,9 @@ import OperationCore
 
 /// Puts together what is known of the way out of this machine, and what a probe finds behind it.
 ///
-/// While there is no way out, there is no network, and nothing is asked. When one comes, or another interface takes over,
-/// the probe asks at once. Until it knows something the state is unknown, which is treated as if the network were there.
+/// While there is no way out, there is no network, and nothing is asked. When one comes, or another interface takes
+/// over, the probe asks at once. Until it knows something the state is unknown, which is treated as if the network were
+/// there.
 public final class CombinedConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
     private let observations: [ConnectivityObservation]

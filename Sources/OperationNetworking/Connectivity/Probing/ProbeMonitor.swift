@@ -6,9 +6,10 @@ import OperationCore
 
 /// Watches whether a server can be reached, by asking it again and again.
 ///
-/// It is for those who must know more than that there is a way out of this machine: whether there is a network behind it,
-/// or only the page on which one signs in (``Connectivity/isCaptive``). It costs a request each time, so ask a server of
-/// yours, and not too often; together with the system's monitor (``CombinedConnectivity``) it can do with seldom.
+/// It is for those who must know more than that there is a way out of this machine: whether there is a network behind
+/// it, or only the page on which one signs in (``Connectivity/isCaptive``). It costs a request each time, so ask a
+/// server of yours, and not too often; together with the system's monitor (``CombinedConnectivity``) it can do with
+/// seldom.
 ///
 /// ```swift
 /// func watch(_ url: URL) -> some ConnectivityMonitor {
@@ -16,8 +17,8 @@ import OperationCore
 /// }
 /// ```
 ///
-/// The session should not follow redirects (as an ``ExchangeSession`` does), for then a sign-in page is hardly known from
-/// what was asked for. It asks from the beginning until it is let go of.
+/// The session should not follow redirects (as an ``ExchangeSession`` does), for then a sign-in page is hardly known
+/// from what was asked for. It asks from the beginning until it is let go of.
 public final class ProbeMonitor: ConnectivityMonitor {
     private let board = ConnectivityBoard(.unknown)
     private let run: ProbeRun
