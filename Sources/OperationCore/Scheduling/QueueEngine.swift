@@ -25,8 +25,8 @@ package final class QueueEngine: Sendable {
         /// Those who wait until nobody is about to add what the queue has accepted.
         var acceptanceWaiters: [@Sendable () -> Void] = []
         var isClosed = false
-        /// Why, or by whom, the queue was suspended, if it was said.
-        var suspensionReason: String?
+        /// Why, or by whom, the queue is suspended.
+        var suspension = QueueSuspension()
         /// Whether the pool had no thread for the queue, and will offer one.
         var isStarving = false
         /// Operations of other kinds that are asked every now and then, as long as they wait.

@@ -34,6 +34,8 @@ public struct NetworkBase: Sendable {
     public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
     /// How operations repeat what failed; not at all if nil.
     public var retry: Retry?
+    /// What operations do while the network is gone; they take no notice if nil.
+    public var offline: OfflinePolicy?
     /// Whose credentials the requests get: of the first one that covers the place of a request.
     ///
     /// See ``authenticate(by:)``.
@@ -134,6 +136,7 @@ extension NetworkOperation {
         if let queue = base.callbackQueue { callbackQueue = queue }
         if let log = base.log { networkAttempts.add(log) }
         if let retry = base.retry { self.retry = retry }
+        if let offline = base.offline { self.offline = offline }
         if !base.realms.isEmpty { realms = base.realms }
         if let list = base.postponed { postponed = list }
     }

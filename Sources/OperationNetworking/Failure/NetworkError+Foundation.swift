@@ -119,6 +119,6 @@ extension NetworkError: CustomNSError {
         .insecureRedirect, .redirectRefused, .unacceptableStatus, .unacceptableContentType, .emptyResponse,
         .undecodableResult, .responseRefused, .evaluationFailed, .preparationFailed, .fileUnwritable,
         .bodyNotEncodable, .checksumMismatch, .diskFull, .destinationBusy, .destinationExists,
-        .unexpectedLength, .compressionUnavailable,
+        .unexpectedLength, .compressionUnavailable, .offline, .offlineTooLong, .offlineTooOften, .tooManyOffline,
     ]
 }
