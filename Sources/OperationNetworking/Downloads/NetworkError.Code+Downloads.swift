@@ -45,6 +45,17 @@ extension NetworkError {
     static let cancelledDownload = NetworkError(
         code: .cancelled, phase: .saving, message: "The download was cancelled.")
 
+    /// The file is in its place, and whether it stays there is not known.
+    static func uncertain(_ error: FileOperationError) -> NetworkError {
+        let known = NetworkError(error)
+        return NetworkError(
+            code: known.code, phase: .saving,
+            message:
+                "The file is in its place, whole, but could not be brought to the disk for certain: a power cut may "
+                + "take it away. Keep it, or remove it and download it again. \(error.message)",
+            underlying: known.underlying)
+    }
+
     static func wrongChecksum(_ algorithm: ChecksumAlgorithm) -> NetworkError {
         NetworkError(
             code: .checksumMismatch, phase: .saving,

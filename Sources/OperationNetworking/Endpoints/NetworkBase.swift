@@ -81,7 +81,8 @@ public struct NetworkBase: Sendable {
             do {
                 let text = try formEncoder.encode(query.mapValues { $0 as Any? })
                 let known = parts.percentEncodedQuery.map { $0.isEmpty ? "" : "\($0)&" } ?? ""
-                parts.percentEncodedQuery = known + text
+                // Of nothing but nil there is nothing to be said.
+                if !text.isEmpty { parts.percentEncodedQuery = known + text }
             } catch {
                 throw NetworkError(code: .invalidURL, phase: .checking, message: "The query: \(error.message)")
             }
@@ -101,31 +102,34 @@ public struct NetworkBase: Sendable {
 extension NetworkBase {
     /// Asks for something.
     public func get<ResultType: Decodable & Sendable>(
-        _ path: String, _ query: [String: (any Sendable)?] = [:], as type: ResultType.Type = ResultType.self
+        _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
+        as type: ResultType.Type = ResultType.self
     ) -> EndpointOperation<ResultType> {
-        operation(for: .get(path, query))
+        operation(for: .get(path, query).adding(headers))
     }
 
     /// Sends a value as JSON, by POST unless you name another method.
     public func send<ResultType: Decodable & Sendable>(
-        _ value: some Encodable & Sendable, to path: String, by method: String = "POST",
-        as type: ResultType.Type = ResultType.self
+        _ value: some Encodable & Sendable, to path: String, _ query: [String: (any Sendable)?] = [:],
+        by method: String = "POST", headers: HeaderFields = [:], as type: ResultType.Type = ResultType.self
     ) -> EndpointOperation<ResultType> {
-        operation(for: .sending(method, path, json: value))
+        operation(for: .sending(method, path, query, json: value).adding(headers))
     }
 
     /// Sends a body, by POST unless you name another method.
     public func send<ResultType: Decodable & Sendable>(
-        body: RequestBody, to path: String, by method: String = "POST", as type: ResultType.Type = ResultType.self
+        body: RequestBody, to path: String, _ query: [String: (any Sendable)?] = [:], by method: String = "POST",
+        headers: HeaderFields = [:], as type: ResultType.Type = ResultType.self
     ) -> EndpointOperation<ResultType> {
-        operation(for: .sending(method, path, body: body))
+        operation(for: .sending(method, path, query, body: body).adding(headers))
     }
 
     /// Deletes something.
     public func delete<ResultType: Decodable & Sendable>(
-        _ path: String, as type: ResultType.Type = ResultType.self
+        _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
+        as type: ResultType.Type = ResultType.self
     ) -> EndpointOperation<ResultType> {
-        operation(for: .delete(path))
+        operation(for: .delete(path, query).adding(headers))
     }
 }
 

@@ -89,7 +89,8 @@ extension NetworkError: CustomNSError {
     /// The number in that domain, which stays what it is: from 1 on for our codes, 0 for those of yours.
     public var errorCode: Int { (Self.numbering.firstIndex(of: code) ?? -1) + 1 }
 
-    /// Message, reason, URL, and what lies beneath.
+    /// The message, the code and the phase by their names, status, request and URL where they are known, and what lies
+    /// beneath.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message, "code": code.description]
         info["phase"] = phase.description
@@ -120,5 +121,6 @@ extension NetworkError: CustomNSError {
         .undecodableResult, .responseRefused, .evaluationFailed, .preparationFailed, .fileUnwritable,
         .bodyNotEncodable, .checksumMismatch, .diskFull, .destinationBusy, .destinationExists,
         .unexpectedLength, .compressionUnavailable, .offline, .offlineTooLong, .offlineTooOften, .tooManyOffline,
+        .unsupportedBody, .credentialRejected, .refreshFailed, .refreshTimedOut, .tooManyRefreshes, .signedOut,
     ]
 }

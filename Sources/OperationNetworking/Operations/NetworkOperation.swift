@@ -279,6 +279,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     var attemptSession: any NetworkSession { operationSession }
     /// Refuses a collector that would get nothing.
     func check(_ collector: AnyResponseCollector) throws(NetworkError) {}
+    /// No other attempt will begin, and the operation is about to fail: `fail` does that.
+    func beforeFailure(_ fail: @escaping @Sendable () -> Void) { fail() }
     /// The operation has its outcome, and no other attempt will begin.
     func transfersAreOver() {}
 }

@@ -22,11 +22,13 @@ package final class Download: Sendable {
     package init(
         to destination: DownloadDestination, options: DownloadOptions = DownloadOptions(),
         files: FileSystem = FileSystem(), clock: any OperationClock = .system,
+        keptBytes: Int = DownloadWork.usualKeptBytes,
         accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
         self.clock = clock
         work = DownloadWork(
-            to: destination, options: options, files: files, clock: clock, cancellation: cancellation, accepts: accepts)
+            to: destination, options: options, files: files, clock: clock, cancellation: cancellation,
+            keptBytes: keptBytes, accepts: accepts)
     }
 
     /// Ends it as cancelled, wherever it is with its files; the task of its request is for whoever made that.
@@ -90,8 +92,11 @@ package final class Download: Sendable {
     }
 
     /// Lets go of everything and removes what was received: nobody will go on with it.
-    func discard() {
-        queue.async { [self] in work.discard() }
+    func discard(whenGone: @escaping @Sendable () -> Void = {}) {
+        queue.async { [self] in
+            work.discard()
+            whenGone()
+        }
     }
 
     func perform(_ body: @escaping @Sendable (DownloadWork) -> Void) {

@@ -9,7 +9,7 @@ extension NetworkAttempts {
     func received(_ head: ResponseHead, by task: any NetworkTask, _ number: Int) {
         let (host, request): ((any AttemptHost)?, NetworkRequest?) = state.withLock { state in
             guard state.machine.mayBeTold(number) else { return (nil, nil) }
-            state.head = head
+            state.take(head)
             return (state.host, state.request)
         }
         guard let host, let request else { return }
@@ -49,7 +49,7 @@ extension NetworkAttempts {
     /// The head of a file that is being saved: it is told by itself only when all of it is there.
     func foresee(_ head: ResponseHead, _ number: Int) {
         state.withLock { state in
-            if state.machine.mayBeTold(number) { state.head = head }
+            if state.machine.mayBeTold(number) { state.take(head) }
         }
     }
 
@@ -90,5 +90,13 @@ extension NetworkAttempts {
         state.withLock { state in
             if state.machine.mayBeTold(number) { state.metrics = metrics }
         }
+    }
+}
+
+extension NetworkAttempts.State {
+    /// There is a head, maybe in the place of another one, of which a response may have been made.
+    fileprivate mutating func take(_ head: ResponseHead) {
+        self.head = head
+        response = nil
     }
 }

@@ -200,13 +200,23 @@ extension NetworkAttempts {
             swap(&conclusion, &state.conclusion)
             return (state.host, state.error)
         }
-        guard let host, !host.isCancelled else { return .none }
+        guard let host, !host.isCancelled else {
+            // What was not made into a result goes, and with it a file.
+            if conclusion != nil { dropCollector() }
+            return .none
+        }
         if let conclusion {
             conclusion()
         } else if let error {
             if error.code == .cancelled { host.cancel(because: .networkTaskCancelled) } else { host.fail(with: error) }
         }
         return .none
+    }
+
+    private func dropCollector() {
+        var collector: AnyResponseCollector?
+        state.withLock { swap(&collector, &$0.collector) }
+        withExtendedLifetime(collector) {}
     }
 
     /// The operation has its outcome, whichever: what is under way for it is stopped and let go of.
@@ -226,7 +236,9 @@ extension NetworkAttempts {
             (left.policies, left.gates) = (state.policies, state.gates)
             left.task = wasConcluding ? nil : state.task
             // What was not made into a result goes, and with it a file.
-            if !wasConcluding || state.error != nil { swap(&left.collector, &state.collector) }
+            if !wasConcluding || state.error != nil || left.conclusion != nil {
+                swap(&left.collector, &state.collector)
+            }
             return true
         }
         guard isFirst else { return }

@@ -19,6 +19,7 @@
                 isGivenUp = true
                 return OKCurlPreRequestAbort
             }
+            guard isEmptyFileUnchanged(task) else { return OKCurlPreRequestAbort }
             requestCount += 1
             guard requestCount == 1 || task.request.isIdempotent else {
                 failUnanswered()
@@ -29,6 +30,18 @@
             nameIsKnown()
             loop.rearm(self)
             return OKCurlPreRequestGo
+        }
+
+        /// libcurl asks for nothing of a body without bytes: whether the file still has none is looked up here.
+        private func isEmptyFileUnchanged(_ task: CurlTask) -> Bool {
+            guard case .file(let region) = task.request.body.source, region.length == 0 else { return true }
+            do throws(NetworkError) {
+                try region.check()
+                return true
+            } catch {
+                fail(error)
+                return false
+            }
         }
 
         private func usesBrokenConnection(_ port: UInt16, _ task: CurlTask) -> Bool {
