@@ -30,10 +30,14 @@ public struct NetworkBase: Sendable {
     public var formEncoder = FormEncoder()
     /// Makes what reads JSON; called for each answer.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
-    /// Makes what writes JSON; called for each request.
-    public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
+    /// Makes what writes JSON; called for each attempt.
+    ///
+    /// The keys come in alphabetical order, so that the body is the same each time: see ``IdempotencyKey``.
+    public var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
     /// How operations repeat what failed; not at all if nil.
     public var retry: Retry?
+    /// Told of each decision about an attempt of the service that failed, on the callback queue.
+    public var retryHandler: (@Sendable (RetryEvent) -> Void)?
     /// Where requests and answers are written down; nowhere if nil.
     public var log: NetworkLog?
     /// The queue of the handlers; the main queue if nil.
@@ -128,5 +132,6 @@ extension NetworkOperation {
         if let queue = base.callbackQueue { callbackQueue = queue }
         if let log = base.log { networkAttempts.add(log) }
         if let retry = base.retry { self.retry = retry }
+        if let handler = base.retryHandler { retryHandler = handler }
     }
 }
