@@ -38,6 +38,12 @@ public struct NetworkBase: Sendable {
     public var retry: Retry?
     /// Told of each decision about an attempt of the service that failed, on the callback queue.
     public var retryHandler: (@Sendable (RetryEvent) -> Void)?
+    /// Whose credentials the requests get: of the first one that covers the place of a request.
+    ///
+    /// See ``authenticate(by:)``.
+    public var realms: [AuthenticationRealm] = []
+    /// Where operations are put aside if its rule says so; nowhere if nil.
+    public var postponed: PostponedOperations?
     /// Where requests and answers are written down; nowhere if nil.
     public var log: NetworkLog?
     /// The queue of the handlers; the main queue if nil.
@@ -133,5 +139,7 @@ extension NetworkOperation {
         if let log = base.log { networkAttempts.add(log) }
         if let retry = base.retry { self.retry = retry }
         if let handler = base.retryHandler { retryHandler = handler }
+        if !base.realms.isEmpty { realms = base.realms }
+        if let list = base.postponed { postponed = list }
     }
 }

@@ -121,7 +121,7 @@ extension NetworkError: CustomNSError {
         .undecodableBody, .expansionTooLarge, .transferFailed, .tooManyRedirects, .redirectLoop, .invalidRedirect,
         .insecureRedirect, .redirectRefused, .unacceptableStatus, .unacceptableContentType, .emptyResponse,
         .undecodableResult, .responseRefused, .evaluationFailed, .preparationFailed, .fileUnwritable,
-        .bodyNotEncodable, .checksumMismatch, .diskFull, .destinationBusy, .destinationExists, .changedOnServer,
+        .bodyNotEncodable, .checksumMismatch, .diskFull, .destinationBusy, .destinationExists,
         .unexpectedLength, .compressionUnavailable,
     ]
 }

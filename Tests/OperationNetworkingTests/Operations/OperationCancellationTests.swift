@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Cancelling network operations", .timeLimit(.minutes(1)))
+@Suite("Cancelling network operations", .timeLimit(.minutes(3)))
 struct OperationCancellationTests {
     /// Sees what must hold after every cancellation.
     func check(

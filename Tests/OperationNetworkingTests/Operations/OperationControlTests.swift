@@ -11,7 +11,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Suspension and progress of network operations", .timeLimit(.minutes(1)))
+@Suite("Suspension and progress of network operations", .timeLimit(.minutes(3)))
 struct OperationControlTests {
     @Test("Suspended in the middle of a body it goes on where it stopped, with each byte once")
     func suspendMidBody() async throws {

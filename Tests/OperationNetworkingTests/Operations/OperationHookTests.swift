@@ -96,7 +96,7 @@ private final class Counting: NetworkOperation<Int, String>, @unchecked Sendable
     override func makeCollector(for head: ResponseHead) -> ResponseCollector<Int> { ByteCounter() }
 }
 
-@Suite("Hooks of network operations", .timeLimit(.minutes(1)))
+@Suite("Hooks of network operations", .timeLimit(.minutes(3)))
 struct OperationHookTests {
     @Test("A generic subclass in the older form of the hook works, and reaches the evaluator")
     func oldForm() async throws {

@@ -11,7 +11,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Downloads to temporary files", .timeLimit(.minutes(1)))
+@Suite("Downloads to temporary files", .timeLimit(.minutes(3)))
 struct TemporaryDownloadTests {
     private static let size = 900_000
     private let bench: OperationBench

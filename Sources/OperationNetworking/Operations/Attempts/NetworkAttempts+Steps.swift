@@ -16,7 +16,7 @@ extension NetworkAttempts {
         beginStory(number, host)
         beginTime(number, host)
         do {
-            let request = try withKey(try host.makeRequest())
+            let request = try withKey(try changed(host.makeRequest()))
             state.withLock { state in
                 if state.machine.phase == .preparing, state.machine.attempt == number { state.draft = request }
             }
@@ -26,6 +26,13 @@ extension NetworkAttempts {
         } catch {
             return failed(NetworkError.ofHook(error), .checking, number)
         }
+    }
+
+    /// From now on requests are changed so, too.
+    func change(with change: @escaping PostponedOperations.Change) { state.withLock { $0.changes.append(change) } }
+
+    private func changed(_ request: NetworkRequest) throws -> NetworkRequest {
+        try state.withLock { $0.changes }.reduce(request) { try $1($0) }
     }
 
     /// The request with the key by which the server knows it again: that of the first attempt, whatever a hook says since,
@@ -240,6 +247,7 @@ extension NetworkAttempts {
             swap(&left.timer, &state.timer)
             swap(&left.timeout, &state.timeout)
             swap(&left.retryHandler, &state.retryHandler)
+            swap(&left.changes, &state.changes)
             state.time.stop()
             (left.policies, left.gates) = (state.policies, state.gates)
             left.task = wasConcluding ? nil : state.task
