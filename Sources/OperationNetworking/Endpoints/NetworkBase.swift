@@ -30,12 +30,16 @@ public struct NetworkBase: Sendable {
     public var formEncoder = FormEncoder()
     /// Makes what reads JSON; called for each answer.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
-    /// Makes what writes JSON; called for each request.
-    public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
+    /// Makes what writes JSON; called for each attempt.
+    ///
+    /// The keys come in alphabetical order, so that the body is the same each time: see ``IdempotencyKey``.
+    public var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
     /// How operations repeat what failed; not at all if nil.
     public var retry: Retry?
     /// What operations do while the network is gone; they take no notice if nil.
     public var offline: OfflinePolicy?
+    /// Told of each decision about an attempt of the service that failed, on the callback queue.
+    public var retryHandler: (@Sendable (RetryEvent) -> Void)?
     /// Whose credentials the requests get: of the first one that covers the place of a request.
     ///
     /// See ``authenticate(by:)``.
@@ -141,6 +145,7 @@ extension NetworkOperation {
         if let log = base.log { networkAttempts.add(log) }
         if let retry = base.retry { self.retry = retry }
         if let offline = base.offline { self.offline = offline }
+        if let handler = base.retryHandler { retryHandler = handler }
         if !base.realms.isEmpty { realms = base.realms }
         if let list = base.postponed { postponed = list }
     }

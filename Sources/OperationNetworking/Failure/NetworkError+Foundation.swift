@@ -67,7 +67,7 @@ extension NetworkError {
         -1204: Kind(.untrustedCertificate, .connecting, "The server's certificate is not valid yet."),
         -1205: Kind(.clientCertificateRejected, .connecting, "Our certificate was refused."),
         -1206: Kind(.clientCertificateRejected, .connecting, "The server wants a certificate from us."),
-        -2000: Kind(.notConnected, .connecting, "It can only be had from a cache, which does not have it."),
+        -2000: Kind(.transferFailed, .checking, "It can only be had from a cache, which does not have it."),
         -3000: Kind(.fileUnwritable, .receiving, "The file could not be made."),
         -3001: Kind(.fileUnwritable, .receiving, "The file could not be opened."),
         -3002: Kind(.fileUnwritable, .receiving, "The file could not be closed."),
@@ -95,6 +95,9 @@ extension NetworkError: CustomNSError {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message, "code": code.description]
         info["phase"] = phase.description
         if let status { info["status"] = status }
+        if let retryAfter { info["retryAfter"] = retryAfter.seconds }
+        if let retryEnd { info["retryEnd"] = retryEnd.description }
+        if !attempts.isEmpty { info["attempts"] = attempts.count }
         if let request {
             info["request"] = request.description
             if let url = URL(string: request.url) { info[NSURLErrorFailingURLErrorKey] = url }

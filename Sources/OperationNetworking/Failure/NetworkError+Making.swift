@@ -37,12 +37,29 @@ extension NetworkError {
         }
     }
 
+    /// What a hook threw tells of this request only if it says that this one cannot be sent; else it is the cause.
+    static func ofHook(_ error: any Error) -> NetworkError {
+        guard let error = error as? NetworkError else { return NetworkError(error, phase: .checking) }
+        guard error.phase != .checking, error.phase != .waiting, error.code != .cancelled else { return error }
+        var failure = NetworkError(
+            code: .preparationFailed, phase: .checking,
+            message:
+                "The request could not be prepared: what a hook of the operation waited for failed. \(error.message)")
+        failure.cause = error
+        return failure
+    }
+
     /// The same error with what is known of its request and response.
     func completed(request: NetworkRequest?, head: ResponseHead?) -> NetworkError {
         var error = self
         error.request = error.request ?? request?.summary
         error.status = error.status ?? head?.status
-        if head != nil { error.isUnsent = false }
+        if let head {
+            error.isUnsent = false
+            if error.retryAfter == nil, head.status >= 300, let pause = RetryAfter.pause(in: head, now: Date()) {
+                error.retryAfter = pause
+            }
+        }
         return error
     }
 

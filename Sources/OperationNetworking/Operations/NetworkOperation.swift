@@ -141,6 +141,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// fails the operation, unless the task is one for an upload, which has its own. The one here returns nil, which means
     /// that the other form is asked.
     ///
+    /// What the completion handler finishes the operation with is its end: retry does not see it. Only a preparation that
+    /// failed, or an attempt that ran out of its time (``Retry/attemptTimeout``), is followed by another; the task is then
+    /// cancelled, and its completion handler must not finish the operation with that: leave `URLError.cancelled` alone.
+    ///
     /// - Parameters:
     ///   - request: What to send.
     ///   - session: The session that the operation was made with, if it is one of Foundation's, or else the shared one.

@@ -16,6 +16,9 @@ package final class Download: Sendable {
     private let queue = DispatchQueue(label: "OperationKit.Download")
     private let clock: any OperationClock
     private let cancellation = DownloadCancellation()
+    /// Whether its part is known to this object alone.
+    let isTemporary: Bool
+    private let turn = Locked(DownloadTurn())
     // Sendable: only used on `queue`.
     private nonisolated(unsafe) let work: DownloadWork
 
@@ -26,6 +29,7 @@ package final class Download: Sendable {
         accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
         self.clock = clock
+        isTemporary = destination.isTemporary
         work = DownloadWork(
             to: destination, options: options, files: files, clock: clock, cancellation: cancellation,
             keptBytes: keptBytes, accepts: accepts)
@@ -82,6 +86,14 @@ package final class Download: Sendable {
         DownloadReceiver(
             self, tellHead: tellHead, tellProgress: tellProgress, tellMetrics: tellMetrics, whenDone: whenDone)
     }
+
+    /// Begins the requests of a run when those of the one before are over, which may have been given up in their middle.
+    func takeTurn(_ begin: @escaping @Sendable () -> Void) {
+        if turn.withLock({ $0.take(begin) }) { begin() }
+    }
+
+    /// The run that has the turn is over.
+    func passTurn() { turn.withLock { $0.pass() }?() }
 
     /// Lets go of everything: what can be gone on with stays, if it is to, and the rest is removed.
     package func close(whenClosed: @escaping @Sendable () -> Void = {}) {
