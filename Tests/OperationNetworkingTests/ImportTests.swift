@@ -5,7 +5,7 @@
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ImportTests {
     @Test func `importing the networking brings the operations with it`() async throws {
         let operation: ClosureOperation<Int, Never> = ClosureOperation { 42 }

@@ -5,7 +5,7 @@ import Foundation
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct GateTests {
     @Test func `it holds threads and tasks up until it is opened`() async throws {
         let gate = Gate(), passed = EventRecorder<String>()

@@ -5,7 +5,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ManualClockTests {
     private let clock = ManualClock(start: OperationInstant(offset: .seconds(10)))
     private let calls = EventRecorder<String>()

@@ -5,7 +5,7 @@ import Foundation
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct RecordingTests {
     @Test func `events are written down in their order`() {
         let recorder = EventRecorder<String>()

@@ -4,7 +4,7 @@
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct SeededGeneratorTests {
     /// From the reference implementation of SplitMix64: a seed that failed must fail again, on every system.
     @Test func `its numbers are those of SplitMix64`() {

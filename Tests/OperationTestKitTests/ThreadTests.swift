@@ -5,7 +5,7 @@ import Foundation
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ThreadTests {
     private struct Mistake: Error, Equatable {}
 

@@ -22,6 +22,10 @@ final class OperationExtras {
     var timing: OperationTiming?
     var admission: OperationAdmission?
     var suspension = SuspensionHooks()
+    /// What it waits for in the middle of its work.
+    var wait: OperationWait?
+    /// The last of its waits that is over.
+    var lastWait: UInt32 = 0
     /// Keeps the operation alive until it ended.
     var selfReference: ManagedOperation?
     var lastObserverID: UInt64 = 0

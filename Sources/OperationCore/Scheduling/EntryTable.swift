@@ -41,6 +41,11 @@ struct EntryTable {
         Int(key.slot) < entries.count && entries[Int(key.slot)].generation == key.generation
     }
 
+    /// What tells the entry that stands there now from those before and after it.
+    func key(of slot: QueueMachine.Slot) -> QueueMachine.Key {
+        QueueMachine.Key(slot: slot, generation: entries[Int(slot)].generation)
+    }
+
     /// Gives back what is free at the end, if most are.
     ///
     /// It looks at all slots, so many entries end before the next look.

@@ -200,7 +200,8 @@ extension QueueEngine {
 
     /// The wait is over: goes on when there is a slot, at once if the operation ended meanwhile.
     func bodyDidWait(_ seat: WorkerSeat) {
-        let body = ReturningBody(key: seat.key)
+        let turn = DispatchSemaphore(value: 0)
+        let body = ReturningBody(key: seat.key, turn: .thread(turn))
         let mustWait = apply { state, after in
             let isFirst = state.returning.isEmpty || !state.machine.isResting(body.key)
             if isFirst, state.machine.resume(body.key) {
@@ -211,16 +212,16 @@ extension QueueEngine {
             state.returning.append(body)
             return true
         }
-        if mustWait { body.turn.wait() }
+        if mustWait { turn.wait() }
     }
 
     /// The operation of a body that waits for a slot ended: the body needs none any more.
     ///
     /// It does not wait behind others, for they may wait for it.
     func letGoOn(_ slot: QueueMachine.Slot, _ state: inout State, _ after: inout After) {
-        guard !state.returning.isEmpty else { return }
-        let generation = state.machine.entries[Int(slot)].generation
-        let bodies = state.returning.removeAll { $0.key.slot == slot && $0.key.generation == generation }
+        // What returns without a thread goes when its turn comes, so that none of many is looked for.
+        guard state.returning.threads > 0 else { return }
+        let bodies = state.returning.removeThreads(of: state.machine.entries.key(of: slot))
         state.crew.workers += bodies.count
         if !bodies.isEmpty { after.need().grants += bodies }
     }
@@ -256,12 +257,6 @@ extension QueueEngine {
         seat.forgetNews()
         perform(after)
     }
-}
-
-/// A body whose wait is over, until there is a slot for it.
-struct ReturningBody: Sendable {
-    let key: QueueMachine.Key
-    let turn = DispatchSemaphore(value: 0)
 }
 
 /// A thread that a test plays: taking what comes next and running it are two steps, between which others may have theirs.

@@ -11,7 +11,7 @@ package final class QueueEngine: Sendable {
         /// What the threads were dealt in advance.
         var hands: [DealtHand] = []
         /// Bodies that want to go on and wait for a slot, in the order in which they came.
-        var returning = Fifo<ReturningBody>()
+        var returning = ReturningLine()
         var totals = EndTotals()
         /// Those who wait until nothing is left.
         var drainers = WaitList()
@@ -141,7 +141,7 @@ extension QueueEngine {
         if state.machine.isDealtRivalled { settle(&state, &after) }
         while let body = state.returning.first, state.machine.resume(body.key) {
             state.returning.removeFirst()
-            state.crew.workers += 1
+            if body.hasThread { state.crew.workers += 1 }
             if after.grant == nil { after.grant = body } else { after.need().grants.append(body) }
         }
         callThread(&state, &after, sparing: sparing)
@@ -180,7 +180,7 @@ extension QueueEngine {
     }
 
     func perform(_ after: After) {
-        after.grant?.turn.signal()
+        after.grant?.grant()
         if after.needsWorker { provideWorker() }
         if after.needsWatch { watchForStall() }
         // Before what may take long, for it was taken already.
@@ -190,7 +190,7 @@ extension QueueEngine {
     }
 
     private func perform(_ chores: Chores) {
-        for body in chores.grants { body.turn.signal() }
+        for body in chores.grants { body.grant() }
         for tell in chores.told { tell() }
         for wait in chores.drained { wait.end() }
         // One whose task was cancelled just now leaves the room to the next.

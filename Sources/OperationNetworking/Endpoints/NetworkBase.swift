@@ -34,6 +34,12 @@ public struct NetworkBase: Sendable {
     public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
     /// How operations repeat what failed; not at all if nil.
     public var retry: Retry?
+    /// Whose credentials the requests get: of the first one that covers the place of a request.
+    ///
+    /// See ``authenticate(by:)``.
+    public var realms: [AuthenticationRealm] = []
+    /// Where operations are put aside if its rule says so; nowhere if nil.
+    public var postponed: PostponedOperations?
     /// Where requests and answers are written down; nowhere if nil.
     public var log: NetworkLog?
     /// The queue of the handlers; the main queue if nil.
@@ -128,5 +134,7 @@ extension NetworkOperation {
         if let queue = base.callbackQueue { callbackQueue = queue }
         if let log = base.log { networkAttempts.add(log) }
         if let retry = base.retry { self.retry = retry }
+        if !base.realms.isEmpty { realms = base.realms }
+        if let list = base.postponed { postponed = list }
     }
 }

@@ -64,6 +64,7 @@ public struct NetworkLog: Sendable {
 extension NetworkLog: AttemptWatcher {
     package func attempt(_ number: Int, of operation: any AnyNetworkOperation, did event: AttemptEvent) {
         switch event {
+        case .held(let reason): write("‖ \(reason) \(subject(operation))", [:], nil)
         case .begins(let request):
             let place = redaction.keepsSecrets ? "\(request.method) \(request.url)" : "\(request.summary)"
             let again = number > 1 ? " (attempt \(number))" : ""

@@ -7,8 +7,8 @@ import OperationCore
 extension AnyNetworkOperation {
     /// How the operation repeats an attempt that failed; not at all if nil, as from the start.
     public var retry: Retry? {
-        get { (networkAttempts.policy as? RetryAgent)?.retry }
-        set { networkAttempts.policy = newValue.map(RetryAgent.init) }
+        get { networkAttempts.policy(of: RetryAgent.self)?.retry }
+        set { networkAttempts.set(newValue.map(RetryAgent.init)) }
     }
 
     /// Told of each decision about an attempt that failed, on the callback queue; kept until the operation ended.

@@ -1,6 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import OperationCore
+
 /// An attempt of an operation that failed: what the error at the end tells of those before.
 public struct AttemptRecord: Sendable, Hashable {
     /// Which attempt it was, from 1.
@@ -15,8 +17,10 @@ public struct AttemptRecord: Sendable, Hashable {
     public let began: Duration
     /// How long it took.
     public let duration: Duration
-    /// The pause after it; nil after the last one.
+    /// The pause after it; nil after the last one, and after one that was put aside.
     public let pause: Duration?
+    /// What the operation was put aside for after it, if it was; such an attempt does not count.
+    public let putAside: WaitReason?
 }
 
 extension NetworkError {

@@ -23,16 +23,13 @@ final class RetryAgent: AttemptPolicy {
     var attemptTimeout: Duration? { retry.attemptTimeout }
 
     func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) {
-        let now = host.clock.now
-        state.withLock { $0.machine.begin(number, now: now) }
         if number == 1 { retry.budget?.earn(for: request.origin) }
     }
 
     func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer) -> Void
+        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
     ) {
-        let now = host.clock.now
-        let attempt = state.withLock { $0.machine.attempt(report, now: now) }
+        let attempt = FailedAttempt(report)
         guard let rule = retry.policy.decide else {
             return answer(conclude(attempt, .asPolicySays, for: host))
         }
@@ -58,15 +55,14 @@ final class RetryAgent: AttemptPolicy {
         {
             weighing = .stop(.budgetUsedUp, retryAfter: weighing.retryAfter)
         }
-        let records = state.withLock { state in
-            state.machine.note(attempt, weighing, now: moment.now)
+        state.withLock { state in
+            state.machine.note(weighing)
             state.question = nil
-            return state.machine.records
         }
         let event = event(attempt, weighing)
         if let handler = host.retryHandler { host.callbackQueueOfAttempts.async { handler(event) } }
         guard let pause = weighing.pause else {
-            return AttemptAnswer(.fail, note: "\(event)", error: error(attempt, weighing, records))
+            return AttemptAnswer(.fail, note: "\(event)", error: error(attempt, weighing))
         }
         return AttemptAnswer(.again(after: pause), note: "\(event)")
     }
@@ -79,10 +75,8 @@ final class RetryAgent: AttemptPolicy {
             timeLeft: retry.policy.window.map { max($0 - attempt.elapsed, .zero) })
     }
 
-    /// The error at the end, which tells of all attempts.
-    private func error(
-        _ attempt: FailedAttempt, _ weighing: RetryMachine.Weighing, _ records: [AttemptRecord]
-    ) -> NetworkError {
+    /// The error at the end.
+    private func error(_ attempt: FailedAttempt, _ weighing: RetryMachine.Weighing) -> NetworkError {
         var error = attempt.error
         if weighing.reason == .bodyNotRepeatable {
             error = NetworkError(
@@ -93,7 +87,6 @@ final class RetryAgent: AttemptPolicy {
             error.status = attempt.error.status
             error.cause = attempt.error
         }
-        error.attempts = records
         error.retryAfter = weighing.retryAfter
         return error
     }

@@ -33,26 +33,8 @@ struct RetryMachine: Sendable {
         }
     }
 
-    private(set) var records: [AttemptRecord] = []
-    private var firstBegan: OperationInstant?
-    private var present: (number: Int, began: OperationInstant)?
     private var uses: [RetryRule: Int] = [:]
     private var lastPause: Duration?
-
-    /// An attempt begins.
-    mutating func begin(_ number: Int, now: OperationInstant) {
-        if firstBegan == nil { firstBegan = now }
-        present = (number, now)
-    }
-
-    /// The attempt that failed, as the policy sees it.
-    mutating func attempt(_ report: AttemptReport, now: OperationInstant) -> FailedAttempt {
-        // One whose request could not be made never began.
-        if present?.number != report.number { begin(report.number, now: now) }
-        return FailedAttempt(
-            number: report.number, error: report.error, request: report.request, head: report.head,
-            elapsed: (firstBegan ?? now).duration(to: now), earlier: records)
-    }
 
     /// What becomes of it, if it may cost something.
     func weigh(_ attempt: FailedAttempt, _ answer: RetryAnswer, of retry: Retry, _ moment: Moment) -> Weighing {
@@ -69,7 +51,7 @@ struct RetryMachine: Sendable {
         case (.again, .stop): rule = nil
         }
         guard attempt.request?.body.canBeSentAgain != false else { return .stop(.bodyNotRepeatable) }
-        guard attempt.number < max(policy.maximumAttempts, 1) else { return .stop(.attemptsUsedUp) }
+        guard attempt.countedNumber < max(policy.maximumAttempts, 1) else { return .stop(.attemptsUsedUp) }
         return pause(attempt, answer, rule, retry, moment)
     }
 
@@ -81,7 +63,7 @@ struct RetryMachine: Sendable {
             return .stop(.askedToWaitTooLong, retryAfter: asked)
         }
         let backoff = rule?.isThrottling == true ? retry.throttledBackoff : retry.backoff
-        var pause = backoff.pause(after: attempt.number, previous: lastPause, chance: moment.chance)
+        var pause = backoff.pause(after: attempt.countedNumber, previous: lastPause, chance: moment.chance)
         if case .again(let wanted?) = answer.kind {
             pause = max(wanted, .zero).clamped
         } else if let asked {
@@ -102,13 +84,7 @@ struct RetryMachine: Sendable {
     private static let leastTime = Duration.seconds(1)
 
     /// What became of it: to be called for each attempt that failed.
-    mutating func note(_ attempt: FailedAttempt, _ weighing: Weighing, now: OperationInstant) {
-        let began = present?.began ?? now
-        records.append(
-            AttemptRecord(
-                number: attempt.number, code: attempt.error.code, phase: attempt.error.phase,
-                status: attempt.error.status, began: (firstBegan ?? now).duration(to: began),
-                duration: began.duration(to: now), pause: weighing.pause))
+    mutating func note(_ weighing: Weighing) {
         if let rule = weighing.rule, weighing.pause != nil { uses[rule, default: 0] += 1 }
         lastPause = weighing.pause
     }

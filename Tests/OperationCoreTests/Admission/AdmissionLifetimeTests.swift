@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Nothing is left of an operation that is freed while it waits", .timeLimit(.minutes(1)))
+@Suite("Nothing is left of an operation that is freed while it waits", .timeLimit(.minutes(3)))
 struct AdmissionLifetimeTests {
     private let census = LiveObjects()
 

@@ -6,7 +6,7 @@ import Testing
 
 private typealias Step = AdmissionMachine.Step
 
-@Suite("Every state and every event of the admission machine", .timeLimit(.minutes(1)))
+@Suite("Every state and every event of the admission machine", .timeLimit(.minutes(3)))
 struct AdmissionMachineTests {
     private static let subsets: [[Step]] = (0..<8).map { bits in Step.allCases.filter { bits & (1 << $0.rawValue) != 0 }
     }

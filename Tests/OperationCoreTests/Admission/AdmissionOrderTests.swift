@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("The way from the dependencies to the body", .timeLimit(.minutes(1)))
+@Suite("The way from the dependencies to the body", .timeLimit(.minutes(3)))
 struct AdmissionOrderTests {
     @Test("Dependencies, conditions, throttle, categories, delay, body", arguments: StartingWay.allCases)
     func order(way: StartingWay) async throws {

@@ -5,7 +5,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("A line that any element can leave", .timeLimit(.minutes(1)))
+@Suite("A line that any element can leave", .timeLimit(.minutes(3)))
 struct ArrivalLineTests {
     @Test("It does what an array does, whatever comes and goes", arguments: UInt64(0)..<20)
     func likeAnArray(seed: UInt64) {

@@ -23,7 +23,7 @@ private final class Machine {
     func waitingCount(for key: String) -> Int { machine.waitingCount(for: key) }
 }
 
-@Suite("Who holds a category, and who waits", .timeLimit(.minutes(1)))
+@Suite("Who holds a category, and who waits", .timeLimit(.minutes(3)))
 struct CategoryMachineTests {
     @Test("As many hold one as may; the others follow in their order")
     func limit() {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Categories", .timeLimit(.minutes(1)))
+@Suite("Categories", .timeLimit(.minutes(3)))
 struct CategoryTests {
     private func driven(_ name: String, _ categories: OperationCategory...) -> HandDriven {
         let operation = HandDriven(name)

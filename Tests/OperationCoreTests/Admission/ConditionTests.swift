@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Conditions", .timeLimit(.minutes(1)))
+@Suite("Conditions", .timeLimit(.minutes(3)))
 struct ConditionTests {
     private typealias Verdict = OperationCondition.Verdict
 
@@ -205,7 +205,7 @@ struct ConditionTests {
     }
 }
 
-@Suite("Conditions made of others", .timeLimit(.minutes(1)))
+@Suite("Conditions made of others", .timeLimit(.minutes(3)))
 struct CombinedConditionTests {
     private let good = OperationCondition("good") { _ in .satisfied }
     private let bad = OperationCondition("bad") { _ in .failed("it is bad") }

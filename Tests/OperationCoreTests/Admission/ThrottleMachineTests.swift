@@ -30,7 +30,7 @@ private final class Machine {
     var waiting: [Int] { machine.waiting(for: "key") }
 }
 
-@Suite("When a key may run again", .timeLimit(.minutes(1)))
+@Suite("When a key may run again", .timeLimit(.minutes(3)))
 struct ThrottleMachineTests {
     @Test("The interval is counted from the end of the last run")
     func fromTheEnd() {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Throttling", .timeLimit(.minutes(1)))
+@Suite("Throttling", .timeLimit(.minutes(3)))
 struct ThrottleTests {
     private let clock = ManualClock()
     private let registry: OperationThrottle

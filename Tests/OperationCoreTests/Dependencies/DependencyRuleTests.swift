@@ -21,7 +21,7 @@ enum UpstreamEnd: CaseIterable, Sendable {
 }
 
 /// Each rule, for each end of the dependency, before and after the edge was added.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct DependencyRuleTests {
     /// Makes an operation depend on another, and lets that one end.
     private func downstream(

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Dependencies between operations of this package and others, in plain queues and without.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ForeignDependencyTests {
     private let queue = OperationQueue()
 

@@ -37,7 +37,7 @@ private final class Named: AsyncOperation<Int, Flaw>, @unchecked Sendable {
     override func main() { finish(withError: .first) }
 }
 
-@Suite("Inputs whose dependencies are removed, or that are added while the operation starts", .timeLimit(.minutes(1)))
+@Suite("Inputs whose dependencies are removed, or that are added while the operation starts", .timeLimit(.minutes(3)))
 struct InputRemovalTests {
     /// How an operation asks for two inputs at once.
     enum Form: CaseIterable, Sendable {

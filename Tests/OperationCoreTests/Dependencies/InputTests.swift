@@ -17,7 +17,7 @@ private final class Receiver: SyncOperation<String, Flaw>, @unchecked Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct InputTests {
     @Test(arguments: [true, false])
     func `a result is handed over before the body, on its thread`(endsFirst: Bool) throws {

@@ -13,7 +13,7 @@ private final class Total: SyncOperation<[Int], Refusal>, @unchecked Sendable {
     override func main() { finish(withResult: parts) }
 }
 
-@Suite("The results of many", .timeLimit(.minutes(1)))
+@Suite("The results of many", .timeLimit(.minutes(3)))
 struct ManyInputsTests {
     private func parts(_ count: Int, failing: Int? = nil) -> [TypedOperation<Int, Refusal>] {
         (0..<count).map { number in

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct FileAddressTests {
     private static let bad: [(URL?, FileOperationError.Code)] = [
         (URL(string: "https://user:secret@example.com/file?token=secret"), .notAFileURL),

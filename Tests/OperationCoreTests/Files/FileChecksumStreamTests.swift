@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct FileChecksumStreamTests {
     static let all: [ChecksumAlgorithm] = [.sha256, .sha1, .md5, .crc32]
 

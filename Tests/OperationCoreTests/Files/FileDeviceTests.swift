@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Devices that do not always give or take something: a terminal, of which the test holds the other end.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct FileDeviceTests {
     private final class Terminal: Sendable {
         let url: URL

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .serialized)
+@Suite(.timeLimit(.minutes(3)), .serialized)
 struct FileFullDiskTests {
     /// A file system of 64 KiB, if this process may mount one.
     private final class SmallDisk {

@@ -13,7 +13,7 @@ private enum Event: CaseIterable {
     case bodyReturned, end, suspend, resume
 }
 
-@Suite("Every state and every event of the lifecycle machine", .timeLimit(.minutes(1)))
+@Suite("Every state and every event of the lifecycle machine", .timeLimit(.minutes(3)))
 struct LifecycleMachineTests {
     typealias Style = LifecycleMachine.Style
 

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Why an operation does not run", .timeLimit(.minutes(1)))
+@Suite("Why an operation does not run", .timeLimit(.minutes(3)))
 struct ExplainTests {
     @Test("It waits for others, and each says where it stands")
     func dependencies() async throws {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("The failures of a queue", .timeLimit(.minutes(1)))
+@Suite("The failures of a queue", .timeLimit(.minutes(3)))
 struct FailureTests {
     @Test("They are listed in their order with their errors, and nothing else is")
     func list() async throws {

@@ -8,7 +8,7 @@ import Testing
 
 /// Makes the pictures of `Docs/Guides/Pictures.md`: `OPERATIONKIT_PICTURES=folder Scripts/test --filter PictureSample`.
 @Suite(
-    "Pictures for the guide", .timeLimit(.minutes(1)),
+    "Pictures for the guide", .timeLimit(.minutes(3)),
     .enabled(if: ProcessInfo.processInfo.environment["OPERATIONKIT_PICTURES"] != nil))
 struct PictureSampleTests {
     @Test("A graph in the middle of its work, and the trace when it is done")

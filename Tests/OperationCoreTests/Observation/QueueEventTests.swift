@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("The events of a queue", .timeLimit(.minutes(1)))
+@Suite("The events of a queue", .timeLimit(.minutes(3)))
 struct QueueEventTests {
     @Test("The present state comes first, then the changes in their order, numbered without gaps")
     func order() async throws {

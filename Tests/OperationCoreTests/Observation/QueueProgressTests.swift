@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("The progress of a queue", .timeLimit(.minutes(1)))
+@Suite("The progress of a queue", .timeLimit(.minutes(3)))
 struct QueueProgressTests {
     @Test("It counts ends, not starts: of asynchronous, cancelled and failed operations, and of those before it")
     func counting() async throws {

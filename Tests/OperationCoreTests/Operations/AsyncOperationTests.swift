@@ -5,7 +5,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct AsyncOperationTests {
     @Test func `a new operation is not started and is ready`() {
         let operation = HandDriven()

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct AwaitTests {
     @Test func `value gives the result and throws the typed error or the cancellation`() async {
         let succeeded = HandDriven(), failed = HandDriven(), cancelled = HandDriven()

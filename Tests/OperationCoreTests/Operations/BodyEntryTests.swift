@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Cancelled after the start and before the body", .timeLimit(.minutes(1)))
+@Suite("Cancelled after the start and before the body", .timeLimit(.minutes(3)))
 struct BodyEntryTests {
     @Test(arguments: [true, false])
     func `an input that cancels ends the operation without its body and without the hook`(windsDown: Bool) throws {

@@ -21,7 +21,7 @@ private final class Abandoned: AsyncOperation<Int, Flaw>, @unchecked Sendable {
     override func main() {}
 }
 
-@Suite("Cancelling an operation in its own deinit", .timeLimit(.minutes(1)))
+@Suite("Cancelling an operation in its own deinit", .timeLimit(.minutes(3)))
 struct CancelInDeinitTests {
     enum Moment: String, CaseIterable, Sendable {
         case untouched, waitingForDependency, delayed, executing, suspended, windingDown, keptResult

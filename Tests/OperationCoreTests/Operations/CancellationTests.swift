@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct CancellationTests {
     @Test func `the hook is called once while the operation is cancelled and has not ended`() {
         let looks = EventRecorder<Look>()

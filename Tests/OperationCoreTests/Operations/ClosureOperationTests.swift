@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ClosureOperationTests {
     @Test func `its types are those of the closure`() {
         let never: ClosureOperation<Int, Never> = ClosureOperation { 1 }

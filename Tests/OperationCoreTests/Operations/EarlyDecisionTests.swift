@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// What is decided before the start, and starts that come late, early or twice.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct EarlyDecisionTests {
     @Test(arguments: [true, false])
     func `a result or error that comes before the start is kept and told at the start`(succeeds: Bool) async {

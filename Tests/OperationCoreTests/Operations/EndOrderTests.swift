@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct EndOrderTests {
     @Test func `the outcome is there when the handler is called`() async {
         let queue = DispatchQueue(label: "handlers"), operation = HandDriven(), seen = EventRecorder<String>()

@@ -13,7 +13,7 @@ private final class Renamed: SyncOperation<Int, Flaw>, @unchecked Sendable {
     override func main() { finish(withResult: 1) }
 }
 
-@Suite("Waiting for the end, and the error of any operation", .timeLimit(.minutes(1)))
+@Suite("Waiting for the end, and the error of any operation", .timeLimit(.minutes(3)))
 struct EndedTests {
     @Test func `it goes on when the operation ended, not when its outcome is decided`() async {
         let operation = HandDriven(windsDown: true), log = EventRecorder<String>()

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct HandlerTests {
     /// Sets all three handlers on an operation, and records which is called.
     private func listen(to operation: HandDriven, on queue: DispatchQueue) -> EventRecorder<String> {

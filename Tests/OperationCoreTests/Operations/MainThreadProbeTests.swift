@@ -8,7 +8,7 @@
     import Testing
 
     /// What happens on the main thread of a program without a main loop: a program of its own plays it.
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct MainThreadProbeTests {
         @Test(arguments: [
             "callbacks", "on-main", "main-waits-first", "main-waits-second", "nested", "inside", "many", "dependency",

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct MappedOperationTests {
     @Test func `results, errors and whole outcomes are converted`() {
         let first = HandDriven(hooks: .init(main: { $0.finish(withResult: 20) }))

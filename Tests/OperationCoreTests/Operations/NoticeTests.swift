@@ -9,7 +9,7 @@ import Testing
 /// What is said about requests that changed nothing.
 ///
 /// The taker of the notices is one for the process, so each test goes by a name of its own.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(3)))
 struct NoticeTests {
     func notices(
         of name: String, during life: (HandDriven) throws -> Void

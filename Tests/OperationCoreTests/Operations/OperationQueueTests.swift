@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Our operations in a plain `OperationQueue`.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct OperationQueueTests {
     private let queue = OperationQueue()
 

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct StartAndWaitTests {
     @Test func `it runs the body on the calling thread and gives the result`() async throws {
         let result = try await TestThread.run {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct SuspensionTests {
     @Test func `suspending and resuming call their hooks once for each turn`() {
         let operation = HandDriven()

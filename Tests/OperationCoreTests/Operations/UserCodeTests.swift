@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Nothing that a user wrote runs under a lock: the hooks, the closures, and the `deinit` of what they hold.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct UserCodeTests {
     /// Asks, from wherever a user's code is called, whether another thread can use the operation at that moment.
     final class LockProbe: Sendable {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("An owner that is gone before the start", .timeLimit(.minutes(1)))
+@Suite("An owner that is gone before the start", .timeLimit(.minutes(3)))
 struct OwnerGoneTests {
     @Test func `started by hand it is cancelled and its body does not run`() {
         let operation = orphan()

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(3)))
 struct OwnerLifetimeTests {
     @Test func `an operation and its owner keep neither each other nor anything else alive`() {
         let census = LiveObjects()

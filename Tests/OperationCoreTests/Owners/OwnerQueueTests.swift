@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Owners over queues", .timeLimit(.minutes(1)))
+@Suite("Owners over queues", .timeLimit(.minutes(3)))
 struct OwnerQueueTests {
     @Test func `only what is in the plain queue is cancelled there`() async {
         let screen = Screen()

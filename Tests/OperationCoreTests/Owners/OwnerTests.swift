@@ -12,7 +12,7 @@ private final class Parcel: AsyncOperation<Int, Flaw>, @unchecked Sendable {
     override func main() {}
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct OwnerTests {
     @Test func `all operations of an object are cancelled and no others`() {
         let (one, other) = (Screen(), Screen())

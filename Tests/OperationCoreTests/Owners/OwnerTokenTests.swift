@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("An owner that goes", .timeLimit(.minutes(1)))
+@Suite("An owner that goes", .timeLimit(.minutes(3)))
 struct OwnerTokenTests {
     @Test func `its token cancels what waits and what runs`() {
         let waiting = HandDriven(), running = HandDriven(), ended = HandDriven(), other = HandDriven()

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Bodies that are short: a thread is given several operations at once, and nobody can tell.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct QueueDealingTests {
     private let workers = ManualWorkers(areBodiesShort: true)
     private let order = EventRecorder<String>()

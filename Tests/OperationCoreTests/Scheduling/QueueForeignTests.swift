@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Foundation operations of other kinds in a queue of ours.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct QueueForeignTests {
     /// An asynchronous Foundation operation as users write them.
     private final class Slow: Operation, @unchecked Sendable {

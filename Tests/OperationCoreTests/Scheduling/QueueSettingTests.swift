@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Barriers, chains, limits and their changes, room, shutting down.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct QueueSettingTests {
     private func error(_ body: () throws(QueueError) -> Void) -> QueueError? {
         do throws(QueueError) {

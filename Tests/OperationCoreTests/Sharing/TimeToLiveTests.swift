@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Results that are kept for a time", .timeLimit(.minutes(1)))
+@Suite("Results that are kept for a time", .timeLimit(.minutes(3)))
 struct TimeToLiveTests {
     private let clock = ManualClock()
     private let flights: SharedOperations<String, Int, Flaw>

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct DeadlineTests {
     private let clock = ManualClock(start: OperationInstant(offset: .seconds(100)))
 

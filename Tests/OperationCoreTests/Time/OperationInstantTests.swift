@@ -4,7 +4,7 @@
 import OperationCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct OperationInstantTests {
     private func instant(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
 

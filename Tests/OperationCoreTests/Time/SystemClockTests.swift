@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// The system's clock: that it works at all, in any order; nothing here depends on how fast it is.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct SystemClockTests {
     private let clock = SystemClock.shared
 

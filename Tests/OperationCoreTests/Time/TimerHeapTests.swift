@@ -5,7 +5,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct TimerHeapTests {
     /// The same, slow and plain: a list in order of moments, then of arrival.
     private struct SortedList {

@@ -7,7 +7,7 @@
     import OperationTestKit
     import Testing
 
-    @Suite("Compressed bodies", .timeLimit(.minutes(1)), .enabled(if: RequestBody.canCompress))
+    @Suite("Compressed bodies", .timeLimit(.minutes(3)), .enabled(if: RequestBody.canCompress))
     struct GzipBodyTests {
         private static let text = String(repeating: "All work and no play. ", count: 2_000)
 

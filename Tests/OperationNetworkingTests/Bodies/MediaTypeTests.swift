@@ -4,7 +4,7 @@
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct MediaTypeTests {
     @Test(arguments: [
         ("a.png", "image/png"), ("A.JPEG", "image/jpeg"), ("archive.tar.gz", "application/gzip"),

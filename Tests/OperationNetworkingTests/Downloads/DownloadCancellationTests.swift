@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct DownloadCancellationTests {
     @Test func `cancelled in the middle, it keeps its part, or nothing if it may not`() async throws {
         for keeps in [true, false] {

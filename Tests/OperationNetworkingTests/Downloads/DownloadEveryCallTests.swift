@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Cancelling downloads at every call to the system", .timeLimit(.minutes(1)))
+@Suite("Cancelling downloads at every call to the system", .timeLimit(.minutes(3)))
 struct DownloadEveryCallTests {
     private static let size = 300_000
 

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .serialized)
+@Suite(.timeLimit(.minutes(3)), .serialized)
 struct DownloadFullDiskTests {
     /// A file system of 256 KiB in the bench's folder, if this process may mount one.
     private final class SmallDisk {

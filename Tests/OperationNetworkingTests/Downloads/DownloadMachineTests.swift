@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct DownloadMachineTests {
     private func head(_ status: Int, _ fields: HeaderFields, isDecoded: Bool = false) throws -> ResponseHead {
         ResponseHead(

@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct DownloadPartsTests {
     @Test(arguments: [
         ("bytes 0-499/1234", 0, 499, 1234), ("bytes 5-5/*", 5, 5, -1), ("BYTES 1-2/3", 1, 2, 3),

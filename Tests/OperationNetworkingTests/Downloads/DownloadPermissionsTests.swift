@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct DownloadPermissionsTests {
     /// What becomes of permissions that a file is made with: the `umask` is taken off.
     private func made(_ permissions: Int, _ bench: DownloadBench) throws -> Int {

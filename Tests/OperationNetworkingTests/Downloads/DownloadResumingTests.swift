@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct DownloadResumingTests {
     @Test func `a download that was cut goes on from its bytes`() async throws {
         let bench = try DownloadBench()

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct DownloadSafetyTests {
     @Test(arguments: [
         ("attachment; filename=\"report.pdf\"", "report.pdf"), ("attachment; filename=\"../../evil\"", "evil"),
@@ -245,7 +245,7 @@ struct DownloadSafetyTests {
     enum Taken: CaseIterable { case pipe, socket, device, folder, fullFolder }
 
     /// Row 80 of the catalogue of faults.
-    @Test(.timeLimit(.minutes(1)), arguments: Taken.allCases)
+    @Test(.timeLimit(.minutes(3)), arguments: Taken.allCases)
     func `a destination that is a pipe, a socket, a device or a folder is an error, and is not opened`(
         taken: Taken
     ) async throws {

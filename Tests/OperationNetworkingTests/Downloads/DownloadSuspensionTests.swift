@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct DownloadSuspensionTests {
     @Test func `suspended and resumed again just while its task is started, it goes on`() async throws {
         let bench = try DownloadBench()

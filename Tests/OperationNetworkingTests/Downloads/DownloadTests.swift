@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct DownloadTests {
     @Test func `to a temporary file, which is handed over`() async throws {
         let bench = try DownloadBench()

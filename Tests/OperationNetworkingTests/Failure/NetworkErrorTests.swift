@@ -5,7 +5,7 @@ import Foundation
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct NetworkErrorTests {
     @Test(arguments: [
         ("http://user:secret@host:8080/a?token=secret&x=&secret#secret", "http://host:8080/a?token=***&x=***&***"),

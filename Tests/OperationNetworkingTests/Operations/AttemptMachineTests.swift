@@ -19,9 +19,19 @@ struct AttemptMachineTests {
         ]
         switch phase {
         case .deciding: _ = machine.failed(1)
+        case .clearing: _ = machine.prepared(1, isGated: true)
+        case .holding:
+            _ = machine.prepared(1, isGated: true)
+            _ = machine.held(Self.reason, 1)
         case .waiting:
             _ = machine.failed(1)
             _ = machine.decided(.again(after: .seconds(1)), 1)
+        case .parked:
+            _ = machine.failed(1)
+            _ = machine.decided(.park(Self.reason), 1)
+        case .returning:
+            _ = machine.prepared(1, isGated: true)
+            _ = machine.released(1)
         case .ended: _ = machine.end()
         default:
             for (step, event) in steps where machine.phase == step && phase != step { _ = event(&machine) }
@@ -31,31 +41,46 @@ struct AttemptMachineTests {
     }
 
     private static let phases: [Machine.Phase] = [
-        .idle, .preparing, .creating, .transferring, .evaluating, .deciding, .waiting, .concluding, .ended,
+        .idle, .preparing, .clearing, .holding, .creating, .transferring, .evaluating, .deciding, .waiting, .parked,
+        .returning, .concluding, .ended,
     ]
+    private static let reason = WaitReason(.credential, "waiting for a credential")
 
     private static let events: [(name: String, event: @Sendable (inout Machine, Int) -> Machine.Action)] = [
-        ("prepared", { $0.prepared($1) }), ("created", { $0.created($1) }), ("transferred", { $0.transferred($1) }),
+        ("prepared", { $0.prepared($1) }), ("prepared, gated", { $0.prepared($1, isGated: true) }),
+        ("cleared", { $0.cleared($1) }), ("held", { $0.held(reason, $1) }), ("released", { $0.released($1) }),
+        ("refused", { $0.refused($1) }), ("created", { $0.created($1) }), ("transferred", { $0.transferred($1) }),
         ("evaluated", { $0.evaluated($1) }), ("failed", { $0.failed($1) }),
         ("transferFailed", { $0.transferFailed($1) }), ("fail", { $0.decided(.fail, $1) }),
-        ("again", { $0.decided(.again(after: .zero), $1) }), ("waited", { $0.waited($1) }),
+        ("again", { $0.decided(.again(after: .zero), $1) }), ("later", { $0.decided(.again(after: .seconds(1)), $1) }),
+        ("replay", { $0.decided(.replay(after: .zero), $1) }), ("park", { $0.decided(.park(reason), $1) }),
+        ("waited", { $0.waited($1) }), ("returned", { $0.returned($1) }),
     ]
 
     @Test("Each event moves the phase it belongs to, and no other")
     func table() {
         let moving: [String: [Machine.Phase: (Machine.Phase, Machine.Action)]] = [
             "prepared": [.preparing: (.creating, .createTask)],
+            "prepared, gated": [.preparing: (.clearing, .clear)],
+            "cleared": [.clearing: (.creating, .createTask)],
+            "held": [.clearing: (.holding, .rest(Self.reason)), .holding: (.holding, .rest(Self.reason))],
+            "released": [.clearing: (.returning, .takePlace), .holding: (.returning, .takePlace)],
+            "refused": [.clearing: (.deciding, .decide), .holding: (.deciding, .decide)],
             "created": [.creating: (.transferring, .settleTask)],
             "transferred": [.creating: (.evaluating, .evaluate), .transferring: (.evaluating, .evaluate)],
             "evaluated": [.evaluating: (.concluding, .conclude)],
             "failed": [
-                .preparing: (.deciding, .decide), .creating: (.deciding, .decide), .transferring: (.deciding, .decide),
-                .evaluating: (.deciding, .decide),
+                .preparing: (.deciding, .decide), .clearing: (.deciding, .decide), .creating: (.deciding, .decide),
+                .transferring: (.deciding, .decide), .evaluating: (.deciding, .decide),
             ],
             "transferFailed": [.creating: (.deciding, .decide), .transferring: (.deciding, .decide)],
-            "fail": [.deciding: (.concluding, .conclude)],
-            "again": [.deciding: (.preparing, .prepare)],
-            "waited": [.waiting: (.preparing, .prepare)],
+            "fail": [.deciding: (.concluding, .conclude), .parked: (.concluding, .conclude)],
+            "again": [.deciding: (.returning, .takePlace), .parked: (.returning, .takePlace)],
+            "later": [.deciding: (.waiting, .wait(.seconds(1))), .parked: (.waiting, .wait(.seconds(1)))],
+            "replay": [.deciding: (.returning, .takePlace), .parked: (.returning, .takePlace)],
+            "park": [.deciding: (.parked, .rest(Self.reason)), .parked: (.parked, .rest(Self.reason))],
+            "waited": [.waiting: (.returning, .takePlace)],
+            "returned": [.returning: (.preparing, .prepare)],
         ]
         for phase in Self.phases {
             for (name, event) in Self.events {
@@ -82,7 +107,9 @@ struct AttemptMachineTests {
 
     @Test("While it is suspended no step begins, and the one that is due begins with the resumption")
     func suspension() {
-        for (name, event) in Self.events where name != "created" {
+        // A task that is made is settled at once, and resting is no step.
+        let isNoStep: Set = ["created", "held", "later", "park"]
+        for (name, event) in Self.events where !isNoStep.contains(name) {
             for phase in Self.phases {
                 var free = machine(at: phase)
                 let wanted = event(&free, 1)
@@ -144,11 +171,36 @@ struct AttemptMachineTests {
         let got4 = machine.decided(.again(after: .seconds(3)), 1)
         #expect(got4 == .wait(.seconds(3)))
         let got5 = machine.waited(1)
-        #expect(got5 == .prepare)
+        #expect(got5 == .takePlace)
         #expect(machine.attempt == 2)
+        let got8 = machine.returned(2)
+        #expect(got8 == .prepare)
         let got6 = machine.prepared(1)
         #expect(got6 == .none)
         let got7 = machine.prepared(2)
         #expect(got7 == .createTask)
+    }
+
+    @Test("What was put aside goes on when it is decided again, and does not count")
+    func parked() {
+        var machine = machine(at: .parked)
+        let steps = [machine.decided(.again(after: .zero), 1), machine.returned(2), machine.prepared(2)]
+        #expect(steps == [.takePlace, .prepare, .createTask])
+        #expect(machine.attempt == 2 && machine.replays == 1)
+        _ = machine.failed(2)
+        _ = machine.decided(.replay(after: .seconds(1)), 2)
+        #expect(machine.replays == 2)
+    }
+
+    @Test("An attempt that was held back is prepared anew, and what comes of the first time is not heard")
+    func held() {
+        var machine = machine(at: .holding)
+        let steps = [machine.released(1), machine.released(1), machine.returned(1), machine.prepared(1, isGated: true)]
+        #expect(steps == [.takePlace, .none, .prepare, .clear])
+        #expect(machine.attempt == 1 && machine.round == 2)
+        let late = [machine.cleared(1), machine.held(Self.reason, 1), machine.released(1), machine.refused(1)]
+        #expect(late.allSatisfy { $0 == .none })
+        let cleared = machine.cleared(2)
+        #expect(cleared == .createTask)
     }
 }

@@ -52,7 +52,7 @@ extension OperationBench {
     }
 }
 
-@Suite("Endpoints", .timeLimit(.minutes(1)))
+@Suite("Endpoints", .timeLimit(.minutes(3)))
 struct EndpointTests {
     @Test("A value says what is asked for, and the base where and how")
     func byValue() async throws {
@@ -216,7 +216,7 @@ struct EndpointTests {
     }
 }
 
-@Suite("The log of network operations", .timeLimit(.minutes(1)))
+@Suite("The log of network operations", .timeLimit(.minutes(3)))
 struct NetworkLogTests {
     @Test("It shows requests and answers, and no secret unless it is asked to")
     func redaction() async throws {

@@ -4,7 +4,7 @@
 import Foundation
 import Testing
 
-@Suite("The page of faults and attacks", .timeLimit(.minutes(1)))
+@Suite("The page of faults and attacks", .timeLimit(.minutes(3)))
 struct FaultCatalogueTests {
     private static var root: URL {
         (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }

@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("NetworkDataOperation", .timeLimit(.minutes(1)))
+@Suite("NetworkDataOperation", .timeLimit(.minutes(3)))
 struct NetworkDataOperationTests {
     struct Model: Codable, Sendable, Equatable { let name: String }
 

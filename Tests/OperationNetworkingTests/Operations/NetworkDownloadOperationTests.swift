@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("NetworkDownloadOperation and NetworkUploadOperation", .timeLimit(.minutes(1)))
+@Suite("NetworkDownloadOperation and NetworkUploadOperation", .timeLimit(.minutes(3)))
 struct NetworkDownloadOperationTests {
     @Test("The expression of the mission compiles as written, and hands a complete file over")
     func asWritten() async throws {

@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Cancelling network operations", .timeLimit(.minutes(1)))
+@Suite("Cancelling network operations", .timeLimit(.minutes(3)))
 struct OperationCancellationTests {
     /// Sees what must hold after every cancellation.
     func check(
@@ -129,7 +129,7 @@ struct OperationCancellationTests {
             log.watch(operation)
             operation.delegate = log
             let policy = Telling(Again(most: 5, pause: .seconds(60)))
-            operation.networkAttempts.policy = policy
+            operation.networkAttempts.set(policy)
             operation.start()
             await policy.wasAsked.passage()
             operation.cancel()
@@ -269,7 +269,7 @@ private struct Telling: AttemptPolicy {
     init(_ policy: Again) { self.policy = policy }
 
     func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer) -> Void
+        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
     ) {
         policy.decide(report, for: host, answer)
         wasAsked.open()

@@ -11,7 +11,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Suspension and progress of network operations", .timeLimit(.minutes(1)))
+@Suite("Suspension and progress of network operations", .timeLimit(.minutes(3)))
 struct OperationControlTests {
     @Test("Suspended in the middle of a body it goes on where it stopped, with each byte once")
     func suspendMidBody() async throws {
@@ -115,7 +115,7 @@ struct OperationControlTests {
         let clock = ManualClock()
         let operation = bench.text()
         operation.clock = clock
-        operation.networkAttempts.policy = Again(most: 2, pause: .seconds(10))
+        operation.networkAttempts.set(Again(most: 2, pause: .seconds(10)))
         let decided = Gate()
         operation.networkAttempts.add(Watcher { if case .failed = $0 { decided.open() } })
         operation.start()
@@ -308,7 +308,7 @@ struct OperationControlTests {
         }
         let told = EventRecorder<Int64>()
         let operation = bench.text()
-        operation.networkAttempts.policy = Again(most: 2)
+        operation.networkAttempts.set(Again(most: 2))
         operation.downloadProgressHandler = { told.record($0.completedBytes) }
         #expect(try await operation.run().count == 800_000)
         await bench.settled()

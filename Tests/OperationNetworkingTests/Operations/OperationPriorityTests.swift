@@ -7,14 +7,14 @@
     import OperationTestKit
     import Testing
 
-    @Suite("The priority of network operations", .timeLimit(.minutes(1)))
+    @Suite("The priority of network operations", .timeLimit(.minutes(3)))
     struct OperationPriorityTests {
         @Test("Where a host has one slot, operations of a higher priority are sent first")
         func order() async throws {
             let server = try LoopbackServer()
             let gate = Gate()
-            server.route("/first") { _ in LoopbackAnswer.text("first").after(gate) }
             server.route("/*") { .text($0.path) }
+            server.route("/first") { _ in LoopbackAnswer.text("first").after(gate) }
             let session = CurlSession.direct { $0.maximumConnectionsPerHost = 1 }
             defer { session.close() }
             func operation(_ target: String, _ priority: TransferPriority) -> NetworkDataOperation<Int> {
@@ -36,6 +36,7 @@
             let other = try LoopbackServer()
             other.route("/") { _ in .text("other") }
             _ = try await NetworkDataOperation(url: other.url(), urlSession: session) { data, _ in data.count }.run()
+            #expect(server.requests.map(\.path) == ["/first"])
             gate.open()
             for operation in rest { _ = try await operation.value }
             #expect(server.requests.map(\.path) == ["/first", "/high", "/high-2", "/normal", "/low"])

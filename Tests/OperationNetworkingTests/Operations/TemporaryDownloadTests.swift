@@ -11,7 +11,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Downloads to temporary files", .timeLimit(.minutes(1)))
+@Suite("Downloads to temporary files", .timeLimit(.minutes(3)))
 struct TemporaryDownloadTests {
     private static let size = 900_000
     private let bench: OperationBench
@@ -43,7 +43,7 @@ struct TemporaryDownloadTests {
             return number == 1 ? answer.cut(at: 400_000) : number == 2 ? answer.cut(at: 200_000) : answer
         }
         let operation = operation()
-        operation.networkAttempts.policy = Again(most: 5)
+        operation.networkAttempts.set(Again(most: 5))
         let counts = EventRecorder<Int64>()
         operation.downloadProgressHandler = { counts.record($0.completedBytes) }
         #expect(try await operation.run())
@@ -68,7 +68,7 @@ struct TemporaryDownloadTests {
                 ? second.answer(to: request) : first.answer(to: request).cut(at: 400_000)
         }
         let operation = operation()
-        operation.networkAttempts.policy = Again(most: 2)
+        operation.networkAttempts.set(Again(most: 2))
         #expect(try await operation.run())
         #expect(operation.downloadedFile?.resumedBytes == 0)
     }

@@ -11,7 +11,7 @@ import Testing
 #endif
 
 /// Operations that are given a session of Foundation's by name; the server does nothing here that Foundation cannot bear.
-@Suite("Network operations with a URLSession", .timeLimit(.minutes(1)))
+@Suite("Network operations with a URLSession", .timeLimit(.minutes(3)))
 struct URLSessionOperationTests {
     private let session = URLSession(configuration: .ephemeral)
 

@@ -4,7 +4,7 @@
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct HeaderFieldsTests {
     @Test func `fields keep their order and their duplicates`() {
         var fields: HeaderFields = ["Set-Cookie": "a=1, b", "X": "y", "set-cookie": "c=2"]

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ReadAheadTests {
     private let wakes = Tally()
     private var waker: BodyWaker { BodyWaker { [wakes] in wakes.add() } }

@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Images", .timeLimit(.minutes(1)))
+@Suite("Images", .timeLimit(.minutes(3)))
 struct ImageDataTests {
     private static let samples: [(bytes: [UInt8], format: ImageFormat)] = [
         ([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0], .png),

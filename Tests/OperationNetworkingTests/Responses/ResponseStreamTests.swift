@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Responses as sequences", .timeLimit(.minutes(1)))
+@Suite("Responses as sequences", .timeLimit(.minutes(3)))
 struct ResponseStreamTests {
     @Test("Lines come apart at every kind of end, wherever the pieces are cut")
     func lines() async throws {

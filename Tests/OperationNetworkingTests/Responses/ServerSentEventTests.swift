@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Events of a server", .timeLimit(.minutes(1)))
+@Suite("Events of a server", .timeLimit(.minutes(3)))
 struct ServerSentEventTests {
     private static let head = LoopbackStep.head(200, ["Content-Type": "text/event-stream"])
 

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Retry, against a real server, with time and chance in the test's hand.
-@Suite("Retry", .timeLimit(.minutes(1)))
+@Suite("Retry", .timeLimit(.minutes(3)))
 struct RetryTests {
     private let clock = ManualClock()
 

@@ -6,7 +6,7 @@
     import OperationTestKit
     import Testing
 
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct BodyIntakeTests {
         /// What was told, and whether more may be.
         private final class Audience {

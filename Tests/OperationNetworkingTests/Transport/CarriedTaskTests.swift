@@ -12,7 +12,7 @@ import Testing
 #endif
 
 /// Tasks of Foundation's session before Foundation has anything to do with them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct CarriedTaskTests {
     /// Has nothing to give, ever.
     private final class Silent: BodyProducer {

@@ -9,7 +9,7 @@
     import Testing
 
     /// What a session says of how far a request came.
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct SessionReportTests {
         private let server: LoopbackServer
         private let session = CurlSession.direct()

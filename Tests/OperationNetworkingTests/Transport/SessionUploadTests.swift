@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct SessionUploadTests {
         private let server: LoopbackServer
         private let session = CurlSession.direct()

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct LoopbackAnswerTests {
     private func exchange(_ server: LoopbackServer, _ request: String) async throws -> String {
         try await withClient(server) { client in

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct LoopbackFaultTests {
     @Test(arguments: [LoopbackEnding.close, .closeSending, .reset])
     func `an answer is cut at any byte, and ends as it was told`(_ ending: LoopbackEnding) async throws {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct LoopbackServerTests {
     @Test func `a route answers, and what was asked is written down`() async throws {
         let server = try LoopbackServer()

@@ -167,10 +167,11 @@ extension Operation {
 extension ManagedOperation {
     /// What keeps an operation from its end that began.
     fileprivate var pauses: [QueueExplanation.Reason] {
-        switch state {
-        case .suspended: [.operationSuspended]
+        let rest = waitReason.map { [QueueExplanation.Reason.resting($0)] } ?? []
+        return switch state {
+        case .suspended: [.operationSuspended] + rest
         case .cancelled: [.windingDown]
-        case .notStarted, .executing, .finished: []
+        case .notStarted, .executing, .finished: rest
         }
     }
 }

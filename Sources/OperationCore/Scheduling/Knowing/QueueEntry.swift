@@ -47,6 +47,11 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
         closureName = entry.details?.name
     }
 
+    /// What it waits for now in the middle of its work, without a place of the queue; nil while it does not.
+    ///
+    /// The operation is asked: it may have gone on since the entry was listed.
+    public var waitReason: WaitReason? { (operation as? ManagedOperation)?.waitReason }
+
     /// The name of the operation, or else of its type; that of a closure, or else "closure".
     public var name: String { operation?.displayName ?? closureName ?? "closure" }
 

@@ -40,6 +40,7 @@ extension QueueExplanation.Reason: CustomStringConvertible {
         case .turn(let ahead): "\(ahead) that are ready come before it"
         case .ownReadiness: "its own isReady is false"
         case .operationSuspended: "it began, and was suspended"
+        case .resting(let reason): "\(reason)"
         case .windingDown: "it was cancelled, and its body winds down"
         }
     }

@@ -48,6 +48,8 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
         case ownReadiness
         /// It began, and was put on hold.
         case operationSuspended
+        /// It began, and waits for something in the middle of its work, without a place of the queue.
+        case resting(WaitReason)
         /// It was cancelled, and its body winds down.
         case windingDown
     }

@@ -32,6 +32,9 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     /// Those that began and have not ended, in no order.
     public var running: [QueueEntry] { entries(.running) }
 
+    /// Those of `running` that wait for something now and take no place, in no order: see ``QueueEntry/waitReason``.
+    public var resting: [QueueEntry] { running.filter { $0.waitReason != nil } }
+
     /// The entries that stand there, in no order.
     public func entries(_ state: QueueEntry.State) -> [QueueEntry] {
         standings.compactMap { $0.value == state ? $0.key : nil }

@@ -1,29 +1,43 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import OperationCore
+
 /// The attempts of one network operation as a pure value: each event moves it and says what the shell must do now.
 ///
-/// It knows nothing of requests, types, threads or time. Events carry the number of their attempt; one that is not the
-/// present attempt's moves nothing.
+/// It knows nothing of requests, types, threads or time. Events carry the number of their attempt, or the round of their
+/// preparation; one that is not the present one's moves nothing.
 ///
 /// ```text
-///             prepared      created          transferred        evaluated
-/// preparing ─────────▶ creating ─────▶ transferring ─────▶ evaluating ─────▶ concluding ─────▶ ended
-///     ▲ └──── failed ─────┴────────────────┴───────────────────┘ ▲               ▲
-///     │                  ▼                                       │               │
-///  waiting ◀─ again ─ deciding ───────────── fail ───────────────────────────────┘
+///             prepared      cleared      created          transferred        evaluated
+/// preparing ─────────▶ clearing ──▶ creating ─────▶ transferring ─────▶ evaluating ─────▶ concluding ─────▶ ended
+///     ▲ └─ failed ─────┴─┬──────────────┴────────────────┴───────────────────┘ ▲             ▲
+///     │           holding◀─ hold               ▼                               │             │
+///     │              │                      deciding ─────────── fail ─────────────────────────┘
+///     │              ▼                         │ again after a pause, or when something comes
+/// returning ◀────────┴─── waiting, parked ◀────┘
 /// ```
 ///
-/// While it is suspended no step begins: the one that is due is kept for the resumption.
+/// While it is suspended no step begins: the one that is due is kept for the resumption. While it is holding, waiting or
+/// parked, the operation rests: it takes no place of its queue, and has to return to one.
 package struct AttemptMachine: Sendable, Equatable {
     package enum Phase: Sendable, Equatable {
         case idle
         case preparing
+        /// The request is ready, and those are asked who may hold it back.
+        case clearing
+        /// One of them does.
+        case holding
         case creating
         case transferring
         case evaluating
         case deciding
+        /// A pause before the next attempt.
         case waiting
+        /// The next attempt waits for something to come.
+        case parked
+        /// The wait is over; the operation needs a place again.
+        case returning
         case concluding
         case ended
     }
@@ -33,6 +47,8 @@ package struct AttemptMachine: Sendable, Equatable {
         case none
         /// Make the request of the present attempt.
         case prepare
+        /// Ask whether it may leave.
+        case clear
         /// Make its task.
         case createTask
         /// Bring the task to what is wanted now: running or suspended.
@@ -41,20 +57,33 @@ package struct AttemptMachine: Sendable, Equatable {
         case evaluate
         /// Ask what becomes of the failure.
         case decide
-        /// Wait, and say when that is over.
+        /// Rest, and say when so much time is over.
         case wait(Duration)
+        /// Rest, until somebody says that it may go on.
+        case rest(WaitReason)
+        /// Get a place again.
+        case takePlace
         /// Give the operation its outcome.
         case conclude
     }
 
     package enum Decision: Sendable, Equatable {
         case fail
+        /// Another attempt, after a pause.
         case again(after: Duration)
+        /// Another attempt that does not count as one, for the last one was not to blame.
+        case replay(after: Duration)
+        /// It is put aside until it is decided again; that attempt does not count, either.
+        case park(WaitReason)
     }
 
     package private(set) var phase = Phase.idle
     /// The number of the present attempt, from 1.
     package private(set) var attempt = 0
+    /// How often a request was prepared: more often than there are attempts, if some were held back.
+    package private(set) var round = 0
+    /// How many attempts do not count.
+    package private(set) var replays = 0
     package private(set) var isSuspended = false { didSet { changes += 1 } }
     /// How often that was said.
     private var changes = 0
@@ -71,14 +100,18 @@ package struct AttemptMachine: Sendable, Equatable {
     /// A hook may resume or cancel the task that it makes, which may thus tell its end before the hook has returned.
     package func mayBeTold(_ number: Int) -> Bool { isAt(.creating, number) || isAt(.transferring, number) }
 
+    /// Whether that attempt failed, and it is still to be decided what becomes of it.
+    package func awaitsDecision(_ number: Int) -> Bool { isAt(.deciding, number) || isAt(.parked, number) }
+
     /// The operation's body begins.
     package mutating func start() -> Action {
         guard phase == .idle else { return .none }
-        return beginAttempt()
+        attempt = 1
+        return prepare()
     }
 
-    private mutating func beginAttempt() -> Action {
-        attempt += 1
+    private mutating func prepare() -> Action {
+        round += 1
         return enter(.preparing, .prepare)
     }
 
@@ -91,9 +124,10 @@ package struct AttemptMachine: Sendable, Equatable {
 
     private func isAt(_ phase: Phase, _ number: Int) -> Bool { self.phase == phase && attempt == number }
 
-    /// The request is ready.
-    package mutating func prepared(_ number: Int) -> Action {
-        isAt(.preparing, number) ? enter(.creating, .createTask) : .none
+    /// The request is ready; somebody has to be asked whether it may leave if it is gated.
+    package mutating func prepared(_ number: Int, isGated: Bool = false) -> Action {
+        guard isAt(.preparing, number) else { return .none }
+        return isGated ? enter(.clearing, .clear) : enter(.creating, .createTask)
     }
 
     /// The task was made, and not resumed.
@@ -116,9 +150,9 @@ package struct AttemptMachine: Sendable, Equatable {
     /// The present step of the attempt failed.
     package mutating func failed(_ number: Int) -> Action {
         switch phase {
-        case .preparing, .creating, .transferring, .evaluating:
+        case .preparing, .clearing, .creating, .transferring, .evaluating:
             attempt == number ? enter(.deciding, .decide) : .none
-        case .idle, .deciding, .waiting, .concluding, .ended: .none
+        case .idle, .holding, .deciding, .waiting, .parked, .returning, .concluding, .ended: .none
         }
     }
 
@@ -127,22 +161,43 @@ package struct AttemptMachine: Sendable, Equatable {
         mayBeTold(number) ? enter(.deciding, .decide) : .none
     }
 
-    /// It was decided what becomes of the failure.
+    /// It was decided what becomes of the failure, or of the attempt that was put aside.
     package mutating func decided(_ decision: Decision, _ number: Int) -> Action {
-        guard isAt(.deciding, number) else { return .none }
+        guard awaitsDecision(number) else { return .none }
+        let isFirst = phase == .deciding
         switch decision {
         case .fail: return enter(.concluding, .conclude)
-        case .again(let pause) where pause <= .zero: return beginAttempt()
-        case .again(let pause):
-            // The wait is no step: it may as well run out while nothing may begin.
-            phase = .waiting
-            return .wait(pause)
+        case .again(let pause): return next(after: pause)
+        case .replay(let pause):
+            if isFirst { replays += 1 }
+            return next(after: pause)
+        case .park(let reason):
+            if isFirst { replays += 1 }
+            // Neither this wait nor that for a time is a step: they may as well run out while nothing may begin.
+            phase = .parked
+            return .rest(reason)
         }
     }
 
-    /// The wait before the next attempt is over.
+    private mutating func next(after pause: Duration) -> Action {
+        guard pause > .zero else { return beginNext() }
+        phase = .waiting
+        return .wait(pause)
+    }
+
+    private mutating func beginNext() -> Action {
+        attempt += 1
+        return enter(.returning, .takePlace)
+    }
+
+    /// The pause before the next attempt is over.
     package mutating func waited(_ number: Int) -> Action {
-        isAt(.waiting, number) ? beginAttempt() : .none
+        isAt(.waiting, number) ? beginNext() : .none
+    }
+
+    /// There is a place.
+    package mutating func returned(_ number: Int) -> Action {
+        isAt(.returning, number) ? prepare() : .none
     }
 
     /// No step may begin.
@@ -165,5 +220,32 @@ package struct AttemptMachine: Sendable, Equatable {
         phase = .ended
         due = .none
         return true
+    }
+}
+
+// Requests that are ready, and may be held back.
+extension AttemptMachine {
+    /// The request may leave.
+    package mutating func cleared(_ round: Int) -> Action {
+        self.round == round && phase == .clearing ? enter(.creating, .createTask) : .none
+    }
+
+    /// It may not for now.
+    package mutating func held(_ reason: WaitReason, _ round: Int) -> Action {
+        guard self.round == round, phase == .clearing || phase == .holding else { return .none }
+        phase = .holding
+        return .rest(reason)
+    }
+
+    /// What it was held back for came: it is made anew.
+    package mutating func released(_ round: Int) -> Action {
+        guard self.round == round, phase == .clearing || phase == .holding else { return .none }
+        return enter(.returning, .takePlace)
+    }
+
+    /// It may not leave at all.
+    package mutating func refused(_ round: Int) -> Action {
+        guard self.round == round, phase == .clearing || phase == .holding else { return .none }
+        return enter(.deciding, .decide)
     }
 }

@@ -2,38 +2,68 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationCore
 
 /// What is known of an attempt that failed.
 package struct AttemptReport: Sendable {
     /// Which attempt it was, from 1.
     package let number: Int
+    /// How many of the attempts before it do not count, for they were not to blame.
+    package let replays: Int
     /// What was sent, or would have been; nil if it could not be made.
     package let request: NetworkRequest?
     /// The head of the response, if one came.
     package let head: ResponseHead?
     /// Why it failed.
     package let error: NetworkError
+    /// How long ago the first attempt began, without the time for which the operation was put aside.
+    package let elapsed: Duration
+    /// The attempts before this one.
+    package let earlier: [AttemptRecord]
 }
 
 /// Decides what becomes of an attempt that failed: where retry and postponement stand.
+///
+/// An operation may have several. They are asked in the order of their ranks, until one of them knows what to do.
 package protocol AttemptPolicy: Sendable {
+    /// Those with a lower one are asked first: see ``AttemptRank``.
+    var rank: Int { get }
+
     /// How long one attempt may take; as long as it likes if nil.
     var attemptTimeout: Duration? { get }
 
     /// A task for an attempt is about to be made.
     func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost)
 
-    /// Answers once, now or later, on any thread. An answer that comes after the end of the operation is not heard.
+    /// Answers once, now or later, on any thread; nil if it is none of its business.
+    ///
+    /// Whoever puts the operation aside (`park`) answers again, in time: with another attempt, or with its failure. An
+    /// answer that comes after the end of the operation is not heard, nor is a `park` that another answer overtook.
     func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer) -> Void)
+        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void)
 
     /// The operation ended, maybe before it was answered, or while it waits: let go of what was kept for it.
     func forget()
 }
 
 extension AttemptPolicy {
+    package var rank: Int { AttemptRank.retry }
     package var attemptTimeout: Duration? { nil }
     package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) {}
+}
+
+/// In which order those are asked who have a say about attempts.
+///
+/// Of those who may hold back a request, the one that puts a credential into it is the last, so that it is the present one.
+package enum AttemptRank {
+    /// What the user puts aside by hand.
+    package static let hand = 10
+    /// The network is gone.
+    package static let connectivity = 20
+    /// The credential was refused.
+    package static let credential = 30
+    /// It may pass.
+    package static let retry = 40
 }
 
 /// What an ``AttemptPolicy`` says.
@@ -51,6 +81,31 @@ package struct AttemptAnswer: Sendable {
     }
 }
 
+/// May hold back a request that is ready: until there is a credential for it, or a network.
+package protocol AttemptGate: Sendable {
+    /// Those with a lower one are asked first: see ``AttemptRank``.
+    var rank: Int { get }
+
+    /// Answers once, now or later, on any thread; after `hold` a second time.
+    func clear(
+        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void)
+
+    /// The operation ended, maybe while it is held: let go of what was kept for it.
+    func forget()
+}
+
+/// What an ``AttemptGate`` says.
+package enum AttemptClearance: Sendable {
+    /// This is what may leave.
+    case go(NetworkRequest)
+    /// Nothing for now: the operation rests.
+    case hold(WaitReason)
+    /// It need not wait any more: the request is made anew, and all gates are asked again.
+    case again
+    /// It may not leave at all, and the attempt failed.
+    case refuse(NetworkError)
+}
+
 /// Is told of each step of an operation's attempts: what logs and traces are made of.
 package protocol AttemptWatcher: Sendable {
     /// Called on the thread of the step, outside every lock.
@@ -59,6 +114,8 @@ package protocol AttemptWatcher: Sendable {
 
 /// A step of an attempt.
 package enum AttemptEvent: Sendable {
+    /// The request is held back.
+    case held(WaitReason)
     /// A task is about to be resumed.
     case begins(NetworkRequest)
     case received(ResponseHead)

@@ -15,13 +15,20 @@ extension NetworkAttempts {
         forgetLastAttempt()
         beginTime(number, host)
         do {
-            let request = try withKey(try host.makeRequest())
+            let request = try withKey(try changed(host.makeRequest()))
             guard host.adaptsRequests else { return prepared(request, number) }
             adapt(request, host, number)
             return .none
         } catch {
             return failed(error, .checking, number)
         }
+    }
+
+    /// From now on requests are changed so, too.
+    func change(with change: @escaping PostponedOperations.Change) { state.withLock { $0.changes.append(change) } }
+
+    private func changed(_ request: NetworkRequest) throws -> NetworkRequest {
+        try state.withLock { $0.changes }.reduce(request) { try $1($0) }
     }
 
     /// The request with the key by which the server knows it again, if the operation has one and the request has none.
@@ -74,7 +81,7 @@ extension NetworkAttempts {
             guard state.machine.phase == .preparing, state.machine.attempt == number else { return .none }
             state.request = request
             state.adaptation = nil
-            return state.machine.prepared(number)
+            return state.machine.prepared(number, isGated: !state.gates.isEmpty)
         }
     }
 
@@ -82,7 +89,7 @@ extension NetworkAttempts {
         guard let (host, number) = running(), let request else { return .none }
         // Before the task is made, for a hook may resume it.
         if let length = request.body.length { teller.note(.upload, nil, of: length, for: host) }
-        state.withLock { $0.policy }?.begins(number, request, of: host)
+        tellPolicies(of: request, number, host)
         tell(.begins(request), number, host)
         do {
             let task = try host.makeTask(request, AttemptReceiver(self, number))
@@ -98,6 +105,14 @@ extension NetworkAttempts {
         } catch {
             return failed(error, .waiting, number)
         }
+    }
+
+    private func tellPolicies(of request: NetworkRequest, _ number: Int, _ host: any AttemptHost) {
+        let policies = state.withLock { $0.policies }
+        guard !policies.isEmpty else { return }
+        let now = host.clock.now
+        state.withLock { $0.story.begin(number, now: now) }
+        for policy in policies { policy.begins(number, request, of: host) }
     }
 
     /// Brings the task to what is wanted: another thread may do so at the same time, and the task goes by the numbers.
@@ -135,31 +150,30 @@ extension NetworkAttempts {
         }
     }
 
-    func decide() -> AttemptMachine.Action {
-        guard let (host, number) = running() else { return .none }
-        let (error, request, head, policy) = state.withLock { ($0.error, $0.request, $0.head, $0.policy) }
-        guard let error else { return .none }
-        tell(.failed(error), number, host)
-        guard let policy else { return state.withLock { $0.machine.decided(.fail, number) } }
-        let report = AttemptReport(number: number, request: request, head: head, error: error)
-        policy.decide(report, for: host) { [weak self] answer in
-            guard let self, let (host, present) = running(), present == number else { return }
-            tell(.decided(answer), number, host)
-            perform(decided(answer, number))
-        }
+    /// Gives up the operation's place until somebody says that it may go on.
+    func rest(_ reason: WaitReason) -> AttemptMachine.Action {
+        guard let (host, _) = running() else { return .none }
+        stopTime()
+        host.rest(waitNumber, because: reason)
         return .none
     }
 
-    private func decided(_ answer: AttemptAnswer, _ number: Int) -> AttemptMachine.Action {
-        state.withLock { state in
-            guard state.machine.phase == .deciding, state.machine.attempt == number else { return .none }
-            if let error = answer.error { state.error = error }
-            return state.machine.decided(answer.decision, number)
+    /// Gets a place again.
+    func takePlace() -> AttemptMachine.Action {
+        guard let (host, number) = running() else { return .none }
+        let mayGoOn = host.wake(waitNumber) { [weak self] in
+            guard let self else { return }
+            perform(state.withLock { $0.machine.returned(number) })
         }
+        return mayGoOn ? state.withLock { $0.machine.returned(number) } : .none
     }
+
+    private var waitNumber: UInt32 { UInt32(truncatingIfNeeded: state.withLock { $0.machine.round }) }
 
     func wait(_ pause: Duration) -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
+        stopTime()
+        host.rest(waitNumber, because: .pause(pause, beforeAttempt: number + 1))
         let timer = host.clock.schedule(after: pause) { [weak self] in
             guard let self else { return }
             var timer: (any OperationTimer)?
@@ -207,8 +221,9 @@ extension NetworkAttempts {
             swap(&left.timer, &state.timer)
             swap(&left.timeout, &state.timeout)
             swap(&left.retryHandler, &state.retryHandler)
+            swap(&left.changes, &state.changes)
             state.time.stop()
-            left.policy = state.policy
+            (left.policies, left.gates) = (state.policies, state.gates)
             left.task = wasConcluding ? nil : state.task
             // What was not made into a result goes, and with it a file.
             if !wasConcluding || state.error != nil { swap(&left.collector, &state.collector) }
@@ -219,6 +234,7 @@ extension NetworkAttempts {
         left.timer?.cancel()
         left.timeout?.cancel()
         left.task?.cancel()
-        left.policy?.forget()
+        for policy in left.policies { policy.forget() }
+        for gate in left.gates { gate.forget() }
     }
 }

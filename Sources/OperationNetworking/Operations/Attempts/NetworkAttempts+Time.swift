@@ -5,9 +5,21 @@ import OperationCore
 
 // The time that one attempt may take, on the operation's clock.
 extension NetworkAttempts {
+    private var attemptTimeout: Duration? { state.withLock { $0.policies.lazy.compactMap(\.attemptTimeout).min() } }
+
+    /// The attempt is over, or waits for what it is not to blame for: its time begins anew with the next preparation.
+    func stopTime() {
+        var timer: (any OperationTimer)?
+        state.withLock { state in
+            state.time.stop()
+            swap(&timer, &state.timeout)
+        }
+        timer?.cancel()
+    }
+
     /// Lets the time of the present attempt begin.
     func beginTime(_ number: Int, _ host: any AttemptHost) {
-        guard let limit = state.withLock({ $0.policy })?.attemptTimeout else { return }
+        guard let limit = attemptTimeout else { return }
         let now = host.clock.now
         state.withLock { state in
             guard state.machine.attempt == number else { return }
@@ -18,7 +30,7 @@ extension NetworkAttempts {
 
     /// The operation was suspended or resumed.
     func timeMayRun(_ mayRun: Bool) {
-        guard let (host, number) = running(), state.withLock({ $0.policy })?.attemptTimeout != nil else { return }
+        guard let (host, number) = running(), attemptTimeout != nil else { return }
         let now = host.clock.now
         state.withLock { mayRun ? $0.time.resume(now: now) : $0.time.suspend(now: now) }
         watchTime(number, host)

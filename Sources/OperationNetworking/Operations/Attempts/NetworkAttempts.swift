@@ -32,7 +32,11 @@ public final class NetworkAttempts: Sendable {
         var timer: (any OperationTimer)?
         var time = AttemptTime()
         var timeout: (any OperationTimer)?
-        var policy: (any AttemptPolicy)?
+        var policies: [any AttemptPolicy] = []
+        var gates: [any AttemptGate] = []
+        var story = AttemptStory()
+        /// How a request is changed that was made, since somebody ran the operation again.
+        var changes: [PostponedOperations.Change] = []
         var watchers: [any AttemptWatcher] = []
         var idempotencyKey: IdempotencyKey?
         var retryHandler: (@Sendable (RetryEvent) -> Void)?
@@ -64,13 +68,8 @@ public final class NetworkAttempts: Sendable {
     var receivedCount: Int64 { state.withLock { $0.received } }
     var collector: AnyResponseCollector? { state.withLock { $0.collector } }
 
-    /// Who is asked when an attempt failed; nobody if nil.
-    ///
-    /// To be set before the start.
-    package var policy: (any AttemptPolicy)? {
-        get { state.withLock { $0.policy } }
-        set { state.withLock { $0.policy = newValue } }
-    }
+    /// Whether the operation is held back, put aside, or waits for a time.
+    package var isResting: Bool { state.withLock { [.holding, .waiting, .parked].contains($0.machine.phase) } }
 
     /// Adds somebody who is told of each step.
     ///
@@ -99,6 +98,7 @@ public final class NetworkAttempts: Sendable {
             switch next {
             case .none: return
             case .prepare: next = prepare()
+            case .clear: next = clear()
             case .createTask: next = createTask()
             case .settleTask: next = settleTask()
             case .evaluate:
@@ -106,6 +106,8 @@ public final class NetworkAttempts: Sendable {
                 return
             case .decide: next = decide()
             case .wait(let pause): next = wait(pause)
+            case .rest(let reason): next = rest(reason)
+            case .takePlace: next = takePlace()
             case .conclude: next = conclude()
             }
         }

@@ -97,9 +97,9 @@
         /// Whether the request is to be given to libcurl once more.
         func isToBeginAgain(after code: Int32) -> Bool {
             guard problem == nil else { return false }
-            // libcurl took the wait for a turn for one for a connection, while we were kept from looking.
-            let isTurnMissed = code == 28 && deadlines.isSeeking
-            return isGivenUp || isTurnMissed || isWorthRepeating(after: code)
+            if code == 28 { followPauses() }
+            let isTooEarly = code == 28 && deadlines.outlastsLibcurl(at: loop.engine.now)
+            return isGivenUp || isTooEarly || isWorthRepeating(after: code)
         }
 
         /// Whether an old connection broke while the request was sent over it: it may be sent anew, over another one.

@@ -5,7 +5,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct AddressReferenceTests {
     /// RFC 3986, section 5.4, all of it.
     static let examples = [

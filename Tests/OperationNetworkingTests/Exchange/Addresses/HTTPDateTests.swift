@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct HTTPDateTests {
     private let now = Date(timeIntervalSince1970: 1_750_000_000)  // June 2025
 

@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct CacheDecisionTests {
     private static let tagged: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"a\""]
     private static let untagged: HeaderFields = ["Cache-Control": "max-age=60"]

@@ -5,7 +5,7 @@ import Foundation
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct CacheFreshnessTests {
     private func freshness(_ headers: HeaderFields, status: Int = 200, delay: Double = 0, after: Double = 0) throws
         -> CacheFreshness

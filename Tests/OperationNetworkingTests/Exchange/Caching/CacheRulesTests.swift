@@ -5,7 +5,7 @@ import Foundation
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct CacheRulesTests {
     private static let fresh: HeaderFields = ["Cache-Control": "max-age=60"]
 

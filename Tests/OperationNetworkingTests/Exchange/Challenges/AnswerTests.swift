@@ -5,7 +5,7 @@ import Foundation
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct AnswerTests {
     private func digest(_ challenge: String) throws -> DigestAnswer? {
         DigestAnswer(try #require(Challenge.parse([challenge]).first))

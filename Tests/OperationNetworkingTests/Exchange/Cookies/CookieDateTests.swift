@@ -5,7 +5,7 @@ import Foundation
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct CookieDateTests {
     @Test(arguments: [
         ("Wed, 09 Jun 2021 10:18:14 GMT", 1_623_233_894.0), ("Wed, 09-Jun-2021 10:18:14 GMT", 1_623_233_894),

@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct RedirectMachineTests {
     private static let secrets: HeaderFields = [
         "Authorization": "Basic x", "Cookie": "a=b", "X-Api-Key": "k", "Accept": "*/*", "Referer": "https://h.com/",

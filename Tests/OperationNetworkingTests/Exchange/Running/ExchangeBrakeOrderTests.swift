@@ -9,7 +9,7 @@
     import Testing
 
     /// A suspension that overtakes the thread which starts the request.
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct ExchangeBrakeOrderTests {
         private let server: LoopbackServer
         private let gate = Gate()

@@ -9,7 +9,7 @@
     import OperationTestKit
     import Testing
 
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct ExchangeCacheServingTests {
         private let server: LoopbackServer
         private let folder = CacheFolderFixture()

@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct ExchangeRedirectTests {
         private let server: LoopbackServer
         private let transport = CurlSession.direct()

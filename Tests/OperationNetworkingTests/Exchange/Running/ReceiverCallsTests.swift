@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ReceiverCallsTests {
     @Test func `a call that waits does not begin once the rest was dropped, and the last one does`() async throws {
         let told = EventRecorder<String>()
@@ -29,5 +29,31 @@ struct ReceiverCallsTests {
         calls.end { _ in told.record("last") }
         calls.end { _ in told.record("after the last") }
         #expect(told.events == ["first", "last"])
+    }
+
+    @Test func `what follows a call is done when no call is being made any more, by the thread that made it`()
+        async throws
+    {
+        let told = EventRecorder<String>()
+        let calls = ReceiverCalls(ExchangeProbe())
+        let (isInside, goesOn) = (Gate(), Gate())
+        async let first: Void = TestThread.run {
+            calls.make { _ in
+                isInside.open()
+                goesOn.wait()
+                told.record("first")
+            } after: {
+                // Nobody is inside: this call is made now.
+                #expect(calls.makeNow { _ in told.record("at once") })
+                told.record("after the first")
+            }
+        }
+        await isInside.passage()
+        calls.make({ _ in told.record("second") }, after: { told.record("after the second") })
+        calls.make { _ in told.record("third") }
+        #expect(told.events.isEmpty)
+        goesOn.open()
+        try await first
+        #expect(told.events == ["first", "second", "third", "after the second", "at once", "after the first"])
     }
 }

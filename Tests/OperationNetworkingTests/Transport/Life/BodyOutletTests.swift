@@ -5,7 +5,7 @@ import Foundation
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct BodyOutletTests {
     private func read(_ count: Int, _ outlet: inout BodyOutlet) throws -> (portion: BodyPortion, bytes: [UInt8]) {
         var room = [UInt8](repeating: 0, count: count)

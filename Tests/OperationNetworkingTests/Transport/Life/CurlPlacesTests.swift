@@ -6,7 +6,7 @@
     import OperationNetworking
     import Testing
 
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct CurlPlacesTests {
         private func places(
             of urls: [String], _ environment: [String: String] = [:],

@@ -5,7 +5,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct DeadlineHeapTests {
     @Test(arguments: 0..<20)
     func `it behaves like a sorted list`(seed: UInt64) {

@@ -4,7 +4,7 @@
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct IdleWatchTests {
     @Test func `idleness counts from the first look at which there is nothing to do`() {
         var watch = IdleWatch(lifetime: .nanoseconds(100))

@@ -4,7 +4,7 @@
 import OperationNetworking
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct NumberedPoolTests {
     @Test func `what was put back is used again, and what was not kept is made anew under its number`() {
         var pool = NumberedPool<String>()

@@ -5,7 +5,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct SlotLineTests {
     private typealias Table = SlotTable<Int>
 

@@ -1,0 +1,120 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+// Those who have a say about an attempt: gates before it leaves, policies after it failed.
+extension NetworkAttempts {
+    /// Sets the policy of that type, or takes it away.
+    ///
+    /// To be done before the start.
+    package func set<Policy: AttemptPolicy>(_ policy: Policy?, of type: Policy.Type = Policy.self) {
+        state.withLock { state in
+            state.policies.removeAll { $0 is Policy }
+            if let policy { state.policies.append(policy) }
+            state.policies.sort { $0.rank < $1.rank }
+        }
+    }
+
+    /// The policy of that type.
+    package func policy<Policy: AttemptPolicy>(of type: Policy.Type = Policy.self) -> Policy? {
+        state.withLock { $0.policies.lazy.compactMap { $0 as? Policy }.first }
+    }
+
+    /// Sets the gate of that type, or takes it away.
+    ///
+    /// To be done before the start.
+    package func set<Gate: AttemptGate>(gate: Gate?, of type: Gate.Type = Gate.self) {
+        state.withLock { state in
+            state.gates.removeAll { $0 is Gate }
+            if let gate { state.gates.append(gate) }
+            state.gates.sort { $0.rank < $1.rank }
+        }
+    }
+
+    // Before it leaves.
+
+    func clear() -> AttemptMachine.Action {
+        guard let (host, _) = running(), let request else { return .none }
+        let (round, gates) = state.withLock { ($0.machine.round, $0.gates) }
+        ask(gates[...], request, round, host)
+        return .none
+    }
+
+    private func ask(
+        _ gates: ArraySlice<any AttemptGate>, _ request: NetworkRequest, _ round: Int, _ host: any AttemptHost
+    ) {
+        guard let gate = gates.first else {
+            return perform(
+                state.withLock { state in
+                    let action = state.machine.cleared(round)
+                    if state.machine.phase == .creating, state.machine.round == round { state.request = request }
+                    return action
+                })
+        }
+        gate.clear(request, for: host) { [weak self] answer in
+            guard let self, let (host, number) = running() else { return }
+            switch answer {
+            case .go(let request): ask(gates.dropFirst(), request, round, host)
+            case .hold(let reason):
+                let action = state.withLock { $0.machine.held(reason, round) }
+                if action != .none { tell(.held(reason), number, host) }
+                perform(action)
+            case .again: perform(state.withLock { $0.machine.released(round) })
+            case .refuse(let error): perform(refused(error, round))
+            }
+        }
+    }
+
+    private func refused(_ error: NetworkError, _ round: Int) -> AttemptMachine.Action {
+        state.withLock { state in
+            let before = state.machine.phase
+            let action = state.machine.refused(round)
+            if state.machine.phase == .deciding, before != .deciding {
+                state.error = error.completed(request: state.request, head: nil)
+            }
+            return action
+        }
+    }
+
+    // After it failed.
+
+    func decide() -> AttemptMachine.Action {
+        guard let (host, number) = running() else { return .none }
+        let (error, policies) = state.withLock { ($0.error, $0.policies) }
+        guard let error else { return .none }
+        tell(.failed(error), number, host)
+        if policies.isEmpty { return state.withLock { $0.machine.decided(.fail, number) } }
+        let now = host.clock.now
+        let report = state.withLock { state in
+            let elapsed = state.story.fail(number, now: now)
+            return AttemptReport(
+                number: number, replays: state.machine.replays, request: state.request, head: state.head, error: error,
+                elapsed: elapsed, earlier: state.story.records)
+        }
+        ask(policies[...], report, host)
+        return .none
+    }
+
+    private func ask(_ policies: ArraySlice<any AttemptPolicy>, _ report: AttemptReport, _ host: any AttemptHost) {
+        guard let policy = policies.first else { return take(AttemptAnswer(.fail), report, host) }
+        policy.decide(report, for: host) { [weak self] answer in
+            guard let self, let (host, _) = running() else { return }
+            if let answer { take(answer, report, host) } else { ask(policies.dropFirst(), report, host) }
+        }
+    }
+
+    private func take(_ answer: AttemptAnswer, _ report: AttemptReport, _ host: any AttemptHost) {
+        guard state.withLock({ $0.machine.awaitsDecision(report.number) }) else { return }
+        tell(.decided(answer), report.number, host)
+        let now = host.clock.now
+        perform(
+            state.withLock { state in
+                guard state.machine.awaitsDecision(report.number) else { return .none }
+                state.story.note(report.number, report.error, answer.decision, now: now)
+                if let error = answer.error { state.error = error }
+                if answer.decision == .fail { state.error?.attempts = state.story.records }
+                return state.machine.decided(answer.decision, report.number)
+            })
+    }
+}

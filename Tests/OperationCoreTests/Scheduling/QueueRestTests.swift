@@ -1,0 +1,154 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Operations that wait in the middle of their work, without a thread and without a place of their queue.
+@Suite(.timeLimit(Rounds.timeLimit))
+struct QueueRestTests {
+    private let workers = ManualWorkers()
+    private let pause = WaitReason.pause(.milliseconds(3_250), beforeAttempt: 2)
+
+    private func add(_ names: String..., to queue: QueueManager) throws -> [HandDriven] {
+        let operations = names.map { HandDriven($0) }
+        for operation in operations { try queue.add(operation) }
+        workers.runAll()
+        return operations
+    }
+
+    @Test func `an operation that rests leaves its place to the next, and gets one again`() async throws {
+        let queue = workers.makeQueue("api", width: 1)
+        let operations = try add("first", "second", "third", to: queue)
+        #expect(operations.map(\.state) == [.executing, .notStarted, .notStarted])
+        operations[0].rest(1, because: pause)
+        workers.runAll()
+        #expect(operations.map(\.state) == [.executing, .executing, .notStarted])
+        #expect(operations[0].waitReason == pause)
+        #expect(
+            queue.explain(operations[0]).description == "first runs in queue api: waiting 3.2 s before attempt 2.")
+        #expect(queue.snapshot.resting.map(\.name) == ["first"])
+        #expect(queue.explain(operations[2]).description.contains("taken, by second"))
+
+        let wentOn = Gate()
+        #expect(!operations[0].wake(1) { wentOn.open() })
+        #expect(operations[0].waitReason?.kind == .place)
+        operations[1].finish(withResult: 2)
+        // It comes before the one that has not begun.
+        await wentOn.passage()
+        workers.runAll()
+        #expect(operations[2].state == .notStarted)
+        #expect(operations[0].waitReason == nil)
+        operations[0].finish(withResult: 1)
+        workers.runAll()
+        #expect(operations[2].state == .executing)
+        operations[2].finish(withResult: 3)
+        #expect(queue.counts.unended == 0)
+    }
+
+    @Test func `where there is room it goes on at once`() throws {
+        let queue = workers.makeQueue(width: 2)
+        let operation = try add("only", to: queue)[0]
+        operation.rest(1, because: pause)
+        let others = try add("a", to: queue)
+        #expect(operation.wake(1) { Issue.record("It went on at once.") })
+        #expect(operation.waitReason == nil)
+        for operation in others + [operation] { operation.finish(withResult: 0) }
+    }
+
+    @Test func `the news of a wait that comes after its end is dropped, and the next wait is not`() throws {
+        let queue = workers.makeQueue(width: 1)
+        let operations = try add("first", "second", to: queue)
+        #expect(operations[0].wake(1) {})
+        operations[0].rest(1, because: pause)
+        workers.runAll()
+        #expect(operations[0].waitReason == nil && operations[1].state == .notStarted)
+        operations[0].rest(2, because: pause)
+        let other = WaitReason(.network, "waiting for the network")
+        operations[0].rest(2, because: other)
+        workers.runAll()
+        #expect(operations[0].waitReason == other && operations[1].state == .executing)
+        for operation in operations { operation.finish(withResult: 0) }
+        #expect(queue.counts.unended == 0)
+    }
+
+    @Test func `one that is cancelled while it rests gives back no place twice`() throws {
+        let queue = workers.makeQueue(width: 1)
+        let operations = try add("first", "second", "third", "fourth", to: queue)
+        operations[0].rest(1, because: pause)
+        workers.runAll()
+        operations[0].cancel()
+        workers.runAll()
+        #expect(operations.map(\.state) == [.cancelled, .executing, .notStarted, .notStarted])
+        #expect(operations[0].waitReason == nil)
+        operations[0].rest(2, because: pause)
+        #expect(operations[0].waitReason == nil)
+        operations[1].finish(withResult: 0)
+        workers.runAll()
+        #expect(operations.dropFirst(2).map(\.state) == [.executing, .notStarted])
+        operations[2].finish(withResult: 0)
+        operations[3].cancel()
+        workers.runAll()
+        #expect(queue.counts.unended == 0)
+    }
+
+    @Test func `one that is cancelled while it waits for a place holds nobody up`() throws {
+        let queue = workers.makeQueue(width: 1)
+        let operations = try add("first", "second", "third", to: queue)
+        operations[0].rest(1, because: pause)
+        workers.runAll()
+        #expect(!operations[0].wake(1) {})
+        operations[0].cancel()
+        operations[1].finish(withResult: 0)
+        workers.runAll()
+        #expect(operations[2].state == .executing)
+        operations[2].finish(withResult: 0)
+        #expect(queue.counts.unended == 0)
+    }
+
+    @Test func `an operation in no queue of ours says what it waits for, too`() {
+        let operation = HandDriven("free")
+        operation.rest(1, because: pause)
+        #expect(operation.waitReason == nil, "It has not begun.")
+        operation.start()
+        operation.rest(1, because: pause)
+        #expect(operation.waitReason == pause)
+        #expect(operation.wake(1) {})
+        #expect(operation.waitReason == nil)
+        operation.finish(withResult: 0)
+    }
+
+    @Test func `however many rest and are cancelled, no more work at once than may, and all end`() async throws {
+        let count = Rounds.count(ci: 500, soak: 100_000)
+        let queue = QueueManager("resting", width: 3), registrar = Registrar()
+        let alarm = DispatchQueue(label: "alarm", attributes: .concurrent)
+        let operations = (0..<count).map { number in
+            HandDriven(
+                "\(number)",
+                hooks: .init(main: { operation in
+                    registrar.enter()
+                    // Counted out before the slot is given up, and in again after there is one.
+                    registrar.leave()
+                    let end: @Sendable () -> Void = {
+                        registrar.during()
+                        operation.finish(withResult: number)
+                    }
+                    alarm.async { if operation.wake(1, end) { end() } }
+                    operation.rest(1, because: .place)
+                    if number % 5 == 0 { alarm.async { operation.cancel() } }
+                }))
+        }
+        try queue.add(operations)
+        await queue.drained()
+        #expect(operations.allSatisfy { $0.outcome != nil })
+        #expect(registrar.most <= 3)
+        let last = (0..<6).map { HandDriven("last \($0)") }
+        try queue.add(last)
+        while last.filter({ $0.state == .executing }).count < 3 { await Task.yield() }
+        #expect(queue.snapshot.running.count == 3)
+        for operation in last { operation.cancel() }
+        await queue.drained()
+    }
+}
