@@ -17,8 +17,6 @@ extension NetworkError.Code {
     public static let unexpectedLength = Self("unexpectedLength")
     /// The file does not have the checksum that was expected.
     public static let checksumMismatch = Self("checksumMismatch")
-    /// What the server sends now does not continue what was received before; the download begins anew.
-    public static let changedOnServer = Self("changedOnServer")
 }
 
 extension NetworkError.Phase {

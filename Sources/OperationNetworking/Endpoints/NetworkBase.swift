@@ -34,6 +34,14 @@ public struct NetworkBase: Sendable {
     public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
     /// How operations repeat what failed; not at all if nil.
     public var retry: Retry?
+    /// What operations do while the network is gone; they take no notice if nil.
+    public var offline: OfflinePolicy?
+    /// Whose credentials the requests get: of the first one that covers the place of a request.
+    ///
+    /// See ``authenticate(by:)``.
+    public var realms: [AuthenticationRealm] = []
+    /// Where operations are put aside if its rule says so; nowhere if nil.
+    public var postponed: PostponedOperations?
     /// Where requests and answers are written down; nowhere if nil.
     public var log: NetworkLog?
     /// The queue of the handlers; the main queue if nil.
@@ -132,5 +140,8 @@ extension NetworkOperation {
         if let queue = base.callbackQueue { callbackQueue = queue }
         if let log = base.log { networkAttempts.add(log) }
         if let retry = base.retry { self.retry = retry }
+        if let offline = base.offline { self.offline = offline }
+        if !base.realms.isEmpty { realms = base.realms }
+        if let list = base.postponed { postponed = list }
     }
 }

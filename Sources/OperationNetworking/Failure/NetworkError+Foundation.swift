@@ -119,7 +119,8 @@ extension NetworkError: CustomNSError {
         .undecodableBody, .expansionTooLarge, .transferFailed, .tooManyRedirects, .redirectLoop, .invalidRedirect,
         .insecureRedirect, .redirectRefused, .unacceptableStatus, .unacceptableContentType, .emptyResponse,
         .undecodableResult, .responseRefused, .evaluationFailed, .preparationFailed, .fileUnwritable,
-        .bodyNotEncodable, .checksumMismatch, .diskFull, .destinationBusy, .destinationExists, .changedOnServer,
-        .unexpectedLength, .compressionUnavailable, .unsupportedBody,
+        .bodyNotEncodable, .checksumMismatch, .diskFull, .destinationBusy, .destinationExists,
+        .unexpectedLength, .compressionUnavailable, .offline, .offlineTooLong, .offlineTooOften, .tooManyOffline,
+        .unsupportedBody, .credentialRejected, .refreshFailed, .refreshTimedOut, .tooManyRefreshes, .signedOut,
     ]
 }

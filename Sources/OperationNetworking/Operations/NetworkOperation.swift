@@ -265,6 +265,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         tellDelegateOfEnd()
     }
 
+    @_spi(Subclassing) public final override var isBodyBrief: Bool { isBrief }
+
+    /// Whether an attempt begins in a moment, and nothing of the user's belongs to that.
+    package var isBrief: Bool { false }
     /// Whether it is one of our own classes, none of whose hooks is overridden.
     package var isPlain: Bool { false }
     /// What a request is made of.

@@ -9,7 +9,7 @@
     import Testing
 
     /// Hosts with an address of IPv6 and one of IPv4, as `localhost` has them for libcurl.
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct SessionAddressTests {
         /// Two servers at one port: one for each kind of address.
         private func makePair(

@@ -9,7 +9,7 @@
     import Testing
 
     /// Time limits of tasks that are held back, by a clock that stands still but for what a test has it leap.
-    @Suite(.timeLimit(.minutes(1)))
+    @Suite(.timeLimit(.minutes(3)))
     struct SessionPauseLimitTests {
         private let clock = SessionClock(stands: true)
         private let session: CurlSession

@@ -15,13 +15,20 @@ extension NetworkAttempts {
         forgetLastAttempt()
         beginTime(number, host)
         do {
-            let request = try withKey(try host.makeRequest())
+            let request = try withKey(try changed(host.makeRequest()))
             guard host.adaptsRequests else { return prepared(request, number) }
             adapt(request, host, number)
             return .none
         } catch {
             return failed(error, .checking, number)
         }
+    }
+
+    /// From now on requests are changed so, too.
+    func change(with change: @escaping PostponedOperations.Change) { state.withLock { $0.changes.append(change) } }
+
+    private func changed(_ request: NetworkRequest) throws -> NetworkRequest {
+        try state.withLock { $0.changes }.reduce(request) { try $1($0) }
     }
 
     /// The request with the key by which the server knows it again, if the operation has one and the request has none.
@@ -224,6 +231,7 @@ extension NetworkAttempts {
             swap(&left.timer, &state.timer)
             swap(&left.timeout, &state.timeout)
             swap(&left.retryHandler, &state.retryHandler)
+            swap(&left.changes, &state.changes)
             state.time.stop()
             (left.policies, left.gates) = (state.policies, state.gates)
             left.task = wasConcluding ? nil : state.task

@@ -35,6 +35,8 @@ public final class NetworkAttempts: Sendable {
         var policies: [any AttemptPolicy] = []
         var gates: [any AttemptGate] = []
         var story = AttemptStory()
+        /// How a request is changed that was made, since somebody ran the operation again.
+        var changes: [PostponedOperations.Change] = []
         var watchers: [any AttemptWatcher] = []
         var idempotencyKey: IdempotencyKey?
         var retryHandler: (@Sendable (RetryEvent) -> Void)?

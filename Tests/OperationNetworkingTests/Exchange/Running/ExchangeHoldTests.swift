@@ -31,7 +31,7 @@ private final class SilentSession: NetworkSession {
 }
 
 /// A brake that a receiver sets within a call, while another thread has the next call to make.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ExchangeHoldTests {
     @Test func `a head that a rule lets through is not told after a hold within the call before it`() async throws {
         let transport = SilentSession()
