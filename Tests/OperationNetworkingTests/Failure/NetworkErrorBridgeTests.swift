@@ -43,9 +43,12 @@ struct NetworkErrorBridgeTests {
         let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
         var names: [String] = []
         for case let file as URL in files where file.lastPathComponent.hasPrefix("NetworkError.Code") {
+            var declaresCodes = false
             for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {
+                if line.hasPrefix("extension ") { declaresCodes = line.hasPrefix("extension NetworkError.Code ") }
                 let words = line.split(separator: "\"")
-                if line.contains("public static let"), words.count == 3 { names.append(String(words[1])) }
+                guard declaresCodes, line.contains("public static let"), words.count == 3 else { continue }
+                names.append(String(words[1]))
             }
         }
         #expect(names.count > 50 && Set(names).count == names.count)
