@@ -174,4 +174,11 @@ struct SessionTaskTests {
         host.visit(task)
         #expect(record.ends == 1 && record.faults.isEmpty)
     }
+
+    @Test func `what was sent once does not become unsent because the next connection failed`() {
+        start()
+        task.confined.wasSent = true
+        host.finish(task, NetworkError(code: .cannotConnect, phase: .connecting, message: ""))
+        #expect(record.error?.code == .cannotConnect && record.error?.isUnsent == false)
+    }
 }
