@@ -32,6 +32,9 @@ let package = Package(
         .executableTarget(
             name: "EnvironmentProbe", dependencies: ["OperationNetworking"],
             path: "Tests/Fixtures/EnvironmentProbe"),
+        .executableTarget(
+            name: "ConnectivityProbe", dependencies: ["OperationNetworking"],
+            path: "Tests/Fixtures/ConnectivityProbe"),
         .testTarget(
             name: "OperationCoreTests", dependencies: ["OperationCore", "OperationTestKit", "MainThreadProbe"]),
         .testTarget(name: "OperationTestKitTests", dependencies: ["OperationTestKit"]),
@@ -39,7 +42,7 @@ let package = Package(
             name: "OperationNetworkingTests",
             dependencies: [
                 "OperationNetworking", "OperationTestKit", "DownloadProbe", "SessionProbe", "SharingProbe",
-                "EnvironmentProbe",
+                "EnvironmentProbe", "ConnectivityProbe",
             ]),
     ]
 )

@@ -7,12 +7,21 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .executable(name: "quickstart", targets: ["quickstart"]),
+        .executable(name: "resilience", targets: ["resilience"]),
         .executable(name: "AlbumClient", targets: ["AlbumClient"]),
     ],
     dependencies: [.package(name: "OperationKit", path: "..")],
     targets: [
         .executableTarget(
             name: "quickstart",
+            dependencies: [
+                .product(name: "OperationCore", package: "OperationKit"),
+                .product(name: "OperationNetworking", package: "OperationKit"),
+                .product(name: "OperationTestKit", package: "OperationKit"),
+            ]
+        ),
+        .executableTarget(
+            name: "resilience",
             dependencies: [
                 .product(name: "OperationCore", package: "OperationKit"),
                 .product(name: "OperationNetworking", package: "OperationKit"),

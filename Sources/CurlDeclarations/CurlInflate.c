@@ -4,7 +4,7 @@
 #if defined(__linux__)
 
 #define _GNU_SOURCE
-#include "CurlDeclarations.h"
+#include "CurlCompression.h"
 #include "ZlibStream.h"
 
 #include <dlfcn.h>

@@ -34,7 +34,7 @@ public enum OperationDiagnostics {
 
     private static let state = Locked(State())
 
-    static func report(
+    package static func report(
         _ kind: OperationNotice.Kind, by operation: Operation, _ message: @autoclosure () -> String
     ) {
         if let handler {

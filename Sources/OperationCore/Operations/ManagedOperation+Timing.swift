@@ -50,6 +50,15 @@ extension ManagedOperation {
         }
     }
 
+    /// How long until the deadline or the end of the timeout, whichever comes first; nil without either.
+    package final func timeLeft(at now: OperationInstant) -> Duration? {
+        core.withLock { core in
+            guard let timing = core.extras?.timing else { return nil }
+            let ends = [timing.deadline, timing.timeoutEnd].compactMap { $0.map(now.duration(to:)) }
+            return (ends + [timing.timeoutRemainder].compactMap { $0 }).min()
+        }
+    }
+
     /// Changes a knob that only counts before the start.
     private func setTiming(_ name: String, _ change: (inout OperationTiming) -> Void) {
         let old = clock

@@ -108,6 +108,11 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Runs the body on the calling thread.
     package func runBody() { main() }
 
+    /// Whether the body takes but a moment and runs nothing of a user's.
+    ///
+    /// Asked under the lock of the queue.
+    @_spi(Subclassing) open var isBodyBrief: Bool { false }
+
     /// Stops the body of an operation that was cancelled in flight.
     package func stopBody(because cause: CancellationCause) {}
 

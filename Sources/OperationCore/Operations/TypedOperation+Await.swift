@@ -38,6 +38,7 @@ extension TypedOperation {
     /// Cancelling the task that awaits cancels the operation. An operation that was started before is only awaited. So is
     /// one in a queue, on Linux and in queues of this package; an `OperationQueue` of Apple's systems does not say what it
     /// holds, and what is in one must not be started by hand: await `value` there.
+    @discardableResult
     public final func run() async throws(OperationFailure<ErrorType>) -> ResultType {
         DispatchQueue.global().async { [self] in startIfNeeded() }
         return try await finalOutcome.get()

@@ -76,6 +76,11 @@ extension ManagedOperation {
         }
     }
 
+    /// Whether its start takes but a moment and runs nothing of a user's, so that it may be on any thread.
+    var beginsBriefly: Bool {
+        isBodyBrief && core.withLock { $0.membership == nil && ($0.extras.map(\.isPlainAtStart) ?? true) }
+    }
+
     /// Starts the operation for its queue; false, and nothing happened, if a dependency came in between.
     @discardableResult
     func beginHosted(isChecked: Bool = false) -> Bool {

@@ -68,6 +68,17 @@ extension QueueEngine {
         }
     }
 
+    /// Begins on a thread that is lent what it took.
+    func beginBriefly(_ job: QueueMachine.Job) {
+        guard case .operation(let operation) = job.work else { return }
+        recordLinks(of: operation)
+        let notes = ThreadNotes.current
+        // Should it end at once, what follows is for another thread, and not for a recursion.
+        notes.isLent = false
+        if !operation.beginHosted() { putBack(operation, job.key.slot) }
+        notes.isLent = true
+    }
+
     /// An operation that was ready got a dependency just before it began.
     private func putBack(_ operation: ManagedOperation, _ slot: QueueMachine.Slot) {
         applySettled { state, after in

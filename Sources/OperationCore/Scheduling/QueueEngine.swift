@@ -25,8 +25,8 @@ package final class QueueEngine: Sendable {
         /// Those who wait until nobody is about to add what the queue has accepted.
         var acceptanceWaiters: [@Sendable () -> Void] = []
         var isClosed = false
-        /// Why, or by whom, the queue was suspended, if it was said.
-        var suspensionReason: String?
+        /// Why, or by whom, the queue is suspended.
+        var suspension = QueueSuspension()
         /// Whether the pool had no thread for the queue, and will offer one.
         var isStarving = false
         /// Operations of other kinds that are asked every now and then, as long as they wait.
@@ -76,6 +76,10 @@ extension QueueEngine {
     struct After {
         var needsWorker = false
         var needsWatch = false
+        /// Whether the thread is lent: see ``LentThread``.
+        var isLent = false
+        /// What a thread that is lent took, to begin it.
+        var brief: QueueMachine.Job?
         /// A body that goes on.
         var grant: ReturningBody?
         /// What ended, to be let go of.
@@ -148,6 +152,7 @@ extension QueueEngine {
     ///
     /// So many entries are spared for the calling thread, unless it does not come for them soon.
     func callThread(_ state: inout State, _ after: inout After, sparing: Int = 0) {
+        if after.isLent, after.brief == nil, state.returning.isEmpty { after.brief = state.machine.takeBrief() }
         if state.machine.canStart, state.returning.isEmpty {
             if state.machine.counts.readyInFront > sparing, state.crew.join() {
                 after.needsWorker = true
@@ -178,6 +183,8 @@ extension QueueEngine {
         after.grant?.grant()
         if after.needsWorker { provideWorker() }
         if after.needsWatch { watchForStall() }
+        // Before what may take long, for it was taken already.
+        if let brief = after.brief { beginBriefly(brief) }
         if let chores = after.chores { perform(chores) }
         withExtendedLifetime(after) {}
     }
@@ -244,12 +251,14 @@ extension QueueEngine {
 
     /// An operation of the queue ended.
     func didEnd(_ slot: QueueMachine.Slot, _ ending: LifecycleMachine.Ending) {
-        if let seat = ThreadNotes.current.seat, seat.engine === self, seat.slot == slot, seat.isConcluding {
+        let notes = ThreadNotes.current
+        if let seat = notes.seat, seat.engine === self, seat.slot == slot, seat.isConcluding {
             seat.hasEnded = true
             seat.ending = ending
             return
         }
         apply { state, after in
+            after.isLent = notes.isLent
             // What it does, and where it stands, may be in a hand.
             if case .none = state.machine.entries[Int(slot)].work { settle(&state, &after) }
             end(slot, ending, &state, &after)

@@ -215,6 +215,14 @@ extension QueueMachine {
         return Job(key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work)
     }
 
+    /// Takes the entry whose turn it is if it takes but a moment to begin; nil, and nothing changed, if not.
+    mutating func takeBrief() -> Job? {
+        guard canStart, let slot = lines.peekNext(of: entries),
+            case .operation(let operation) = entries[Int(slot)].work, operation.beginsBriefly
+        else { return nil }
+        return take()
+    }
+
     private mutating func line(up slot: Slot) {
         let index = Int(slot)
         let ticket = Ticket(slot: slot, stamp: entries[index].stamp)

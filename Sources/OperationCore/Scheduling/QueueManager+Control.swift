@@ -31,6 +31,8 @@ extension QueueManager {
 
     /// Whether nothing begins until it is set to false again; what runs goes on.
     ///
+    /// It is true, too, while somebody else holds the queue, such as one that waits for the network.
+    ///
     /// Operations of this package that are cancelled meanwhile end all the same; those of other kinds end when the queue
     /// goes on.
     public var isSuspended: Bool {
@@ -115,22 +117,13 @@ extension QueueManager {
         let abandoned = engine.operations
         cancelAll(because: .shutDown(name))
         // A suspended queue would hold operations of other kinds for ever.
-        isSuspended = false
+        engine.endSuspension()
         // One may have ended well just before it was to be cancelled.
         return abandoned.filter(\.isCancelled)
     }
 }
 
 extension QueueEngine {
-    fileprivate func setSuspended(_ isSuspended: Bool, because reason: String?) {
-        applySettled { state, _ in
-            state.suspensionReason = isSuspended ? reason : nil
-            guard state.machine.isSuspended != isSuspended else { return }
-            state.machine.isSuspended = isSuspended
-            state.machine.journal?.note(.suspension(isSuspended))
-        }
-    }
-
     /// Whether the calling thread runs a body of this queue.
     var isRunningOnThisThread: Bool {
         var seat = ThreadNotes.current.seat

@@ -55,7 +55,7 @@ public final class QueueManager: Sendable {
 
     deinit {
         if isSuspended { cancelAll(because: .shutDown(name)) }
-        isSuspended = false
+        engine.endSuspension()
     }
 
     /// The queue's name.

@@ -58,6 +58,12 @@ struct ReadyLines {
         return nil
     }
 
+    /// Whose turn it is; nil if there is none, or what stands there is stale.
+    func peekNext(of entries: EntryTable) -> QueueMachine.Slot? {
+        guard occupied != 0, let ticket = lines[next(occupied.trailingZeroBitCount)].first else { return nil }
+        return ticket.isCurrent(entries) ? ticket.slot : nil
+    }
+
     /// The most urgent line, or the one that was passed over most often, and too often.
     private func next(_ first: Int) -> Int {
         guard let ageing, !wasAged, occupied & (occupied - 1) != 0 else { return first }

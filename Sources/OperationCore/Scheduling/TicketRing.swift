@@ -19,6 +19,8 @@ struct TicketRing {
 
     var isEmpty: Bool { count == 0 }
 
+    var first: Ticket? { isEmpty ? nil : tickets[head] }
+
     mutating func append(_ ticket: Ticket) {
         if count == tickets.count { grow() }
         tickets[(head + count) & (tickets.count - 1)] = ticket

@@ -13,6 +13,8 @@ final class ThreadNotes {
     var queuedBodies = 0
     /// What the thread has in hand for a queue of this package, if it works for one.
     var seat: WorkerSeat?
+    /// Whether a queue may begin on it what takes but a moment: see ``LentThread``.
+    var isLent = false
     /// How many steps from one operation to the next, through its body or its end, it is in.
     private var nestedSteps = 0
 

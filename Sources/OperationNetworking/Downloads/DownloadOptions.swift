@@ -5,7 +5,10 @@ import OperationCore
 
 /// How a download is written, and what is asked of it.
 public struct DownloadOptions: Sendable {
-    /// What becomes of something that stands at the destination: it stays, and the download fails before anything is asked.
+    /// What becomes of something that stands at the destination: it stays, and the download fails.
+    ///
+    /// Of a file that is named it fails before anything is asked. Of one in a folder only the response says the name, so a
+    /// request is sent first; it fails before any of the body is written.
     public var existingItem = ExistingItemRule.refuse
 
     /// Whether directories that are missing on the way to the destination are made: they are.

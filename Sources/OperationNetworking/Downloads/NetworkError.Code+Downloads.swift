@@ -17,8 +17,6 @@ extension NetworkError.Code {
     public static let unexpectedLength = Self("unexpectedLength")
     /// The file does not have the checksum that was expected.
     public static let checksumMismatch = Self("checksumMismatch")
-    /// What the server sends now does not continue what was received before; the download begins anew.
-    public static let changedOnServer = Self("changedOnServer")
 }
 
 extension NetworkError.Phase {
@@ -46,6 +44,17 @@ extension NetworkError {
 extension NetworkError {
     static let cancelledDownload = NetworkError(
         code: .cancelled, phase: .saving, message: "The download was cancelled.")
+
+    /// The file is in its place, and whether it stays there is not known.
+    static func uncertain(_ error: FileOperationError) -> NetworkError {
+        let known = NetworkError(error)
+        return NetworkError(
+            code: known.code, phase: .saving,
+            message:
+                "The file is in its place, whole, but could not be brought to the disk for certain: a power cut may "
+                + "take it away. Keep it, or remove it and download it again. \(error.message)",
+            underlying: known.underlying)
+    }
 
     static func wrongChecksum(_ algorithm: ChecksumAlgorithm) -> NetworkError {
         NetworkError(

@@ -5,10 +5,12 @@ import Foundation
 
 /// Gives the place of a file that was saved while it came.
 final class SavedFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @unchecked Sendable {
-    // Sendable: it adds only constants.
+    // Sendable: as its superclass.
 
     let temporaryFile: TemporaryFile?
     private let url: URL?
+    /// The bytes of an answer that is no file: only of such a one any come here, and not more than were kept.
+    private var answer = Data()
 
     /// One that stays where it is.
     init(_ url: URL?) {
@@ -26,6 +28,12 @@ final class SavedFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @un
 
     /// The file may have been complete before.
     override var mayBeEmpty: Bool { false }
+
+    override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) {
+        answer.append(contentsOf: bytes.prefix(max(ErrorBodyCollector.patience - answer.count, 0)))
+    }
+
+    override func prefix(_ count: Int) -> Data? { answer.isEmpty ? nil : Data(answer.prefix(max(count, 0))) }
 
     override func finish() throws -> URL {
         guard let url else {

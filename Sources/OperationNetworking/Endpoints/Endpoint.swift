@@ -22,7 +22,7 @@ import Foundation
 ///
 /// `Data` as the result is the body as it came, `String` its text, ``NoContent`` whatever it is; all of these accept a
 /// response of any type. Everything else is decoded from JSON, models that are classes included, and accepts nothing but
-/// JSON. An optional model is nil where there is no body.
+/// JSON. An optional of any of these is nil where there is no body.
 public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The method.
     public var method: String
@@ -58,6 +58,14 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         self.decode = decode
     }
 
+    /// The same endpoint with fields more, in the place of those of the same name.
+    public func adding(_ fields: HeaderFields) -> Self {
+        var endpoint = self
+        for field in fields { endpoint.headers[field.name] = nil }
+        endpoint.headers = HeaderFields(Array(endpoint.headers) + Array(fields))
+        return endpoint
+    }
+
     /// The same endpoint with a field more.
     public func header(_ name: String, _ value: String) -> Self {
         var endpoint = self
@@ -88,48 +96,70 @@ extension Endpoint where ResultType: Decodable {
     }
 
     /// Sends a value as JSON by POST.
-    public static func post(_ path: String, json value: some Encodable & Sendable) -> Self {
-        sending("POST", path, json: value)
+    public static func post(
+        _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
+    ) -> Self {
+        sending("POST", path, query, json: value)
     }
 
     /// Sends a body by POST.
-    public static func post(_ path: String, body: RequestBody = .none) -> Self { sending("POST", path, body: body) }
+    public static func post(
+        _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody = .none
+    ) -> Self {
+        sending("POST", path, query, body: body)
+    }
 
     /// Sends a form by POST.
-    public static func post(_ path: String, form: [String: (any Sendable)?]) -> Self {
+    public static func post(
+        _ path: String, _ query: [String: (any Sendable)?] = [:], form: [String: (any Sendable)?]
+    ) -> Self {
         Endpoint(
-            "POST", path, accepts: readable,
+            "POST", path, query: query, accepts: readable,
             makeBody: { try .form(form.mapValues { $0 as Any? }, encoder: $0.formEncoder) }, decode: Self.read)
     }
 
     /// Sends a value as JSON by PUT.
-    public static func put(_ path: String, json value: some Encodable & Sendable) -> Self {
-        sending("PUT", path, json: value)
+    public static func put(
+        _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
+    ) -> Self {
+        sending("PUT", path, query, json: value)
     }
 
     /// Sends a body by PUT.
-    public static func put(_ path: String, body: RequestBody) -> Self { sending("PUT", path, body: body) }
+    public static func put(_ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody) -> Self {
+        sending("PUT", path, query, body: body)
+    }
 
     /// Sends a value as JSON by PATCH.
-    public static func patch(_ path: String, json value: some Encodable & Sendable) -> Self {
-        sending("PATCH", path, json: value)
+    public static func patch(
+        _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
+    ) -> Self {
+        sending("PATCH", path, query, json: value)
     }
 
     /// Sends a value as JSON by any method.
-    public static func sending(_ method: String, _ path: String, json value: some Encodable & Sendable) -> Self {
+    public static func sending(
+        _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:],
+        json value: some Encodable & Sendable
+    ) -> Self {
         Endpoint(
-            method, path, accepts: readable, makeBody: { try .json(value, encoder: $0.makeEncoder()) },
-            decode: Self.read)
+            method, path, query: query, accepts: readable,
+            makeBody: { try .json(value, encoder: $0.makeEncoder()) }, decode: Self.read)
     }
 
     /// Sends a body by any method.
-    public static func sending(_ method: String, _ path: String, body: RequestBody) -> Self {
-        Endpoint(method, path, accepts: readable, makeBody: { _ in body }, decode: Self.read)
+    public static func sending(
+        _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody
+    ) -> Self {
+        Endpoint(method, path, query: query, accepts: readable, makeBody: { _ in body }, decode: Self.read)
     }
 
     /// What ``read(_:_:_:)`` can make a result of.
     private static var readable: String {
-        let takesAnything = [Data.self, String.self, NoContent.self].contains { $0 == ResultType.self }
+        let all: [Any.Type] = [
+            Data.self, String.self, NoContent.self, Data?.self, String?.self, NoContent?.self,
+        ]
+        let takesAnything = all.contains { $0 == ResultType.self }
         return takesAnything ? "*/*" : "application/json"
     }
 
@@ -137,19 +167,19 @@ extension Endpoint where ResultType: Decodable {
     private static func read(
         _ data: Data, _ response: HTTPURLResponse, _ base: NetworkBase
     ) throws -> ResultType {
+        if data.isEmpty, let optional = ResultType.self as? any ExpressibleByNilLiteral.Type,
+            let nothing = optional.init(nilLiteral: ()) as? ResultType
+        {
+            return nothing
+        }
         if let data = data as? ResultType { return data }
-        if ResultType.self == String.self,
+        if ResultType.self == String.self || ResultType.self == String?.self,
             let text = try ResponseText.text(data, response.contentType) as? ResultType
         {
             return text
         }
         if let nothing = NoContent() as? ResultType { return nothing }
         guard !data.isEmpty else {
-            if let optional = ResultType.self as? any ExpressibleByNilLiteral.Type,
-                let nothing = optional.init(nilLiteral: ()) as? ResultType
-            {
-                return nothing
-            }
             throw NetworkError(
                 code: .emptyResponse, phase: .evaluating,
                 message: "The server sent no body. Use NoContent or an optional as the result, or set emptyResult.")

@@ -7,12 +7,11 @@ import Foundation
 final class EndpointDownload: NetworkDownloadOperation<URL>, @unchecked Sendable {
     // Sendable: it adds nothing that changes.
 
-    private let path: String
-    private let query: [String: (any Sendable)?]
+    private let makeEndpointRequest: @Sendable (NetworkBase) throws -> NetworkRequest
     private let base: NetworkBase
 
-    init(_ path: String, _ query: [String: (any Sendable)?], at base: NetworkBase) {
-        (self.path, self.query, self.base) = (path, query, base)
+    init(at base: NetworkBase, _ makeRequest: @escaping @Sendable (NetworkBase) throws -> NetworkRequest) {
+        (makeEndpointRequest, self.base) = (makeRequest, base)
         super.init(RequestDraft(head: .url(base.url)), base.session) { file, _ in file }
         take(base)
     }
@@ -20,9 +19,7 @@ final class EndpointDownload: NetworkDownloadOperation<URL>, @unchecked Sendable
     package override var isPlain: Bool { true }
 
     override func makeDraft() throws -> RequestDraft {
-        let request = try NetworkRequest(
-            url: base.address(of: path, query: query), headers: base.headersForAnyType, options: base.options)
-        return RequestDraft(head: .checked(request), options: ownTransferOptions)
+        RequestDraft(head: .checked(try makeEndpointRequest(base)), options: ownTransferOptions)
     }
 
     override var inheritedTransferOptions: TransferOptions { base.options }
@@ -41,7 +38,21 @@ extension NetworkBase {
     public func download(
         _ path: String, _ query: [String: (any Sendable)?] = [:], to destination: DownloadDestination = .temporary
     ) -> NetworkDownloadOperation<URL> {
-        let operation = EndpointDownload(path, query, at: self)
+        let operation = EndpointDownload(at: self) { base in
+            try NetworkRequest(
+                url: base.address(of: path, query: query), headers: base.headersForAnyType, options: base.options)
+        }
+        operation.destination = destination
+        return operation
+    }
+
+    /// Downloads what an endpoint asks for, with its method, its fields and its body, to a place on disk.
+    ///
+    /// Nothing is decoded: the result is the file. A temporary one stays until you remove it.
+    public func download<ResultType: Sendable>(
+        _ endpoint: Endpoint<ResultType>, to destination: DownloadDestination = .temporary
+    ) -> NetworkDownloadOperation<URL> {
+        let operation = EndpointDownload(at: self) { try endpoint.request(at: $0) }
         operation.destination = destination
         return operation
     }

@@ -30,10 +30,22 @@ public struct NetworkBase: Sendable {
     public var formEncoder = FormEncoder()
     /// Makes what reads JSON; called for each answer.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
-    /// Makes what writes JSON; called for each request.
-    public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
+    /// Makes what writes JSON; called for each attempt.
+    ///
+    /// The keys come in alphabetical order, so that the body is the same each time: see ``IdempotencyKey``.
+    public var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
     /// How operations repeat what failed; not at all if nil.
     public var retry: Retry?
+    /// What operations do while the network is gone; they take no notice if nil.
+    public var offline: OfflinePolicy?
+    /// Told of each decision about an attempt of the service that failed, on the callback queue.
+    public var retryHandler: (@Sendable (RetryEvent) -> Void)?
+    /// Whose credentials the requests get: of the first one that covers the place of a request.
+    ///
+    /// See ``authenticate(by:)``.
+    public var realms: [AuthenticationRealm] = []
+    /// Where operations are put aside if its rule says so; nowhere if nil.
+    public var postponed: PostponedOperations?
     /// Where requests and answers are written down; nowhere if nil.
     public var log: NetworkLog?
     /// The queue of the handlers; the main queue if nil.
@@ -73,7 +85,8 @@ public struct NetworkBase: Sendable {
             do {
                 let text = try formEncoder.encode(query.mapValues { $0 as Any? })
                 let known = parts.percentEncodedQuery.map { $0.isEmpty ? "" : "\($0)&" } ?? ""
-                parts.percentEncodedQuery = known + text
+                // Of nothing but nil there is nothing to be said.
+                if !text.isEmpty { parts.percentEncodedQuery = known + text }
             } catch {
                 throw NetworkError(code: .invalidURL, phase: .checking, message: "The query: \(error.message)")
             }
@@ -93,31 +106,34 @@ public struct NetworkBase: Sendable {
 extension NetworkBase {
     /// Asks for something.
     public func get<ResultType: Decodable & Sendable>(
-        _ path: String, _ query: [String: (any Sendable)?] = [:], as type: ResultType.Type = ResultType.self
+        _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
+        as type: ResultType.Type = ResultType.self
     ) -> EndpointOperation<ResultType> {
-        operation(for: .get(path, query))
+        operation(for: .get(path, query).adding(headers))
     }
 
     /// Sends a value as JSON, by POST unless you name another method.
     public func send<ResultType: Decodable & Sendable>(
-        _ value: some Encodable & Sendable, to path: String, by method: String = "POST",
-        as type: ResultType.Type = ResultType.self
+        _ value: some Encodable & Sendable, to path: String, _ query: [String: (any Sendable)?] = [:],
+        by method: String = "POST", headers: HeaderFields = [:], as type: ResultType.Type = ResultType.self
     ) -> EndpointOperation<ResultType> {
-        operation(for: .sending(method, path, json: value))
+        operation(for: .sending(method, path, query, json: value).adding(headers))
     }
 
     /// Sends a body, by POST unless you name another method.
     public func send<ResultType: Decodable & Sendable>(
-        body: RequestBody, to path: String, by method: String = "POST", as type: ResultType.Type = ResultType.self
+        body: RequestBody, to path: String, _ query: [String: (any Sendable)?] = [:], by method: String = "POST",
+        headers: HeaderFields = [:], as type: ResultType.Type = ResultType.self
     ) -> EndpointOperation<ResultType> {
-        operation(for: .sending(method, path, body: body))
+        operation(for: .sending(method, path, query, body: body).adding(headers))
     }
 
     /// Deletes something.
     public func delete<ResultType: Decodable & Sendable>(
-        _ path: String, as type: ResultType.Type = ResultType.self
+        _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
+        as type: ResultType.Type = ResultType.self
     ) -> EndpointOperation<ResultType> {
-        operation(for: .delete(path))
+        operation(for: .delete(path, query).adding(headers))
     }
 }
 
@@ -128,5 +144,9 @@ extension NetworkOperation {
         if let queue = base.callbackQueue { callbackQueue = queue }
         if let log = base.log { networkAttempts.add(log) }
         if let retry = base.retry { self.retry = retry }
+        if let offline = base.offline { self.offline = offline }
+        if let handler = base.retryHandler { retryHandler = handler }
+        if !base.realms.isEmpty { realms = base.realms }
+        if let list = base.postponed { postponed = list }
     }
 }

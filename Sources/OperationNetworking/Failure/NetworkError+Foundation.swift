@@ -67,7 +67,7 @@ extension NetworkError {
         -1204: Kind(.untrustedCertificate, .connecting, "The server's certificate is not valid yet."),
         -1205: Kind(.clientCertificateRejected, .connecting, "Our certificate was refused."),
         -1206: Kind(.clientCertificateRejected, .connecting, "The server wants a certificate from us."),
-        -2000: Kind(.notConnected, .connecting, "It can only be had from a cache, which does not have it."),
+        -2000: Kind(.transferFailed, .checking, "It can only be had from a cache, which does not have it."),
         -3000: Kind(.fileUnwritable, .receiving, "The file could not be made."),
         -3001: Kind(.fileUnwritable, .receiving, "The file could not be opened."),
         -3002: Kind(.fileUnwritable, .receiving, "The file could not be closed."),
@@ -89,11 +89,15 @@ extension NetworkError: CustomNSError {
     /// The number in that domain, which stays what it is: from 1 on for our codes, 0 for those of yours.
     public var errorCode: Int { (Self.numbering.firstIndex(of: code) ?? -1) + 1 }
 
-    /// Message, reason, URL, and what lies beneath.
+    /// The message, the code and the phase by their names, status, request and URL where they are known, and what lies
+    /// beneath.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message, "code": code.description]
         info["phase"] = phase.description
         if let status { info["status"] = status }
+        if let retryAfter { info["retryAfter"] = retryAfter.seconds }
+        if let retryEnd { info["retryEnd"] = retryEnd.description }
+        if !attempts.isEmpty { info["attempts"] = attempts.count }
         if let request {
             info["request"] = request.description
             if let url = URL(string: request.url) { info[NSURLErrorFailingURLErrorKey] = url }
@@ -118,7 +122,8 @@ extension NetworkError: CustomNSError {
         .undecodableBody, .expansionTooLarge, .transferFailed, .tooManyRedirects, .redirectLoop, .invalidRedirect,
         .insecureRedirect, .redirectRefused, .unacceptableStatus, .unacceptableContentType, .emptyResponse,
         .undecodableResult, .responseRefused, .evaluationFailed, .preparationFailed, .fileUnwritable,
-        .bodyNotEncodable, .checksumMismatch, .diskFull, .destinationBusy, .destinationExists, .changedOnServer,
-        .unexpectedLength, .compressionUnavailable,
+        .bodyNotEncodable, .checksumMismatch, .diskFull, .destinationBusy, .destinationExists,
+        .unexpectedLength, .compressionUnavailable, .offline, .offlineTooLong, .offlineTooOften, .tooManyOffline,
+        .unsupportedBody, .credentialRejected, .refreshFailed, .refreshTimedOut, .tooManyRefreshes, .signedOut,
     ]
 }

@@ -12,7 +12,7 @@ extension NetworkError {
     ///
     /// A `NetworkError` stays what it is, an `URLError` is taken over by its code, a `DecodingError` says where the body is
     /// not as expected, and any other becomes the ``cause``. Before anything was sent each of these is the ``cause``: it
-    /// tells of what a hook did, and not of this request.
+    /// tells of what a hook did, and not of this request. So is an `URLError` in the phase ``Phase/evaluating``.
     public init(_ error: any Error, phase: Phase = .receiving) {
         let isEarly = phase == .checking || phase == .waiting
         switch error {
@@ -24,7 +24,8 @@ extension NetworkError {
                 code: .preparationFailed, phase: phase,
                 message: "The request could not be prepared: a hook of the operation failed.")
             cause = error
-        case let error as URLError: self.init(error)
+        // What an evaluator throws is about something that it did, and the transfer was well.
+        case let error as URLError where phase != .evaluating: self.init(error)
         case let error as DecodingError:
             self.init(code: .undecodableResult, phase: .evaluating, message: Self.message(error))
             cause = error
@@ -36,12 +37,29 @@ extension NetworkError {
         }
     }
 
+    /// What a hook threw tells of this request only if it says that this one cannot be sent; else it is the cause.
+    static func ofHook(_ error: any Error) -> NetworkError {
+        guard let error = error as? NetworkError else { return NetworkError(error, phase: .checking) }
+        guard error.phase != .checking, error.phase != .waiting, error.code != .cancelled else { return error }
+        var failure = NetworkError(
+            code: .preparationFailed, phase: .checking,
+            message:
+                "The request could not be prepared: what a hook of the operation waited for failed. \(error.message)")
+        failure.cause = error
+        return failure
+    }
+
     /// The same error with what is known of its request and response.
     func completed(request: NetworkRequest?, head: ResponseHead?) -> NetworkError {
         var error = self
         error.request = error.request ?? request?.summary
         error.status = error.status ?? head?.status
-        if head != nil { error.isUnsent = false }
+        if let head {
+            error.isUnsent = false
+            if error.retryAfter == nil, head.status >= 300, let pause = RetryAfter.pause(in: head, now: Date()) {
+                error.retryAfter = pause
+            }
+        }
         return error
     }
 

@@ -11,6 +11,7 @@ extension NetworkError {
         var apiError: Boxed?
         var attempts: [AttemptRecord] = []
         var retryAfter: Duration?
+        var retryEnd: RetryReason?
     }
 
     /// An error of any type; two are equal if their texts are.

@@ -62,7 +62,8 @@ extension NetworkError: CustomStringConvertible {
         let place = request.map { " \($0)" } ?? ""
         let answer = status.map { " (status \($0))" } ?? ""
         let cause = underlying.map { " [\($0)]" } ?? ""
-        return "[\(code) while \(phase)]\(place)\(answer): \(message)\(cause)"
+        let end = retryEnd.map { " (attempts: \(attempts.count), \($0))" } ?? ""
+        return "[\(code) while \(phase)]\(place)\(answer): \(message)\(cause)\(end)"
     }
 }
 

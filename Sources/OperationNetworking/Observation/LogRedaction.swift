@@ -5,7 +5,7 @@ import Foundation
 
 /// What a log leaves out.
 ///
-/// Three stars take the place of it. In a URL the values of the query are left out, whatever their names.
+/// Three stars take the place of it. Of a URL the query and the fragment are left out, whatever the names in them.
 public struct LogRedaction: Sendable, Hashable {
     /// Whether everything is shown, secrets included.
     public private(set) var keepsSecrets = false
@@ -20,6 +20,8 @@ public struct LogRedaction: Sendable, Hashable {
     private static let words: Set = ["key", "auth", "pwd", "jwt", "bearer", "pin", "otp", "sid", "subscription"]
     /// Names of secrets that are also words of harmless names, such as an error's code.
     private static let exact: Set = ["code"]
+    /// Fields whose value is one address, to its end.
+    private static let addresses: Set = ["location", "content-location", "referer"]
     private static let stars = "***"
 
     /// Leaves out the usual secrets: what is called token, password, cookie and the like.
@@ -64,29 +66,41 @@ public struct LogRedaction: Sendable, Hashable {
 
     func value(of field: HeaderFields.Field) -> String {
         if keepsSecrets { return field.value }
-        return hides(field.name) ? Self.stars : Self.withoutQueries(field.value)
+        if hides(field.name) { return Self.stars }
+        return Self.withoutQueries(field.value, isOneAddress: Self.addresses.contains(field.name.lowercased()))
     }
 
     /// A value that leads somewhere, without what may be a secret in it: queries and fragments, user and password.
-    private static func withoutQueries(_ value: String) -> String {
-        guard value.contains("://") || value.contains("/") && value.contains("?") else { return value }
+    ///
+    /// What is one address is hidden from the first `?` or `#` to its end; in any other text to the next blank, or to what
+    /// closes the brackets or quotes in which the address stands. All other signs may be a part of the secret.
+    private static func withoutQueries(_ value: String, isOneAddress: Bool = false) -> String {
+        guard value.contains(where: { "?#@".contains($0) }) else { return value }
         var result = ""
-        var isHidden = false
+        var (isHidden, isBracketed, isQuoted) = (false, false, false)
         for letter in value {
-            if "<>\"' ,;".contains(letter) {
+            if isHidden {
+                let isEnd = letter.isWhitespace || letter == ">" && isBracketed || letter == "\"" && isQuoted
+                guard isEnd, !isOneAddress else { continue }
                 isHidden = false
-            } else if !isHidden, "?#".contains(letter) {
+            } else if "?#".contains(letter) {
                 result.append(letter)
                 result += stars
                 isHidden = true
                 continue
-            } else if letter == "@", !isHidden, let start = result.range(of: "://", options: .backwards) {
+            } else if letter == "@", let start = result.range(of: "//", options: .backwards) {
                 // What stands before it, if no part of a path does.
                 if !result[start.upperBound...].contains("/") {
                     result.replaceSubrange(start.upperBound..., with: stars)
                 }
             }
-            if !isHidden { result.append(letter) }
+            switch letter {
+            case "<": isBracketed = true
+            case ">": isBracketed = false
+            case "\"": isQuoted.toggle()
+            default: break
+            }
+            result.append(letter)
         }
         return result
     }
@@ -114,6 +128,7 @@ public struct LogRedaction: Sendable, Hashable {
                 result[pair.key] = hides(pair.key) ? Self.stars : redacted(pair.value)
             }
         case let array as [Any]: array.map(redacted)
+        case let text as String: Self.withoutQueries(text)
         default: value
         }
     }

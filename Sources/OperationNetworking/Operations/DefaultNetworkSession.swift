@@ -50,6 +50,10 @@ public final class DefaultNetworkSession: NetworkSession {
         (session ?? platform).makeTask(with: request, receiver: receiver)
     }
 
+    /// Whether the session that is set now ``NetworkSession/startsTasksBriefly``; under the lock, for to hold a session of the
+    /// user's beyond it might mean to be the last who lets go of it.
+    var isBrief: Bool { chosen.withLock { ($0 ?? platform).startsTasksBriefly } }
+
     private static func makeTransport() -> any NetworkSession {
         #if os(Linux)
             if CurlSession.problem == nil { return CurlSession.shared }

@@ -26,6 +26,8 @@ open class NetworkDataOperation<ResultType: Sendable>: NetworkOperation<Data, Re
 
     package override var isPlain: Bool { type(of: self) == NetworkDataOperation<ResultType>.self }
 
+    package override var isBrief: Bool { isPlain && operationSession.startsTasksBriefly }
+
     /// Keeps the body in memory.
     open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<Data> {
         DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)

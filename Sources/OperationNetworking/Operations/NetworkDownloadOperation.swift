@@ -79,10 +79,11 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         let isTemporary = destination.isTemporary
         let place = isTemporary ? .temporary(in: temporaryFolder) : destination
         let (rules, clock) = (responseRules, clock)
+        let keptBytes = max(rules.keptErrorBytes, DownloadWork.usualKeptBytes)
         return SavingSession(over: operationSession.withPolicy) { [weak self] request in
             let accepted = request.headers.values("Accept")
             let make = {
-                Download(to: place, options: options, clock: clock) { head in
+                Download(to: place, options: options, clock: clock, keptBytes: keptBytes) { head in
                     rules.accepts(head) && rules.contentTypes.accepts(head.headers["Content-Type"], requested: accepted)
                 }
             }
@@ -119,6 +120,13 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
             saving.file = file
             swap(&temporary, &saving.temporary)
         }
+    }
+
+    override func beforeFailure(_ fail: @escaping @Sendable () -> Void) {
+        var download: Download?
+        saving.withLock { swap(&download, &$0.download) }
+        // Whoever is told of it finds that nothing is left.
+        if let download { download.discard(whenGone: fail) } else { fail() }
     }
 
     override func transfersAreOver() {

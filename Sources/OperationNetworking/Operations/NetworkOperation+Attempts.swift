@@ -112,5 +112,7 @@ extension NetworkOperation: AttemptHost {
         }
     }
 
-    package func fail(with error: NetworkError) { finish(withError: error) }
+    package func fail(with error: NetworkError) {
+        beforeFailure { [self] in finish(withError: error) }
+    }
 }

@@ -141,6 +141,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// fails the operation, unless the task is one for an upload, which has its own. The one here returns nil, which means
     /// that the other form is asked.
     ///
+    /// What the completion handler finishes the operation with is its end: retry does not see it. Only a preparation that
+    /// failed, or an attempt that ran out of its time (``Retry/attemptTimeout``), is followed by another; the task is then
+    /// cancelled, and its completion handler must not finish the operation with that: leave `URLError.cancelled` alone.
+    ///
     /// - Parameters:
     ///   - request: What to send.
     ///   - session: The session that the operation was made with, if it is one of Foundation's, or else the shared one.
@@ -265,6 +269,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         tellDelegateOfEnd()
     }
 
+    @_spi(Subclassing) public final override var isBodyBrief: Bool { isBrief }
+
+    /// Whether an attempt begins in a moment, and nothing of the user's belongs to that.
+    package var isBrief: Bool { false }
     /// Whether it is one of our own classes, none of whose hooks is overridden.
     package var isPlain: Bool { false }
     /// What a request is made of.
@@ -275,6 +283,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     var attemptSession: any NetworkSession { operationSession }
     /// Refuses a collector that would get nothing.
     func check(_ collector: AnyResponseCollector) throws(NetworkError) {}
+    /// No other attempt will begin, and the operation is about to fail: `fail` does that.
+    func beforeFailure(_ fail: @escaping @Sendable () -> Void) { fail() }
     /// The operation has its outcome, and no other attempt will begin.
     func transfersAreOver() {}
 }

@@ -14,6 +14,9 @@ public protocol NetworkOperationDelegate: AnyObject, Sendable {
     /// So much of the response's body was received.
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
 
+    /// An attempt failed, and it was decided what becomes of it.
+    func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent)
+
     /// It ended, with an error or with a result, which is read on the operation.
     func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?)
 
@@ -27,6 +30,9 @@ extension NetworkOperationDelegate {
 
     /// Does nothing.
     public func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress) {}
+
+    /// Does nothing.
+    public func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent) {}
 
     /// Does nothing.
     public func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?) {}

@@ -55,10 +55,58 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .foundation(request), body: body), DefaultNetworkSession.standard, evaluator)
     }
 
+    /// Makes an operation that sends a request of Foundation's, with its own body.
+    public override init<Session: NetworkSession>(
+        request: URLRequest, urlSession: Session, evaluator: Evaluator? = nil
+    ) {
+        super.init(request: request, urlSession: urlSession, evaluator: evaluator)
+    }
+
+    /// Makes an operation that sends a request of Foundation's, with its own body, with the default session.
+    public override init(request: URLRequest, evaluator: Evaluator? = nil) {
+        super.init(request: request, evaluator: evaluator)
+    }
+
+    /// Makes an operation that sends a request that was checked, with its own body.
+    public override init<Session: NetworkSession>(
+        request: NetworkRequest, urlSession: Session, evaluator: Evaluator? = nil
+    ) {
+        super.init(request: request, urlSession: urlSession, evaluator: evaluator)
+    }
+
+    /// Makes an operation that sends a request that was checked, with its own body, with the default session.
+    public override init(request: NetworkRequest, evaluator: Evaluator? = nil) {
+        super.init(request: request, evaluator: evaluator)
+    }
+
+    /// Makes an operation that sends a request that was checked, with another body than it has.
+    ///
+    /// It throws what making such a request throws.
+    public init<Session: NetworkSession>(
+        request: NetworkRequest, body: RequestBody, urlSession: Session, evaluator: Evaluator? = nil
+    ) throws(NetworkError) {
+        super.init(RequestDraft(head: .checked(try request.with(body))), urlSession, evaluator)
+    }
+
+    /// Makes an operation that sends a request that was checked, with another body than it has, with the default session.
+    ///
+    /// It throws what making such a request throws.
+    public init(request: NetworkRequest, body: RequestBody, evaluator: Evaluator? = nil) throws(NetworkError) {
+        super.init(
+            RequestDraft(head: .checked(try request.with(body))), DefaultNetworkSession.standard, evaluator)
+    }
+
     package override var isPlain: Bool { type(of: self) == NetworkUploadOperation<ResultType>.self }
 
     /// Keeps the body of the response in memory.
     open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<Data> {
         DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)
+    }
+}
+
+extension NetworkRequest {
+    /// The same request with another body, whose type it takes over unless the fields name one.
+    fileprivate func with(_ body: RequestBody) throws(NetworkError) -> NetworkRequest {
+        try NetworkRequest(method, url: url, headers: headers, body: body, options: options)
     }
 }

@@ -14,8 +14,8 @@ public struct FileRegion: Sendable, Hashable {
     public let offset: Int64
     /// How many bytes.
     public let length: Int64
-    /// When the file was changed last, in nanoseconds since 1970, as the system told when the region was made.
-    package let modificationTime: Int64
+    /// What the system told of the file when the region was made.
+    private let status: FileRegionStatus
 
     /// Takes the whole file from `offset` on, or `length` bytes of it.
     ///
@@ -35,11 +35,32 @@ public struct FileRegion: Sendable, Hashable {
         self.url = url
         self.offset = offset
         self.length = length ?? status.size - offset
-        modificationTime = status.modificationTime
+        self.status = status
     }
 }
 
 extension FileRegion {
     /// Whether it is all of the file, as that is now.
     var isWhole: Bool { offset == 0 && FileRegionStatus(path: url.path)?.size == length }
+
+    /// Whether that is still the file, unchanged, of which the region was made.
+    ///
+    /// The time of its last change of status says no more to us: to read a file, to link it or to note something beside it
+    /// may change that, too.
+    func isPart(of present: FileRegionStatus) -> Bool { present == status }
+
+    /// Sees whether it is still there and unchanged, by its name.
+    func check() throws(NetworkError) {
+        guard let present = FileRegionStatus(path: url.path) else {
+            throw NetworkError(
+                code: .bodyUnreadable, phase: .sending, message: "\(url.path) cannot be read. Check the file.")
+        }
+        guard isPart(of: present) else { throw changed }
+    }
+
+    var changed: NetworkError {
+        NetworkError(
+            code: .bodyChanged, phase: .sending,
+            message: "\(url.path) was changed since the request was made. Make the request anew.")
+    }
 }

@@ -8,6 +8,9 @@ package struct FileRegionStatus: Hashable, Sendable {
     package let size: Int64
     package let modificationTime: Int64
     package let isRegular: Bool
+    /// Which file it is, whatever its name.
+    package let device: UInt64
+    package let inode: UInt64
 
     package init?(path: String) {
         var status = stat()
@@ -30,5 +33,7 @@ package struct FileRegionStatus: Hashable, Sendable {
         #endif
         modificationTime = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
         isRegular = status.st_mode & S_IFMT == S_IFREG
+        device = UInt64(truncatingIfNeeded: status.st_dev)
+        inode = UInt64(truncatingIfNeeded: status.st_ino)
     }
 }

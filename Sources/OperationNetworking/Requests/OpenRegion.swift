@@ -25,7 +25,7 @@ final class OpenRegion {
             let count = pread(descriptor, target.baseAddress, target.count, off_t(region.offset + offset))
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw Self.unreadable(region, errno) }
-            guard count > 0 else { throw Self.changed(region) }
+            guard count > 0 else { throw region.changed }
             // The last look comes after the last byte.
             if offset + Int64(count) == region.length { try check() }
             return count
@@ -34,20 +34,14 @@ final class OpenRegion {
 
     /// Whether it is still the file of which the region was made.
     private func check() throws(NetworkError) {
-        guard let status = FileRegionStatus(descriptor: descriptor), status.isRegular,
-            status.size >= region.offset + region.length, status.modificationTime == region.modificationTime
-        else { throw Self.changed(region) }
+        guard let status = FileRegionStatus(descriptor: descriptor), region.isPart(of: status) else {
+            throw region.changed
+        }
     }
 
     private static func unreadable(_ region: FileRegion, _ number: Int32) -> NetworkError {
         NetworkError(
             code: .bodyUnreadable, phase: .sending, message: "\(region.url.path) cannot be read. Check the file.",
             underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
-    }
-
-    private static func changed(_ region: FileRegion) -> NetworkError {
-        NetworkError(
-            code: .bodyChanged, phase: .sending,
-            message: "\(region.url.path) was changed since the request was made. Make the request anew.")
     }
 }

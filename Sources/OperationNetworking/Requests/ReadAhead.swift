@@ -14,6 +14,11 @@ package struct ReadAhead {
     private var used = 0
     /// How many bytes were read, or are being read.
     private var asked: Int64 = 0
+    /// How many of them there are, or were.
+    private var filled: Int64 = 0
+    /// Whether the first portion was asked for, and whether it came: there is one even of what is empty.
+    private var wasAsked = false
+    private var hasBegun = false
     private var isReading = false
     private var waker: BodyWaker?
     private var failure: NetworkError?
@@ -31,7 +36,7 @@ package struct ReadAhead {
     ) throws(NetworkError) -> (BodyPortion, reads: Bool) {
         guard let bytes = ready.first else {
             if let failure { throw failure }
-            guard isReading || asked < length else { return (.end, false) }
+            guard filled < length || !hasBegun else { return (.end, false) }
             self.waker = waker
             return (.notYet, beginReading())
         }
@@ -45,7 +50,8 @@ package struct ReadAhead {
         return (.bytes(count), beginReading())
     }
 
-    private var wantsMore: Bool { failure == nil && asked < length && ready.count < Self.kept }
+    private var wantsMore: Bool { failure == nil && isUnasked && ready.count < Self.kept }
+    private var isUnasked: Bool { asked < length || length == 0 && !wasAsked }
 
     private mutating func beginReading() -> Bool {
         guard !isReading, wantsMore else { return false }
@@ -60,6 +66,7 @@ package struct ReadAhead {
         let offset = asked
         let count = Int(min(Int64(portion), length - offset))
         asked += Int64(count)
+        wasAsked = true
         return (offset, count)
     }
 
@@ -67,7 +74,9 @@ package struct ReadAhead {
     ///
     /// Whoever waits for it is to be woken.
     package mutating func filled(_ bytes: [UInt8]) -> BodyWaker? {
-        ready.append(bytes)
+        hasBegun = true
+        filled += Int64(bytes.count)
+        if !bytes.isEmpty { ready.append(bytes) }
         return exchange(&waker, with: nil)
     }
 

@@ -24,10 +24,14 @@ public struct RequestBody: Sendable {
     public let contentType: String?
     /// How the bytes are compressed: a request without a `Content-Encoding` field gets one that says this.
     public let contentEncoding: String?
+    /// Of a body that can be sent once: whether it was asked for.
+    private let use: BodyUse?
 
     package init(
-        source: Source, length: Int64?, canBeSentAgain: Bool, contentType: String? = nil, contentEncoding: String? = nil
+        source: Source, length: Int64?, canBeSentAgain: Bool, contentType: String? = nil,
+        contentEncoding: String? = nil, use: BodyUse? = nil
     ) {
+        self.use = use
         self.source = source
         self.length = length
         self.canBeSentAgain = canBeSentAgain
@@ -58,8 +62,19 @@ public struct RequestBody: Sendable {
     public static func stream(
         length: Int64? = nil, canBeSentAgain: Bool, _ makeProducer: @escaping @Sendable () throws -> any BodyProducer
     ) -> RequestBody {
-        RequestBody(source: .stream(makeProducer), length: length, canBeSentAgain: canBeSentAgain)
+        guard !canBeSentAgain else {
+            return RequestBody(source: .stream(makeProducer), length: length, canBeSentAgain: true)
+        }
+        let use = BodyUse()
+        let source = Source.stream {
+            use.note()
+            return try makeProducer()
+        }
+        return RequestBody(source: source, length: length, canBeSentAgain: false, use: use)
     }
+
+    /// Whether it can be sent now: again, or because nobody asked for it yet.
+    package var canBeSentNow: Bool { canBeSentAgain || use?.isNoted == false }
 
     /// Bytes that are read from a stream of Foundation's while they are sent, on a queue of their own.
     ///
@@ -88,13 +103,13 @@ public struct RequestBody: Sendable {
     func described(as contentType: String?, encoding: String?) -> RequestBody {
         RequestBody(
             source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType,
-            contentEncoding: encoding)
+            contentEncoding: encoding, use: use)
     }
 
     func withLength(_ length: Int64) -> RequestBody {
         RequestBody(
             source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType,
-            contentEncoding: contentEncoding)
+            contentEncoding: contentEncoding, use: use)
     }
 }
 

@@ -11,13 +11,13 @@ import OperationCore
 /// its file written by a `Download`.
 ///
 /// It is written on a queue of its own; the transfer is held while more than 1 MiB waits for that.
-final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @unchecked Sendable {
+package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @unchecked Sendable {
     // Sendable: as its superclass; what the queue shares with the session's thread is behind a lock.
 
     private struct State {
         var pending = 0
         var isHolding = false
-        var failure: (any Error)?
+        var failure: NetworkError?
     }
 
     private static let bound = 1 << 20
@@ -29,14 +29,25 @@ final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFileHolder,
     private let state = Locked(State())
     private var isFinished = false
 
-    init(in folder: URL) throws(NetworkError) {
+    convenience init(in folder: URL) throws(NetworkError) {
         let (made, descriptor) = try TemporaryFile.make(in: folder)
+        self.init(made, descriptor)
+    }
+
+    /// One that writes to a file that is open, and stays.
+    package convenience init(writingTo descriptor: Int32, at url: URL) {
+        let file = TemporaryFile(url)
+        file.handOver()
+        self.init(file, descriptor)
+    }
+
+    private init(_ made: TemporaryFile, _ descriptor: Int32) {
         (temporaryFile, url) = (made, made.url)
         file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         super.init()
     }
 
-    override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
+    package override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
         let data = Data(bytes)
         let isTooMuch = try state.withLock { state in
             if let failure = state.failure { throw failure }
@@ -52,8 +63,7 @@ final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFileHolder,
     }
 
     private func write(_ data: Data, _ flow: any NetworkTask) {
-        var failure: (any Error)?
-        do { try file.write(contentsOf: data) } catch { failure = error }
+        let failure = data.withUnsafeBytes { write($0) }
         let proceeds = state.withLock { state in
             state.failure = state.failure ?? failure
             state.pending -= data.count
@@ -64,18 +74,37 @@ final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFileHolder,
         if proceeds { flow.proceed() }
     }
 
-    override func finish() throws -> URL {
+    private func write(_ bytes: UnsafeRawBufferPointer) -> NetworkError? {
+        var rest = bytes
+        while !rest.isEmpty {
+            #if canImport(Darwin)
+                let count = Darwin.write(file.fileDescriptor, rest.baseAddress, rest.count)
+            #else
+                let count = Glibc.write(file.fileDescriptor, rest.baseAddress, rest.count)
+            #endif
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return Self.unwritable(errno) }
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+        }
+        return nil
+    }
+
+    private static func unwritable(_ number: Int32) -> NetworkError {
+        let isFull = number == ENOSPC || number == EDQUOT
+        return NetworkError(
+            code: isFull ? .diskFull : .fileUnwritable, phase: .saving,
+            message: isFull
+                ? "The disk has no room for the body. Free some."
+                : "The body could not be written to a temporary file.",
+            underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
+    }
+
+    package override func finish() throws -> URL {
         if isFinished { return url }
         isFinished = true
         try queue.sync {
-            if let failure = state.withLock({ $0.failure }) {
-                let reason = failure as NSError
-                throw NetworkError(
-                    code: .fileUnwritable, phase: .receiving,
-                    message: "The body could not be written to a temporary file. Is there room on the disk?",
-                    underlying: .init(domain: reason.domain, number: reason.code, text: "\(failure)"))
-            }
-            try file.close()
+            if let failure = state.withLock({ $0.failure }) { throw failure }
+            do { try file.close() } catch { throw Self.unwritable(errno) }
         }
         return url
     }

@@ -8,17 +8,30 @@ extension AnyNetworkOperation {
     /// How the operation repeats an attempt that failed; not at all if nil, as from the start.
     public var retry: Retry? {
         get { networkAttempts.policy(of: RetryAgent.self)?.retry }
-        set { networkAttempts.set(newValue.map(RetryAgent.init)) }
+        set {
+            guard state == .notStarted else {
+                return OperationDiagnostics.report(
+                    .timing, by: self, "Its retry was set after the start and has no effect. Set it before.")
+            }
+            networkAttempts.set(newValue.map(RetryAgent.init))
+        }
     }
 
     /// Told of each decision about an attempt that failed, on the callback queue; kept until the operation ended.
+    ///
+    /// It is called before the handler of the failure, and never after a cancellation.
     public var retryHandler: (@Sendable (RetryEvent) -> Void)? {
         get { networkAttempts.state.withLock { $0.retryHandler } }
         set {
             var handler = newValue
-            networkAttempts.state.withLock { swap(&$0.retryHandler, &handler) }
+            networkAttempts.state.withLock { state in
+                if state.machine.phase != .ended { swap(&state.retryHandler, &handler) }
+            }
         }
     }
+
+    /// The attempts that failed so far, also where the operation was cancelled; empty if it was not to repeat any.
+    public var failedAttempts: [AttemptRecord] { networkAttempts.records }
 
     /// A key by which the server knows that a repeated request is the same; with it, POST and PATCH are repeated, too.
     public var idempotencyKey: IdempotencyKey? {
@@ -28,7 +41,7 @@ extension AnyNetworkOperation {
 }
 
 extension NetworkError {
-    /// How long the server asked to wait before the next request (`Retry-After`), as far as retry looked at it.
+    /// How long the server asked to wait before the next request (`Retry-After`), counted from its answer.
     public var retryAfter: Duration? {
         get { details?.retryAfter }
         set { change { $0.retryAfter = newValue } }

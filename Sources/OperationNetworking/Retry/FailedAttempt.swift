@@ -8,7 +8,8 @@ import OperationCore
 public struct FailedAttempt: Sendable {
     /// Which attempt it was, from 1.
     public let number: Int
-    /// How many of those before it do not count: the operation was put aside for something else than their failure.
+    /// How many of those before it do not count: the operation was put aside for something else than their failure, or a
+    /// download got somewhere in them.
     public let replays: Int
     /// Why it failed.
     public let error: NetworkError
@@ -16,35 +17,48 @@ public struct FailedAttempt: Sendable {
     public let request: NetworkRequest?
     /// The head of the response, if one came.
     public let head: ResponseHead?
-    /// How long ago the first attempt began, without the time for which the operation was put aside.
+    /// How long ago the first attempt that counts began, without the time for which the operation was suspended or put
+    /// aside.
     public let elapsed: Duration
     /// The attempts before this one.
     public let earlier: [AttemptRecord]
 
-    /// Which of those that count it was.
-    var countedNumber: Int { number - replays }
+    /// Makes one, for tests of a rule.
+    public init(
+        number: Int, replays: Int = 0, error: NetworkError, request: NetworkRequest? = nil, head: ResponseHead? = nil,
+        elapsed: Duration = .zero, earlier: [AttemptRecord] = []
+    ) {
+        self.number = number
+        self.replays = replays
+        self.error = error
+        self.request = request
+        self.head = head
+        self.elapsed = elapsed
+        self.earlier = earlier
+    }
 
-    /// Whether the request has a key by which the server knows that it is the same.
-    public var hasIdempotencyKey: Bool { request?.headers.contains("Idempotency-Key") ?? false }
-}
-
-extension FailedAttempt {
     init(_ report: AttemptReport) {
         self.init(
             number: report.number, replays: report.replays, error: report.error, request: report.request,
             head: report.head, elapsed: report.elapsed, earlier: report.earlier)
     }
+
+    /// Which of those that count it was.
+    var countedNumber: Int { number - replays }
+
+    /// Whether the request has a key by which the server knows that it is the same.
+    public var hasIdempotencyKey: Bool { request?.idempotencyKey != nil }
 }
 
 /// What becomes of an attempt that failed.
 public struct RetryAnswer: Sendable, Hashable {
-    enum Kind: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
         case asPolicySays
         case fail
         case again(Duration?)
     }
 
-    let kind: Kind
+    package let kind: Kind
 
     /// What the policy would do without you.
     public static let asPolicySays = RetryAnswer(kind: .asPolicySays)

@@ -22,14 +22,18 @@ public struct Retry: Sendable {
     public var backoff: RetryBackoff
     /// How long to wait where the server said that it is too much for it.
     public var throttledBackoff: RetryBackoff
-    /// How many may be sent again in all; without limit if nil.
+    /// How many may be sent again in all, of the operations that share it; without limit if nil.
     public var budget: RetryBudget?
-    /// How long one attempt may take, on the operation's clock, not counting the time for which it is suspended.
+    /// How long one attempt may take, from its preparation until its response is complete, on the operation's clock and
+    /// without the time for which it is suspended; as long as it likes if nil.
     public var attemptTimeout: Duration?
-    /// Gives a number from 0 up to 1 for each pause.
+    /// Gives a number from 0 up to 1 for each pause; what is beyond counts as the nearest of them.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
     /// Makes a way to repeat.
+    ///
+    /// A budget limits only what shares it: one that is made anew for each operation limits nothing. Keep your own in a
+    /// `static let`.
     public init(
         policy: RetryPolicy = .standard, backoff: RetryBackoff = .standard,
         throttledBackoff: RetryBackoff = .throttled, budget: RetryBudget? = .shared
@@ -40,6 +44,7 @@ public struct Retry: Sendable {
         self.budget = budget
     }
 
-    /// Three attempts, up to half a second before the second and up to a second before the third, as far as the budget goes.
+    /// Three attempts, with up to half a second before the second and up to a second before the third, twice that where the
+    /// server says that it is too much for it, as far as the budget goes.
     public static let standard = Retry()
 }

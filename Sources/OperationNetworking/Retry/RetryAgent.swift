@@ -1,36 +1,65 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-import Foundation
+import Dispatch
 import OperationCore
 
 /// Repeats the attempts of one operation: the shell of ``RetryMachine``.
 final class RetryAgent: AttemptPolicy {
     private struct State {
+        var retry: Retry
         var machine = RetryMachine()
-        /// Where the user's own rule is asked.
-        var question: Task<Void, Never>?
+        /// Where the user's own rule is asked, and about which attempt.
+        var question: (number: Int, task: Task<Void, Never>)?
+        /// The last attempt of which it was decided what becomes of it.
+        var decided = 0
+        /// Why the next attempt is to be made, until it begins.
+        var failure: NetworkError?
+        /// Whether it was too late for that when it was prepared.
+        var isTooLate = false
+        /// Where that was paid for.
+        var paid: RequestOrigin?
         var isForgotten = false
     }
 
-    let retry: Retry
-    private let state = Locked(State())
+    private let state: Locked<State>
 
     init(_ retry: Retry) {
-        self.retry = retry
+        state = Locked(State(retry: retry))
     }
 
-    var attemptTimeout: Duration? { retry.attemptTimeout }
+    /// Without the user's own rule once the operation ended.
+    var retry: Retry { state.withLock { $0.retry } }
 
-    func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) {
-        if number == 1 { retry.budget?.earn(for: request.origin) }
+    var attemptTimeout: Duration? { state.withLock { $0.retry.attemptTimeout } }
+
+    func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? {
+        let retry = retry
+        guard number > 1 else {
+            retry.budget?.earn(for: request.origin)
+            return nil
+        }
+        let isAgain = state.withLock { $0.failure != nil }
+        // The preparation may have taken its time.
+        if isAgain, let window = retry.policy.window, host.networkAttempts.elapsed(at: host.clock.now) > window {
+            state.withLock { $0.isTooLate = true }
+            return NetworkError(
+                code: .timedOut, phase: .waiting,
+                message: "The preparation of another attempt took longer than the window of retry allows.")
+        }
+        state.withLock { ($0.failure, $0.paid) = (nil, nil) }
+        return nil
     }
 
     func decide(
         _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
     ) {
         let attempt = FailedAttempt(report)
-        guard let rule = retry.policy.decide else {
+        let (rule, failure) = state.withLock { ($0.retry.policy.decide, $0.isTooLate ? $0.failure : nil) }
+        if let failure {
+            return answer(end(attempt, failure, for: host))
+        }
+        guard let rule, !attempt.error.isFinal else {
             return answer(conclude(attempt, .asPolicySays, for: host))
         }
         // The operation is kept by its attempts until it ends, which is also the end of this question.
@@ -40,62 +69,96 @@ final class RetryAgent: AttemptPolicy {
             answer(conclude(attempt, said, for: host))
         }
         let isForgotten = state.withLock { state in
-            if !state.isForgotten { state.question = question }
+            // It may have been answered before it could be kept, and the next attempt have failed.
+            if !state.isForgotten, state.decided < attempt.number { state.question = (attempt.number, question) }
             return state.isForgotten
         }
         if isForgotten { question.cancel() }
     }
 
     private func conclude(_ attempt: FailedAttempt, _ said: RetryAnswer, for host: any AttemptHost) -> AttemptAnswer {
+        let (retry, now) = (retry, host.clock.now)
         let moment = RetryMachine.Moment(
-            now: host.clock.now, date: Date(), deadline: host.deadline, chance: retry.chance())
+            elapsed: host.networkAttempts.elapsed(at: now), left: host.timeLeft(at: now), chance: retry.chance())
         var weighing = state.withLock { $0.machine.weigh(attempt, said, of: retry, moment) }
-        if weighing.pause != nil, let budget = retry.budget, let origin = attempt.request?.origin,
-            !budget.spend(for: origin)
-        {
-            weighing = .stop(.budgetUsedUp, retryAfter: weighing.retryAfter)
+        giveBack()
+        let origin = attempt.request?.origin
+        if weighing.pause != nil, let origin, retry.budget?.spend(for: origin) == false {
+            weighing = .init(pause: nil, reason: .budgetUsedUp, rule: weighing.rule)
         }
-        state.withLock { state in
+        let isForgotten = state.withLock { state in
             state.machine.note(weighing)
-            state.question = nil
+            state.decided = max(state.decided, attempt.number)
+            if state.question?.number == attempt.number { state.question = nil }
+            if weighing.pause != nil { (state.failure, state.paid) = (attempt.error, origin) }
+            return state.isForgotten
         }
-        let event = event(attempt, weighing)
-        if let handler = host.retryHandler { host.callbackQueueOfAttempts.async { handler(event) } }
+        if isForgotten { giveBack() }
+        let event = RetryEvent(attempt, weighing, moment, of: retry)
+        host.tell(event)
         guard let pause = weighing.pause else {
-            return AttemptAnswer(.fail, note: "\(event)", error: error(attempt, weighing))
+            return AttemptAnswer(.fail, note: "\(event)", error: Self.error(attempt.error, weighing.reason))
         }
         return AttemptAnswer(.again(after: pause), note: "\(event)")
     }
 
-    private func event(_ attempt: FailedAttempt, _ weighing: RetryMachine.Weighing) -> RetryEvent {
-        let left = attempt.request.flatMap { request in retry.budget.map { $0.left(for: request.origin) } }
-        return RetryEvent(
-            attempt: attempt.number, error: attempt.error, pause: weighing.pause, reason: weighing.reason,
-            retryAfter: weighing.retryAfter, budgetLeft: left,
-            timeLeft: retry.policy.window.map { max($0 - attempt.elapsed, .zero) })
+    /// The window was over before the attempt could begin: the operation fails as it would have before.
+    private func end(_ attempt: FailedAttempt, _ failure: NetworkError, for host: any AttemptHost) -> AttemptAnswer {
+        giveBack()
+        let now = host.clock.now
+        let moment = RetryMachine.Moment(
+            elapsed: host.networkAttempts.elapsed(at: now), left: host.timeLeft(at: now), chance: 0)
+        let event = RetryEvent(attempt, .init(pause: nil, reason: .windowOver, rule: nil), moment, of: retry)
+        host.tell(event)
+        return AttemptAnswer(.fail, note: "\(event)", error: Self.error(failure, .windowOver))
     }
 
     /// The error at the end.
-    private func error(_ attempt: FailedAttempt, _ weighing: RetryMachine.Weighing) -> NetworkError {
-        var error = attempt.error
-        if weighing.reason == .bodyNotRepeatable {
+    private static func error(_ failure: NetworkError, _ reason: RetryReason) -> NetworkError {
+        var error = failure
+        if reason == .bodyNotRepeatable {
             error = NetworkError(
-                code: .bodyNotRepeatable, phase: attempt.error.phase,
+                code: .bodyNotRepeatable, phase: failure.phase,
                 message: "The request would be sent again, but its body can be read only once. Send data or a file, or "
-                    + "a stream that can be made anew. The request had failed so: \(attempt.error.message)",
-                request: attempt.error.request, underlying: attempt.error.underlying)
-            error.status = attempt.error.status
-            error.cause = attempt.error
+                    + "a stream that can be made anew. The request had failed so: \(failure.message)",
+                request: failure.request, underlying: failure.underlying)
+            error.status = failure.status
+            error.isUnsent = failure.isUnsent
+            error.details = failure.details
+            error.cause = failure
         }
-        error.retryAfter = weighing.retryAfter
+        error.retryEnd = reason
         return error
     }
 
+    /// What was spent for an attempt that never began.
+    private func giveBack() {
+        let (budget, origin) = state.withLock { ($0.retry.budget, exchange(&$0.paid, with: nil)) }
+        if let origin { budget?.refund(for: origin) }
+    }
+
     func forget() {
+        var rule: (@Sendable (FailedAttempt) async -> RetryAnswer)?
         let question = state.withLock { state in
             state.isForgotten = true
+            // It may hold the operation.
+            swap(&rule, &state.retry.policy.decide)
             return exchange(&state.question, with: nil)
         }
-        question?.cancel()
+        question?.task.cancel()
+        giveBack()
+    }
+}
+
+extension AttemptHost {
+    /// Tells handler and delegate of a decision, unless the operation is cancelled before they could hear of it.
+    fileprivate func tell(_ event: RetryEvent) {
+        let (handler, delegate) = (retryHandler, delegate)
+        guard handler != nil || delegate != nil else { return }
+        callbackQueueOfAttempts.async { [self] in
+            guard !isCancelled else { return }
+            handler?(event)
+            delegate?.networkOperation(self, didDecide: event)
+        }
     }
 }

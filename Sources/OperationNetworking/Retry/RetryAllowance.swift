@@ -29,12 +29,16 @@ struct RetryAllowance: Sendable, Equatable {
     /// A request is sent for the first time.
     mutating func earn(_ terms: RetryTerms, now: OperationInstant) {
         settle(terms, now)
-        guard terms.share > 0 else { return }
+        add(terms.share, terms, now)
+    }
+
+    private mutating func add(_ amount: Double, _ terms: RetryTerms, _ now: OperationInstant) {
+        guard amount > 0 else { return }
         let slice = Self.slice(of: now, terms)
         if let last = earnings.indices.last, earnings[last].slice == slice {
-            earnings[last].amount += terms.share
+            earnings[last].amount += amount
         } else {
-            earnings.append(Earning(slice: slice, amount: terms.share))
+            earnings.append(Earning(slice: slice, amount: amount))
         }
     }
 
@@ -53,17 +57,29 @@ struct RetryAllowance: Sendable, Equatable {
         return true
     }
 
+    /// A request for which it was spent is not sent.
+    mutating func refund(_ terms: RetryTerms, now: OperationInstant) {
+        settle(terms, now)
+        let toReserve = min(max(terms.reserve - reserve, 0), 1)
+        reserve += toReserve
+        add(1 - toReserve, terms, now)
+    }
+
     /// How many requests could be sent again now.
     mutating func left(_ terms: RetryTerms, now: OperationInstant) -> Int {
         settle(terms, now)
         return Int(min(available + 1e-9, 1e9))
     }
 
-    /// Whether it is as a new one would be, and so need not be kept.
-    mutating func isUntouched(_ terms: RetryTerms, now: OperationInstant) -> Bool {
+    /// Whether it is as a new one would be, or nobody asked for it for so long that it need not be kept.
+    mutating func isForgettable(_ terms: RetryTerms, now: OperationInstant) -> Bool {
+        let isOld = counted.duration(to: now) > max(Self.memory, terms.window)
         settle(terms, now)
-        return earnings.isEmpty && reserve >= terms.reserve
+        return isOld || earnings.isEmpty && reserve >= terms.reserve
     }
+
+    /// A reserve that does not fill up would have to be kept for ever.
+    private static let memory = Duration.seconds(3600)
 
     private var available: Double { earnings.reduce(reserve) { $0 + $1.amount } }
 

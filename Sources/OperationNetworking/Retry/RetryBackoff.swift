@@ -17,14 +17,19 @@ public struct RetryBackoff: Sendable, Hashable {
     }
 
     /// The pause after the first attempt, before chance has its say.
-    public var base: Duration
+    public var base: Duration {
+        didSet {
+            // What is constant has no bound besides.
+            if growth == .constant { longest = base }
+        }
+    }
     /// No pause is longer.
     public var longest: Duration
     /// How chance spreads the pauses.
     public var jitter: RetryJitter
     private var growth: Growth
 
-    /// The pause is always the same: what you state.
+    /// Each pause is at most what you state: anywhere below it by chance, or just that with `jitter: .none`.
     public static func constant(_ pause: Duration, jitter: RetryJitter = .full) -> RetryBackoff {
         RetryBackoff(base: pause, longest: pause, jitter: jitter, growth: .constant)
     }

@@ -10,8 +10,13 @@ import OperationCore
 /// every ten first attempts within ten seconds two requests may be sent again, and besides one in a second, of which ten
 /// can be saved up. Nobody waits for an allowance: an operation that gets none fails with the error that it has.
 ///
+/// Only what is shared can limit anything: keep a budget of your own where all operations get it, and make none for each.
+/// What an origin spent is forgotten an hour after it was last asked for.
+///
 /// ```swift
-/// let generous = RetryBudget(share: 0.5, reserve: 100)
+/// enum Budgets {
+///     static let generous = RetryBudget(share: 0.5, reserve: 100)
+/// }
 /// ```
 public final class RetryBudget: Sendable {
     private struct Books {
@@ -20,7 +25,9 @@ public final class RetryBudget: Sendable {
         var limit = 64
     }
 
-    /// The budget of all operations that have no other.
+    /// The budget of all operations that have no other, for the whole process, by the clock of the system.
+    ///
+    /// Tests that run side by side share it, too: give each operation, or base, under test a budget of its own.
     public static let shared = RetryBudget()
 
     private let terms: RetryTerms
@@ -53,6 +60,11 @@ public final class RetryBudget: Sendable {
         withAllowance(of: origin) { $0.spend(terms, now: $1) }
     }
 
+    /// Gives back what was spent for a request that is not sent.
+    package func refund(for origin: RequestOrigin) {
+        withAllowance(of: origin) { $0.refund(terms, now: $1) }
+    }
+
     /// How many requests could be sent to an origin again now.
     package func left(for origin: RequestOrigin) -> Int {
         withAllowance(of: origin) { $0.left(terms, now: $1) }
@@ -61,9 +73,9 @@ public final class RetryBudget: Sendable {
     /// How many origins it remembers.
     package var originCount: Int { books.withLock { $0.allowances.count } }
 
-    /// How many requests could be sent to the origin of a URL again now; nil if the URL has none.
+    /// How many requests could be sent to the origin of a URL again now; nil if nothing can be sent there.
     public func left(for url: URL) -> Int? {
-        RequestOrigin(ofPlain: url.absoluteString).map { left(for: $0) }
+        (RequestOrigin(ofPlain: url.absoluteString) ?? (try? NetworkRequest(url: url))?.origin).map { left(for: $0) }
     }
 
     private func withAllowance<Result>(
@@ -81,7 +93,7 @@ public final class RetryBudget: Sendable {
     private func tidy(_ books: inout Books, _ now: OperationInstant) {
         books.allowances = books.allowances.filter { _, allowance in
             var allowance = allowance
-            return !allowance.isUntouched(terms, now: now)
+            return !allowance.isForgettable(terms, now: now)
         }
         books.limit = max(64, books.allowances.count * 2)
     }

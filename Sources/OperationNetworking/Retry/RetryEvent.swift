@@ -42,21 +42,54 @@ public struct RetryEvent: Sendable {
     public let pause: Duration?
     /// Why it was decided so.
     public let reason: RetryReason
-    /// What the server asked to wait.
-    public let retryAfter: Duration?
+    /// The rule of the policy that the failure is about, which says why another attempt may do better; nil if there is none.
+    public let rule: RetryRule?
     /// How many more requests to this origin could be sent again now; nil without a budget.
     public let budgetLeft: Int?
     /// How much of the window of the policy is left; nil without a window.
     public let timeLeft: Duration?
+    /// How long until the operation's deadline, or the end of its timeout; nil without either.
+    public let deadlineLeft: Duration?
+
+    /// What the server asked to wait.
+    public var retryAfter: Duration? { error.retryAfter }
+
+    /// Makes an event, for tests of what takes them in.
+    public init(
+        attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil,
+        budgetLeft: Int? = nil, timeLeft: Duration? = nil, deadlineLeft: Duration? = nil
+    ) {
+        self.attempt = attempt
+        self.error = error
+        self.pause = pause
+        self.reason = reason
+        self.rule = rule
+        self.budgetLeft = budgetLeft
+        self.timeLeft = timeLeft
+        self.deadlineLeft = deadlineLeft
+    }
+
+    init(
+        _ attempt: FailedAttempt, _ weighing: RetryMachine.Weighing, _ moment: RetryMachine.Moment, of retry: Retry
+    ) {
+        self.init(
+            attempt: attempt.number, error: attempt.error, pause: weighing.pause, reason: weighing.reason,
+            rule: weighing.rule,
+            budgetLeft: attempt.request.flatMap { request in retry.budget.map { $0.left(for: request.origin) } },
+            timeLeft: retry.policy.window.map { max($0 - moment.elapsed, .zero) },
+            deadlineLeft: moment.left.map { max($0, .zero) })
+    }
 }
 
 extension RetryEvent: CustomStringConvertible {
     /// The decision in a line, for a log.
     public var description: String {
         let outcome = pause.map { "again in \($0)" } ?? "no more"
+        let because = rule.map { " (\($0.reason))" } ?? ""
         let budget = budgetLeft.map { ", \($0) left in the budget" } ?? ""
         let time = timeLeft.map { ", \($0) left" } ?? ""
+        let deadline = deadlineLeft.map { ", \($0) until the deadline" } ?? ""
         return "attempt \(attempt) failed (\(error.code)\(error.status.map { " \($0)" } ?? "")): "
-            + "\(outcome), \(reason)\(budget)\(time)"
+            + "\(outcome), \(reason)\(because)\(budget)\(time)\(deadline)"
     }
 }

@@ -7,85 +7,108 @@ import OperationCore
 /// The attempts of one operation as far as repeating goes: a pure value, told time and chance.
 ///
 /// It weighs what failed; what it may cost (``RetryBudget``) and how the wait is done is others' business.
-struct RetryMachine: Sendable {
+package struct RetryMachine: Sendable {
     /// What the moment of a decision is like.
-    struct Moment: Sendable {
-        /// On the operation's clock.
-        let now: OperationInstant
-        /// The time of day, for dates in responses.
-        let date: Date
-        let deadline: OperationInstant?
-        /// From 0 up to 1.
+    package struct Moment: Sendable {
+        /// How much of the window passed, what the user's rule took included.
+        let elapsed: Duration
+        /// How long until the operation's deadline or the end of its timeout, whichever comes first; nil without either.
+        let left: Duration?
+        /// From 0 to 1.
         let chance: Double
+
+        /// Takes whatever number the chance is.
+        package init(elapsed: Duration, left: Duration? = nil, chance: Double) {
+            self.elapsed = elapsed
+            self.left = left
+            self.chance = chance >= 0 ? min(chance, 1) : 0
+        }
     }
 
     /// What comes of it.
-    struct Weighing: Sendable, Equatable {
+    package struct Weighing: Sendable, Equatable {
         /// Nil if there is no other attempt.
-        var pause: Duration?
-        var reason: RetryReason
-        var retryAfter: Duration?
-        /// The rule that was used, if it was one.
-        var rule: RetryRule?
-
-        static func stop(_ reason: RetryReason, retryAfter: Duration? = nil) -> Weighing {
-            Weighing(pause: nil, reason: reason, retryAfter: retryAfter)
-        }
+        package let pause: Duration?
+        package let reason: RetryReason
+        /// The rule that the failure is about, if there is one.
+        package let rule: RetryRule?
     }
 
     private var uses: [RetryRule: Int] = [:]
     private var lastPause: Duration?
 
-    /// What becomes of it, if it may cost something.
-    func weigh(_ attempt: FailedAttempt, _ answer: RetryAnswer, of retry: Retry, _ moment: Moment) -> Weighing {
-        let policy = retry.policy
-        // The operation was stopped from outside, or its session is gone: no attempt would be another one.
-        guard ![.cancelled, .sessionClosed, .sessionUnavailable].contains(attempt.error.code) else {
-            return .stop(.notWorthwhile)
+    package init() {}
+
+    /// What becomes of an attempt, if it may cost something.
+    package func weigh(
+        _ attempt: FailedAttempt, _ answer: RetryAnswer, of retry: Retry, _ moment: Moment
+    ) -> Weighing {
+        let rule = retry.policy.rule(for: attempt.error)
+        func stop(_ reason: RetryReason) -> Weighing { Weighing(pause: nil, reason: reason, rule: rule) }
+        guard !attempt.error.isFinal else { return stop(.notWorthwhile) }
+        switch answer.kind {
+        case .fail: return stop(.userSaidSo)
+        case .asPolicySays:
+            if let reason = retry.policy.objection(to: attempt, rule, uses: uses) { return stop(reason) }
+        case .again: break
         }
-        let rule: RetryRule?
-        switch (answer.kind, policy.judge(attempt, uses: uses)) {
-        case (.fail, _): return .stop(.userSaidSo)
-        case (.asPolicySays, .stop(let reason)): return .stop(reason)
-        case (_, .repeating(let found)): rule = found
-        case (.again, .stop): rule = nil
+        guard attempt.countedNumber < max(retry.policy.maximumAttempts, 1) else { return stop(.attemptsUsedUp) }
+        switch pause(attempt, answer, rule, retry, moment) {
+        case .failure(let no): return stop(no.reason)
+        case .success(let pause):
+            // What all else allows is asked for last: the error of the body takes the place of the failure.
+            guard attempt.request?.body.canBeSentNow != false else { return stop(.bodyNotRepeatable) }
+            return Weighing(pause: pause, reason: answer.kind == .asPolicySays ? .mayPass : .userSaidSo, rule: rule)
         }
-        guard attempt.request?.body.canBeSentAgain != false else { return .stop(.bodyNotRepeatable) }
-        guard attempt.countedNumber < max(policy.maximumAttempts, 1) else { return .stop(.attemptsUsedUp) }
-        return pause(attempt, answer, rule, retry, moment)
+    }
+
+    /// Why there is none.
+    private struct NoPause: Error {
+        let reason: RetryReason
     }
 
     private func pause(
         _ attempt: FailedAttempt, _ answer: RetryAnswer, _ rule: RetryRule?, _ retry: Retry, _ moment: Moment
-    ) -> Weighing {
-        let asked = attempt.head.flatMap { RetryAfter.pause(in: $0, now: moment.date) }
-        if let asked, asked > retry.policy.longestRetryAfter {
-            return .stop(.askedToWaitTooLong, retryAfter: asked)
-        }
-        let backoff = rule?.isThrottling == true ? retry.throttledBackoff : retry.backoff
-        var pause = backoff.pause(after: attempt.countedNumber, previous: lastPause, chance: moment.chance)
+    ) -> Result<Duration, NoPause> {
+        var (least, extra): (Duration, Duration)
         if case .again(let wanted?) = answer.kind {
-            pause = max(wanted, .zero).clamped
-        } else if let asked {
+            // Whoever says a pause knows what the server asks for.
+            (least, extra) = (max(wanted, .zero).clamped, .zero)
+        } else {
+            let asked = attempt.error.retryAfter.map { max($0, .zero).clamped }
+            if let asked, asked > retry.policy.longestRetryAfter {
+                return .failure(NoPause(reason: .askedToWaitTooLong))
+            }
+            let backoff = rule?.isThrottling == true ? retry.throttledBackoff : retry.backoff
+            least = backoff.pause(after: attempt.countedNumber, previous: lastPause, chance: moment.chance)
             // Never earlier than told, and not all at the moment told.
-            pause = max(pause, asked) + asked / 10 * moment.chance
+            if let asked { least = max(least, asked) }
+            extra = asked.map { $0 / 10 * moment.chance } ?? .zero
         }
-        if let window = retry.policy.window, attempt.elapsed + pause > window {
-            return .stop(.windowOver, retryAfter: asked)
+        if let window = retry.policy.window {
+            let room = window - moment.elapsed
+            guard least <= room else { return .failure(NoPause(reason: .windowOver)) }
+            extra = min(extra, room - least)
         }
-        if let deadline = moment.deadline, moment.now.advanced(by: pause + Self.leastTime) > deadline {
-            return .stop(.deadlineTooNear, retryAfter: asked)
+        if let left = moment.left {
+            let room = left - Self.leastTime
+            guard least <= room else { return .failure(NoPause(reason: .deadlineTooNear)) }
+            extra = min(extra, room - least)
         }
-        let reason: RetryReason = answer.kind == .asPolicySays ? .mayPass : .userSaidSo
-        return Weighing(pause: pause, reason: reason, retryAfter: asked, rule: rule)
+        return .success(least + extra)
     }
 
     /// An attempt that gets less than this before the deadline is not worth its request.
     private static let leastTime = Duration.seconds(1)
 
     /// What became of it: to be called for each attempt that failed.
-    mutating func note(_ weighing: Weighing) {
+    package mutating func note(_ weighing: Weighing) {
         if let rule = weighing.rule, weighing.pause != nil { uses[rule, default: 0] += 1 }
         lastPause = weighing.pause
     }
+}
+
+extension NetworkError {
+    /// Whether the operation was stopped from outside, or its session is gone, so that no attempt would be another one.
+    var isFinal: Bool { [.cancelled, .sessionClosed, .sessionUnavailable].contains(code) }
 }

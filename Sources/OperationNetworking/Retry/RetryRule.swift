@@ -29,6 +29,21 @@ public struct RetryRule: Sendable, Hashable {
         RetryRule(subject: .failure(code), reason: reason)
     }
 
+    /// The same rule, followed by longer pauses (``Retry/throttledBackoff``).
+    public func throttling() -> RetryRule { with { $0.isThrottling = true } }
+
+    /// The same rule, so often in one operation.
+    public func limited(to limit: Int) -> RetryRule { with { $0.limit = limit } }
+
+    /// The same rule, only for requests with an `Idempotency-Key`.
+    public func onlyWithKey() -> RetryRule { with { $0.needsKey = true } }
+
+    private func with(_ change: (inout RetryRule) -> Void) -> RetryRule {
+        var rule = self
+        change(&rule)
+        return rule
+    }
+
     /// Whether the rule is about such a failure.
     public func matches(_ error: NetworkError) -> Bool {
         switch subject {
@@ -56,12 +71,12 @@ extension RetryRule {
 
     private static let statuses: [RetryRule] = [
         .status(408, because: "The server gave up waiting for the request."),
-        .status(409, because: "The first request with this key may still be under way.").with { $0.needsKey = true },
-        .status(425, because: "The server did not want to act on early data.").with { $0.limit = 1 },
-        .status(429, because: "The server asks for fewer requests.").with { $0.isThrottling = true },
+        .status(409, because: "The first request with this key may still be under way.").onlyWithKey(),
+        .status(425, because: "The server did not want to act on early data.").limited(to: 1),
+        .status(429, because: "The server asks for fewer requests.").throttling(),
         .status(500, because: "The server stumbled."),
         .status(502, because: "What stands before the server got no good answer from it."),
-        .status(503, because: "The server cannot answer at present.").with { $0.isThrottling = true },
+        .status(503, because: "The server cannot answer at present.").throttling(),
         .status(504, because: "What stands before the server got no answer from it in time."),
     ]
 
@@ -74,10 +89,4 @@ extension RetryRule {
         .failure(.truncatedBody, because: "The connection was closed before the response was complete."),
         .failure(.resourcesExhausted, because: "This program had no socket or memory left at that moment."),
     ]
-
-    private func with(_ change: (inout RetryRule) -> Void) -> RetryRule {
-        var rule = self
-        change(&rule)
-        return rule
-    }
 }

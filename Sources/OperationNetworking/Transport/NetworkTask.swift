@@ -28,7 +28,8 @@ public protocol NetworkTask: AnyObject, Sendable {
 
     /// Stops the bytes that come in, until `proceed()`: for a receiver that has more than it can deal with.
     ///
-    /// Called from within the receiver, nothing but the end (of a failure or a cancel) comes after that call.
+    /// Called from within the receiver, nothing comes after that call but progress of the request's body, which goes on, and
+    /// the end of a failure or a cancel. No time limit runs meanwhile.
     func hold()
 
     /// Lets bytes come in again.

@@ -2,7 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationCore
+@_spi(Subclassing) import OperationCore
 import OperationTestKit
 
 /// The error of the operations in these tests.
@@ -25,15 +25,18 @@ final class HandDriven: AsyncOperation<Int, Flaw>, @unchecked Sendable {
     let calls = EventRecorder<String>()
     private let hooks: Hooks
     private let windsDown: Bool
+    private let isBrief: Bool
 
-    init(_ name: String? = nil, windsDown: Bool = false, hooks: Hooks = Hooks()) {
+    init(_ name: String? = nil, windsDown: Bool = false, isBrief: Bool = false, hooks: Hooks = Hooks()) {
         self.hooks = hooks
+        self.isBrief = isBrief
         self.windsDown = windsDown
         super.init()
         self.name = name
     }
 
     override var windsDownAfterCancellation: Bool { windsDown }
+    override var isBodyBrief: Bool { isBrief }
 
     override func main() {
         calls.record("main")

@@ -151,7 +151,9 @@ extension SchedulerScenario {
         let executing = members.filter { $0.operation.state == .executing && $0.operation is HandDriven }
         guard let member = executing.randomElement(using: &generator) else { return nil }
         history.append("finishes \(member.number)")
-        (member.operation as? HandDriven)?.finish(withResult: member.number)
+        let finish = { (member.operation as? HandDriven)?.finish(withResult: member.number) ?? () }
+        // What it makes room for may begin on the same thread, before the end is told to all.
+        if generator.chance(1, in: 2) { LentThread.lend(finish) } else { finish() }
         return true
     }
 

@@ -146,7 +146,7 @@ extension SchedulerScenario {
         }
         let isPrompt = generator.chance(1, in: 3)
         return HandDriven(
-            "\(number)",
+            "\(number)", isBrief: generator.chance(1, in: 2),
             hooks: .init(main: { [unowned self] operation in
                 didBegin(number)
                 if isPrompt { operation.finish(withResult: number) }

@@ -28,6 +28,18 @@
             #expect(try RequestBody.none.gzipped().isNone)
         }
 
+        @Test("What is compressed is not compressed again, and is no part of a form, which cannot say so")
+        func twice() throws {
+            let body = try RequestBody.data(Data(Self.text.utf8)).gzipped()
+            #expect(Gunzip.text(Data(try BodyBytes.all(of: body.gzipped()))) == Self.text)
+            var form = MultipartForm()
+            form.add(.init(name: "text", body: body))
+            #expect { try RequestBody.multipart(form) } throws: {
+                ($0 as? NetworkError)?.code == .bodyNotEncodable
+            }
+            #expect(throws: NetworkError.self) { try RequestBody.fields(["text": body]) }
+        }
+
         @Test("Files, streams and large data are compressed while they are sent, in portions of any size")
         func streamed() async throws {
             let bytes = bytes(1_200_000)

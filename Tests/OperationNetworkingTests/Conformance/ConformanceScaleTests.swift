@@ -12,6 +12,12 @@ struct ConformanceScaleTests {
     @Test(arguments: SessionKind.allCases)
     func `ten thousand requests in flight all end, on few threads`(_ kind: SessionKind) async throws {
         let count = Rounds.count(ci: 10_000, soak: 100_000)
+        // The threads that a process has by itself come with its first request.
+        let first = try Bench(kind)
+        first.server.route("/") { _ in .text("hello") }
+        #expect(try await first.get().text == "hello")
+        first.closeSession()
+        await first.server.stopped()
         let bench = try Bench(kind)
         let gate = Gate()
         bench.server.route("/") { _ in .text("hello").after(gate) }

@@ -165,6 +165,53 @@ struct DownloadFaultTests {
         #expect(bench.names() == ["file"])
     }
 
+    @Test func `a name that could not be brought to the disk is an error that says that the file is there`()
+        async throws
+    {
+        let bench = try DownloadBench()
+        bench.serve(DownloadBench.resource())
+        let isRenamed = Locked(false)
+        let files = FileSystem { call in
+            if call.kind == .renameExclusively { isRenamed.withLock { $0 = true } }
+            return call.kind == .synchronize && isRenamed.withLock({ $0 }) ? .fail(EIO) : .proceed
+        }
+        let conclusion = try await bench.download(to: .file(bench.url("file")), files: files)
+        #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
+        #expect(conclusion.error?.message.contains("The file is in its place, whole") == true, "\(conclusion)")
+        #expect(bench.holds("file"))
+        #expect(bench.names() == ["file"])
+    }
+
+    @Test func `what need not be durable is not brought to the disk`() async throws {
+        for isDurable in [true, false] {
+            let bench = try DownloadBench()
+            bench.serve(DownloadBench.resource())
+            let count = Locked(0)
+            let files = FileSystem { call in
+                if call.kind == .synchronize { count.withLock { $0 += 1 } }
+                return .proceed
+            }
+            var options = DownloadOptions()
+            options.isDurable = isDurable
+            options.checkpointInterval = .seconds(3600)
+            #expect(try await bench.download(to: .file(bench.url("file")), options: options, files: files).file != nil)
+            #expect((count.withLock { $0 } > 0) == isDurable)
+            #expect(bench.holds("file"))
+        }
+    }
+
+    @Test func `directories that are missing are not made where they shall not be`() async throws {
+        let bench = try DownloadBench()
+        bench.serve(DownloadBench.resource())
+        var options = DownloadOptions()
+        options.createsDirectories = false
+        let conclusion = try await bench.download(to: .file(bench.url("new/file")), options: options)
+        #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
+        #expect(bench.names() == [] && bench.server.counts.heads == 0)
+        options.createsDirectories = true
+        #expect(try await bench.download(to: .file(bench.url("new/file")), options: options).file != nil)
+    }
+
     /// Row 77 of the catalogue of faults.
     @Test func `no space at the last step leaves the old file, and nothing else`() async throws {
         let bench = try DownloadBench()

@@ -52,6 +52,20 @@ struct DownloadMachineTests {
         #expect(never.ask(havingPart: part) == .whole)
     }
 
+    @Test func `an accepted answer of another status begins anew where every status may be the file`() throws {
+        for takesEveryStatus in [true, false] {
+            var machine = DownloadMachine(source: "s", takesEveryStatus: takesEveryStatus)
+            #expect(machine.ask(havingPart: part) == .rest(from: 40, .entityTag("\"a\"")))
+            let action = machine.receive(try head(404, ["Content-Length": "4", "ETag": "\"a\""]))
+            guard takesEveryStatus else {
+                #expect(action == .leave)
+                continue
+            }
+            guard case .begin(let card) = action else { return #expect(Bool(false), "\(action)") }
+            #expect(card.total == 4 && card.validator == nil)
+        }
+    }
+
     @Test func `a part that fits is gone on with to the end`() throws {
         var (machine, _) = asking(part)
         let action = machine.receive(

@@ -36,6 +36,34 @@ struct NetworkErrorBridgeTests {
         #expect(NetworkError(code: .init("mine"), phase: .checking, message: "").errorCode == 0)
     }
 
+    @Test("Each code that is declared has a number, and no other has it")
+    func numbers() throws {
+        let root = (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }
+        let folder = root.appendingPathComponent("Sources/OperationNetworking")
+        let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
+        var names: [String] = []
+        for case let file as URL in files where file.lastPathComponent.hasPrefix("NetworkError.Code") {
+            for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {
+                let words = line.split(separator: "\"")
+                if line.contains("public static let"), words.count == 3 { names.append(String(words[1])) }
+            }
+        }
+        #expect(names.count > 50 && Set(names).count == names.count)
+        let numbers = names.map { NetworkError(code: .init($0), phase: .checking, message: "").errorCode }
+        for (name, number) in zip(names, numbers) { #expect(number > 0, "\(name)") }
+        #expect(Set(numbers).count == numbers.count)
+    }
+
+    @Test("What an evaluator throws is told as that, and not as a failure of the transfer")
+    func evaluators() {
+        for code in [URLError.Code.badServerResponse, .timedOut, .cancelled] {
+            let error = NetworkError(URLError(code), phase: .evaluating)
+            #expect(error.code == .evaluationFailed && error.phase == .evaluating)
+            #expect((error.cause as? URLError)?.code == code)
+            #expect(NetworkError(URLError(code)).cause == nil)
+        }
+    }
+
     @Test("Every code that Foundation names is taken over, and no two of ours have a number")
     func urlErrors() {
         let ranges = [

@@ -181,6 +181,66 @@ struct EndpointTests {
         #expect(try await bench.base.operation(for: endpoint).run() == Album(title: "One"))
     }
 
+    @Test("Optional data and texts are taken of any type, and nil where there is no body")
+    func optionals() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/api/none") { _ in .status(204) }
+        bench.server.route("GET", "/api/page") { _ in .text("Hello") }
+        #expect(try await bench.base.get("page", as: Data?.self).run() == Data("Hello".utf8))
+        #expect(try await bench.base.get("page", as: String?.self).run() == "Hello")
+        #expect(try await bench.base.get("none", as: Data?.self).run() == nil)
+        #expect(try await bench.base.get("none", as: String?.self).run() == nil)
+        #expect(try await bench.base.get("none", as: Data.self).run() == Data())
+        #expect(try await bench.base.get("none", as: NoContent?.self).run() == nil)
+        #expect(bench.server.requests.allSatisfy { $0["Accept"] == "*/*" })
+    }
+
+    @Test("In one line there is room for fields and a query, whatever the method")
+    func fieldsAndQueries() async throws {
+        let bench = try OperationBench()
+        bench.server.route("/api/*") { .text("\($0.method) \($0.target) \($0["X-Client"] ?? "") \($0["X-One"] ?? "")") }
+        let base = bench.base
+        let fields: HeaderFields = ["X-One": "1", "X-Client": "other"]
+        #expect(
+            try await base.get("a", ["b": 2], headers: fields, as: String.self).run() == "GET /api/a?key=1&b=2 other 1")
+        #expect(
+            try await base.delete("a", ["b": 2], headers: fields, as: String.self).run()
+                == "DELETE /api/a?key=1&b=2 other 1")
+        #expect(
+            try await base.send([1], to: "a", ["b": 2], headers: fields, as: String.self).run()
+                == "POST /api/a?key=1&b=2 other 1")
+        #expect(
+            try await base.send(body: .data(Data()), to: "a", ["b": 2], by: "PUT", as: String.self).run()
+                == "PUT /api/a?key=1&b=2 test ")
+        let endpoints: [Endpoint<String>] = [
+            .post("a", ["b": 2], json: [1]), .post("a", ["b": 2], body: .none), .post("a", ["b": 2], form: ["c": 1]),
+            .put("a", ["b": 2], json: [1]), .put("a", ["b": 2], body: .data(Data())), .patch("a", ["b": 2], json: [1]),
+        ]
+        for endpoint in endpoints {
+            #expect(try await base.operation(for: endpoint).run().contains("/api/a?key=1&b=2 test"))
+        }
+    }
+
+    @Test("A query of nothing but nil is none")
+    func queryOfNil() async throws {
+        let bench = try OperationBench()
+        bench.server.route("/api/*") { .text($0.target) }
+        var base = bench.base
+        #expect(try await base.get("a", ["b": nil as Int?], as: String.self).run() == "/api/a?key=1")
+        base.url = bench.server.url("/api")
+        #expect(try await base.get("a", ["b": nil as Int?], as: String.self).run() == "/api/a")
+    }
+
+    @Test("What an endpoint asks for can be downloaded, with its fields, its method and its body")
+    func endpointDownload() async throws {
+        let bench = try OperationBench()
+        bench.server.route("POST", "/api/export") { .text("\($0.text) \($0["X-One"] ?? "") \($0["X-Client"] ?? "")") }
+        let endpoint = Endpoint<Data>.post("export", json: ["a": 1]).header("X-One", "1")
+        let file = try await bench.base.download(endpoint).run()
+        #expect(try String(contentsOf: file, encoding: .utf8) == #"{"a":1} 1 test"#)
+        try FileManager.default.removeItem(at: file)
+    }
+
     @Test("A text is read in the character set that its type names")
     func characterSets() async throws {
         let bench = try OperationBench()
@@ -262,6 +322,41 @@ struct NetworkLogTests {
         for shown in ["https://***@h.com/up?***", "<https://h.com/p?***>; rel=next", "0; url=/a?***", "a/b (c)"] {
             #expect(text.contains(shown), "\(shown) in \(text)")
         }
+    }
+
+    @Test("A query is hidden to its end, whatever signs are in it, and wherever it stands")
+    func wholeQueries() async throws {
+        let addresses = [
+            "/app#access_token=S3CRET", "?code=S3CRET", "login?token=S3CRET", "/a?a=1;token=S3CRET", "?sig=ab,S3CRET",
+            "?x='S3CRET'", "?x=\"a\"S3CRET", "?x=<a>S3CRET", "//user:S3CRET@host/", "?a=b S3CRET",
+        ]
+        for address in addresses {
+            for name in ["Location", "Content-Location", "Referer"] {
+                let fields: HeaderFields = [name: address]
+                #expect(!"\(fields)".contains("S3CRET"), "\(fields)")
+            }
+            let fields: HeaderFields = ["X-Next": address.filter { $0 != " " }]
+            #expect(!"\(fields)".contains("S3CRET"), "\(fields)")
+        }
+        let lists: HeaderFields = [
+            "Refresh": "0; url=next?t=S3CRET", "Link": "<a?c=b,S3CRET;S3CRET>; rel=next, <b#S3CRET>; rel=prev",
+            "Alt": "\"a?S3CRET\" shown",
+        ]
+        let text = "\(lists)"
+        #expect(!text.contains("S3CRET"), "\(text)")
+        for shown in ["<a?***>; rel=next, <b#***>; rel=prev", "0; url=next?***", "\"a?***\" shown"] {
+            #expect(text.contains(shown), "\(shown) in \(text)")
+        }
+        let bench = try OperationBench()
+        bench.server.route("GET", "/api/list") { _ in
+            .json(#"{"next":"/list?cursor=S3CRET","all":["https://u:S3CRET@h/x#S3CRET"],"name":"Anna"}"#)
+        }
+        let entries = EventRecorder<String>()
+        var base = bench.base
+        base.log = NetworkLog(level: .bodies) { entries.record($0) }
+        _ = try await base.get("list", as: Data.self).run()
+        let log = entries.events.joined(separator: "\n")
+        #expect(!log.contains("S3CRET") && log.contains("Anna") && log.contains("list?***"), "\(log)")
     }
 
     @Test("An answer that is nothing but a text is not shown: it may be a token")

@@ -6,6 +6,10 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 @Suite("NetworkDownloadOperation and NetworkUploadOperation", .timeLimit(.minutes(3)))
 struct NetworkDownloadOperationTests {
     @Test("The expression of the mission compiles as written, and hands a complete file over")
@@ -62,6 +66,52 @@ struct NetworkDownloadOperationTests {
         goOn.open()
         #expect(await operation.finalOutcome.cancellationCause == .requested)
         #expect(try await folder.contentAtRest() == [])
+    }
+
+    @Test("The file goes with a cancellation while the outcome waits for the resumption, though the operation is kept")
+    func cancelledWhileConcluding() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let folder = try TemporaryFolder()
+        let (entered, goOn, did) = (Gate(), Gate(), Gate())
+        let operation = DownloadTo(folder.url, bench, "/") { file, _ in
+            entered.open()
+            goOn.wait()
+            return file
+        }
+        operation.networkAttempts.add(Watcher { if case .evaluated = $0 { did.open() } })
+        operation.start()
+        await entered.passage()
+        #expect(operation.suspend())
+        goOn.open()
+        await did.passage()
+        #expect(folder.content.count == 1)
+        operation.cancel()
+        #expect(await operation.finalOutcome.cancellationCause == .requested)
+        #expect(try await folder.contentAtRest() == [])
+        withExtendedLifetime(operation) {}
+    }
+
+    @Test("A checked request is uploaded with its own body, or with another")
+    func checkedUploads() async throws {
+        let bench = try OperationBench()
+        bench.server.route("POST", "/") { .text("\($0["X-One"] ?? "") \($0.text)") }
+        let request = try NetworkRequest(
+            "POST", url: bench.server.url("/"), headers: ["X-One": "1"], body: .data(Data("own".utf8)))
+        let read: NetworkUploadOperation<String>.Evaluator = { data, _ in String(decoding: data, as: UTF8.self) }
+        let other = RequestBody.data(Data("other".utf8))
+        let (session, foundation) = (bench.session, URLRequest(url: request.url))
+        #expect(
+            try await NetworkUploadOperation(request: request, urlSession: session, evaluator: read).run() == "1 own")
+        #expect(try await NetworkUploadOperation(request: request, evaluator: read).run() == "1 own")
+        let replaced = try NetworkUploadOperation(request: request, body: other, urlSession: session, evaluator: read)
+        #expect(try await replaced.run() == "1 other")
+        #expect(try await NetworkUploadOperation(request: request, body: other, evaluator: read).run() == "1 other")
+        var posted = foundation
+        posted.httpMethod = "POST"
+        posted.httpBody = Data("theirs".utf8)
+        #expect(
+            try await NetworkUploadOperation(request: posted, urlSession: session, evaluator: read).run() == " theirs")
     }
 
     @Test("A download that fails leaves no file: by status, by a cut, by the evaluator, by a folder that is not there")

@@ -299,6 +299,96 @@ struct OperationControlTests {
         #expect(await operation.finalOutcome.cancellationCause == .requested)
     }
 
+    @Test("Pausing the progress suspends the operation, and resuming it lets it go on")
+    func progressPauses() async throws {
+        let bench = try OperationBench()
+        let gate = Gate()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(.head(200, ["Content-Length": "5"]), .stall(until: gate), .send("Hello"))
+        }
+        let operation = bench.text()
+        let progress = operation.progress
+        operation.start()
+        _ = await bench.server.heads(atLeast: 1)
+        let states = operation.states
+        progress.pause()
+        for await state in states where state == .suspended { break }
+        gate.open()
+        progress.resume()
+        #expect(try await operation.value == "Hello")
+    }
+
+    @Test("Where reports must be apart in time, none comes between the first and the last while no time passes")
+    func pacedByTime() async throws {
+        let bench = try OperationBench()
+        let (gate, first) = (Gate(), Gate())
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "3000000"]), .send(TestPattern.bytes(count: 100_000)),
+                .stall(until: gate), .send(TestPattern.bytes(from: 100_000, count: 2_900_000)))
+        }
+        let operation = bench.text()
+        operation.clock = ManualClock()
+        operation.progressPacing = ProgressPacing(smallestStep: 1, interval: .seconds(1))
+        let told = EventRecorder<TransferProgress>()
+        operation.downloadProgressHandler = {
+            told.record($0)
+            first.open()
+        }
+        operation.start()
+        await first.passage()
+        gate.open()
+        _ = try await operation.value
+        await bench.settled()
+        #expect(told.events.count == 2)
+        #expect(told.events.last == TransferProgress(completedBytes: 3_000_000, totalBytes: 3_000_000))
+    }
+
+    @Test("A delegate and closures get the operation with what was sent, its success and its cancellation")
+    func getsOperation() async throws {
+        final class Sent: NetworkOperationDelegate {
+            let told = EventRecorder<(ObjectIdentifier, TransferProgress)>()
+
+            func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress) {
+                told.record((ObjectIdentifier(operation), progress))
+            }
+        }
+        let bench = try OperationBench()
+        bench.server.route("POST", "/") { _ in .text("Hello") }
+        bench.server.route("GET", "/") { _ in .silence }
+        let delegate = Sent()
+        let lines = EventRecorder<String>()
+        do {
+            let operation = bench.watched(
+                NetworkUploadOperation(
+                    url: bench.server.url("/"), body: .data(Data(count: 1 << 20)), urlSession: bench.session
+                ) { data, _ in data.count })
+            let id = ObjectIdentifier(operation)
+            operation.delegate = delegate
+            operation.onUploadProgress { operation, progress in
+                if progress.fraction == 1 { lines.record("up \(ObjectIdentifier(operation) == id)") }
+            }
+            operation.onDownloadProgress { operation, progress in
+                lines.record("down \(operation.response?.statusCode ?? 0) \(progress.completedBytes)")
+            }
+            operation.onSuccess { operation, count in lines.record("success \(operation.attemptCount) \(count)") }
+            operation.onCancellation { _, _ in lines.record("wrong") }
+            #expect(try await operation.run() == 5)
+            await bench.settled()
+            #expect(delegate.told.events.last?.0 == id)
+            #expect(delegate.told.events.last?.1 == TransferProgress(completedBytes: 1 << 20, totalBytes: 1 << 20))
+            let silent = bench.text()
+            silent.onSuccess { _, _ in lines.record("wrong") }
+            silent.onCancellation { operation, cause in lines.record("\(cause.code) \(operation.isCancelled)") }
+            silent.start()
+            silent.cancel()
+            await silent.ended()
+        }
+        await bench.settled()
+        #expect(lines.events == ["up true", "down 200 5", "success 1 5", "requested true"])
+        try await bench.checkNothingIsLeft()
+    }
+
     @Test("Progress does not run backwards when an attempt is repeated")
     func monotonic() async throws {
         let bench = try OperationBench()

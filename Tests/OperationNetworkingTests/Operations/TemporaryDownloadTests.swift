@@ -78,8 +78,13 @@ struct TemporaryDownloadTests {
         let resource = resource
         bench.server.route("GET", "/file") { resource.answer(to: $0).cut(at: 400_000) }
         let operation = operation()
+        let (folder, found) = (folder, EventRecorder<[String]>())
+        operation.failureHandler = { _ in found.record(folder.content) }
         #expect(await failure(of: operation)?.code == .truncatedBody)
-        #expect(try await folder.contentAtRest() == [])
+        // Not even for the moment in which it is told.
+        #expect(folder.content == [])
+        await bench.settled()
+        #expect(found.events == [[]])
         withExtendedLifetime(operation) {}
     }
 
@@ -119,6 +124,76 @@ struct TemporaryDownloadTests {
         gone.responseRules.statuses = .success(or: 410)
         #expect(try await gone.run() == "gone")
         #expect(try await folder.contentAtRest() == [])
+    }
+
+    @Test("An accepted answer of another status in the place of the rest is the file, and not an empty one")
+    func otherAnswerForRest() async throws {
+        let resource = resource
+        bench.server.route("GET", "/file") { request in
+            request.number == 0 ? resource.answer(to: request).cut(at: 400_000) : .text("gone", status: 404)
+        }
+        let operation = DownloadTo(folder.url, bench, "/file") { file, response in
+            "\(response.statusCode) \(try String(contentsOf: file, encoding: .utf8))"
+        }
+        operation.responseRules.statuses = .success(or: 404)
+        operation.networkAttempts.set(Again(most: 2))
+        #expect(try await operation.run() == "404 gone")
+        #expect(bench.server.requests.last?["Range"] != nil)
+        #expect(operation.downloadedFile?.resumedBytes == 0)
+    }
+
+    @Test("An error carries the beginning of a body whose type is refused", arguments: [true, false])
+    func refusedType(isTemporary: Bool) async throws {
+        bench.server.route("GET", "/file") { _ in .bytes(Array("<html>".utf8)).with("Content-Type", "text/html") }
+        let operation = operation()
+        operation.responseRules.contentTypes = .json
+        if !isTemporary { operation.destination = .file(folder.url.appendingPathComponent("file")) }
+        let error = await failure(of: operation)
+        #expect(error?.code == .unacceptableContentType)
+        #expect(error?.bodyPrefix == Data("<html>".utf8))
+        #expect(folder.content == [])
+    }
+
+    @Test("Of a refused answer as much is kept as the rules say", arguments: [true, false])
+    func largeRefusal(isTemporary: Bool) async throws {
+        bench.server.route("GET", "/file") { _ in .text(String(repeating: "x", count: 300_000), status: 400) }
+        let decoded = EventRecorder<Int>()
+        let operation = operation()
+        operation.responseRules.errorBodyBytes = 100_000
+        operation.responseRules.decodeError = { data, _ in
+            decoded.record(data.count)
+            return nil
+        }
+        if !isTemporary { operation.destination = .file(folder.url.appendingPathComponent("file")) }
+        #expect(await failure(of: operation)?.bodyPrefix?.count == 100_000)
+        #expect(decoded.events == [300_000])
+    }
+
+    @Test("The response in the end is that of the whole, though the one of the rest was looked at meanwhile")
+    func responseOfWhole() async throws {
+        let resource = resource
+        let (bytes, gate) = (TestPattern.bytes(count: Self.size), Gate())
+        bench.server.route("GET", "/file") { request in
+            guard request.number > 0, let range = request["Range"], let start = Int(range.dropFirst(6).dropLast())
+            else {
+                return resource.answer(to: request).cut(at: 400_000)
+            }
+            return LoopbackAnswer(
+                .head(
+                    206,
+                    [
+                        "Content-Length": "\(bytes.count - start)", "ETag": "\"one\"",
+                        "Content-Range": "bytes \(start)-\(bytes.count - 1)/\(bytes.count)",
+                    ]), .send(Array(bytes[start..<start + 200_000])), .stall(until: gate),
+                .send(Array(bytes[(start + 200_000)...])))
+        }
+        let operation = DownloadTo(folder.url, bench, "/file") { _, response in response.expectedContentLength }
+        operation.networkAttempts.set(Again(most: 2))
+        operation.downloadProgressHandler = { [weak operation] _ in
+            if let operation, operation.attemptCount == 2, operation.response != nil { gate.open() }
+        }
+        #expect(try await operation.run() == Int64(Self.size))
+        #expect(operation.response?.expectedContentLength == Int64(Self.size))
     }
 
     @Test("The response is readable while the file comes")

@@ -60,6 +60,21 @@ struct ReadAheadTests {
         #expect(ahead.next() == nil)
     }
 
+    @Test func `of what is empty a portion without bytes is read, once`() throws {
+        var ahead = ReadAhead(length: 0, portion: 4)
+        var taken = try take(3, &ahead)
+        #expect(taken.portion == .notYet && taken.reads)
+        let next = ahead.next()
+        #expect(next?.offset == 0 && next?.count == 0)
+        taken = try take(3, &ahead)
+        #expect(taken.portion == .notYet && !taken.reads)
+        ahead.filled([])?.wake()
+        #expect(wakes.count == 1)
+        taken = try take(3, &ahead)
+        #expect(taken.portion == .end && !taken.reads)
+        #expect(ahead.next() == nil)
+    }
+
     @Test func `read by another thread, every byte comes once`() async throws {
         let bytes = TestPattern.bytes(count: 3_000_000)
         let region = try FileRegion(try TemporaryFile(Data(bytes)).url, offset: 17, length: 2_900_000)

@@ -39,6 +39,28 @@ struct ServerSentEventTests {
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "1", "1"])
     }
 
+    @Test("A number that no request can carry is not sent, and the sequence goes on")
+    func controlCharacters() async throws {
+        let bench = try OperationBench()
+        let got = try await events("id: a\u{1}b\ndata: x\n\n", "data: y\n\nid: 7\n\n", bench: bench)
+        #expect(got.map(\.data) == ["x", "y"])
+        #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, nil, "7"])
+    }
+
+    @Test("Many lines without data take no more memory than their line feeds, and are given")
+    func tinyLines() {
+        var parser = ServerSentEventParser()
+        let before = ResidentMemory.bytes
+        let count = 400_000
+        for _ in 0..<count { _ = parser.take("data:") }
+        let growth = ResidentMemory.bytes - before
+        #expect(growth < 4 << 20, "\(growth >> 10) KiB")
+        #expect(parser.take("")?.data.utf8.count == count - 1)
+        #expect(parser.take("data:") == nil)
+        #expect(parser.take("")?.data == "")
+        #expect(parser.take("") == nil)
+    }
+
     @Test("An empty event sets the number, too")
     func emptyEvent() async throws {
         let bench = try OperationBench()

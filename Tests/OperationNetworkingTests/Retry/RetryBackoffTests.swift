@@ -24,6 +24,12 @@ struct RetryBackoffTests {
         #expect(pauses(.standard) == seconds(0.25, 0.5, 1, 2, 4, 8))
     }
 
+    @Test func `what is constant follows its base`() {
+        var backoff = RetryBackoff.constant(.seconds(3), jitter: .none)
+        backoff.base = .seconds(6)
+        #expect(backoff.pause(after: 5, chance: 0.5) == .seconds(6))
+    }
+
     @Test func `chance decides within the bounds of each jitter`() {
         let base = RetryBackoff.exponential(from: .seconds(1), upTo: .seconds(20), jitter: .none)
         func pause(_ jitter: RetryJitter, _ chance: Double, previous: Duration? = nil) -> Duration {

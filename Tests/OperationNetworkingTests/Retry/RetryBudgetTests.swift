@@ -54,7 +54,8 @@ struct RetryBudgetTests {
         }
         // What was spent shortly before is remembered all the same.
         #expect(budget.left(for: try origin("http://h9999.com")) == 9)
-        #expect(budget.originCount < 20_000)
+        // Those of the last second, and as many again before they are looked for.
+        #expect(budget.originCount < 3_000)
         clock.advance(by: .seconds(100))
         for number in 0..<40_000 where budget.originCount > 200 {
             clock.advance(by: .seconds(20))
@@ -80,6 +81,43 @@ struct RetryBudgetTests {
         }
         #expect(Double(again) <= Double(first) * 0.2 + 10 + 60 + 1)
         #expect(again > first / 10)
+    }
+
+    @Test func `what was spent in vain comes back, and no more than that`() throws {
+        let budget = RetryBudget(reserve: 2, refillPerSecond: 0, clock: clock)
+        let origin = try origin()
+        for _ in 0..<5 { budget.earn(for: origin) }
+        #expect(budget.left(for: origin) == 3)
+        for _ in 0..<3 { #expect(budget.spend(for: origin)) }
+        for left in 1...3 {
+            budget.refund(for: origin)
+            #expect(budget.left(for: origin) == left)
+        }
+        clock.advance(by: .seconds(20))
+        #expect(budget.left(for: origin) == 2)
+    }
+
+    @Test func `every URL to which something can be sent has an allowance`() throws {
+        let budget = RetryBudget(clock: clock)
+        for text in ["http://[::1]:8080/a", "http://u:p@h.com/#x", "HTTP://H.com:80/é", "https://h.com?q=a b"] {
+            let url = try #require(URL(string: text.replacingOccurrences(of: " ", with: "%20")))
+            #expect(budget.left(for: url) == 10, "\(text)")
+        }
+        #expect(budget.left(for: URL(fileURLWithPath: "/")) == nil)
+        _ = budget.spend(for: try origin())
+        #expect(budget.left(for: try #require(URL(string: "http://u:p@h.com/#x"))) == 9)
+    }
+
+    @Test func `a reserve that does not come back is remembered for an hour and no longer`() throws {
+        let budget = RetryBudget(reserve: 1, refillPerSecond: 0, clock: clock)
+        for number in 0..<500 { #expect(budget.spend(for: try origin("http://h\(number).com"))) }
+        clock.advance(by: .seconds(3000))
+        #expect(!budget.spend(for: try origin("http://h7.com")))
+        clock.advance(by: .seconds(700))
+        for number in 0..<1000 { _ = budget.left(for: try origin("http://x\(number).com")) }
+        #expect(budget.originCount < 1500)
+        #expect(!budget.spend(for: try origin("http://h7.com")))
+        #expect(budget.spend(for: try origin("http://h8.com")))
     }
 
     @Test func `numbers that are none do no harm`() throws {

@@ -36,7 +36,9 @@ struct RetryTests {
                 guard case .decided(let answer) = event, case .again(let pause) = answer.decision else { return }
                 pauses?.record(pause)
                 Thread.detachNewThread { [weak operation] in
-                    while operation?.networkAttempts.isWaitingForTime == false { sched_yield() }
+                    while let operation, !operation.isFinished, !operation.networkAttempts.isWaitingForTime {
+                        sched_yield()
+                    }
                     clock.advance(by: pause)
                 }
             })
@@ -195,6 +197,16 @@ struct RetryTests {
             #expect(told.events.map(\.reason) == [.askedToWaitTooLong])
         }
         #expect(bench.server.counts.heads == 2)
+    }
+
+    @Test("Always told to come at once, it comes as often as it may, and pauses all the same")
+    func comeAtOnce() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .status(503).with("Retry-After", "0") }
+        let pauses = EventRecorder<Duration>()
+        let error = await failure(of: operation(bench, standard(), pauses: pauses))
+        #expect(error?.attempts.count == 3 && error?.retryEnd == .attemptsUsedUp)
+        #expect(pauses.events == [.seconds(1), .seconds(2)])
     }
 
     @Test("No attempt begins after the window, nor so late that the deadline would cut it off")

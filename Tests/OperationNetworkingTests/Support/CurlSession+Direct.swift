@@ -5,12 +5,15 @@
     import OperationNetworking
 
     extension CurlSession {
-        /// A session that asks the server itself, whatever proxy the environment names.
-        static func direct(_ change: (inout Configuration) -> Void = { _ in }) -> CurlSession {
+        /// A session that asks the server itself, whatever proxy the environment names, and keeps its limits by a clock.
+        static func direct(
+            by clock: SessionClock? = nil, _ change: (inout Configuration) -> Void = { _ in }
+        ) -> CurlSession {
             var configuration = Configuration()
             configuration.proxy = .none
             change(&configuration)
-            return CurlSession(configuration: configuration)
+            guard let clock else { return CurlSession(configuration: configuration) }
+            return CurlSession(configuration: configuration, lead: { clock.lead })
         }
     }
 #endif

@@ -43,7 +43,7 @@ struct ProbeProgram: Sendable {
     }
 
     /// The executable, beside the bundle of the tests wherever that was built.
-    private static func url(_ name: String) -> URL? {
+    static func url(_ name: String) -> URL? {
         let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
         let executables = [Bundle.main.executableURL, CommandLine.arguments.first.map(URL.init(fileURLWithPath:))]
         let folders =

@@ -39,26 +39,26 @@ enum SessionKind: String, Sendable, CaseIterable {
 
     #if os(Linux)
         func makeSession(
-            _ change: (inout CurlSession.Configuration) -> Void
+            by clock: SessionClock? = nil, _ change: (inout CurlSession.Configuration) -> Void
         ) -> (any NetworkSession, @Sendable () -> Void) {
             switch self {
-            case .curl: makeCurlSession(change)
-            case .exchangeOverCurl: makeExchangeSession(change)
+            case .curl: makeCurlSession(clock, change)
+            case .exchangeOverCurl: makeExchangeSession(clock, change)
             case .urlSession: makeURLSession()
             }
         }
 
-        func makeCurlSession(
-            _ change: (inout CurlSession.Configuration) -> Void
+        private func makeCurlSession(
+            _ clock: SessionClock?, _ change: (inout CurlSession.Configuration) -> Void
         ) -> (any NetworkSession, @Sendable () -> Void) {
-            let session = CurlSession.direct(change)
+            let session = CurlSession.direct(by: clock, change)
             return (session, { session.close() })
         }
 
         private func makeExchangeSession(
-            _ change: (inout CurlSession.Configuration) -> Void
+            _ clock: SessionClock?, _ change: (inout CurlSession.Configuration) -> Void
         ) -> (any NetworkSession, @Sendable () -> Void) {
-            let (session, close) = makeCurlSession(change)
+            let (session, close) = makeCurlSession(clock, change)
             var exchange = ExchangeConfiguration()
             exchange.redirects = .stop
             exchange.limits.headerBytes = .max

@@ -38,22 +38,43 @@
             server.route("/stall") { _ in
                 LoopbackAnswer(.head(200, ["Content-Length": "9"]), .send("abc"), .stallForever)
             }
-            let limit = TransferTimeouts(idle: .milliseconds(150))
-            let record = try await CurlSession.direct().run(server.url("/stall"), options: options(limit))
-            try expectTimeout(record, .receiving, after: .milliseconds(150))
+            let limit = TransferTimeouts(idle: .seconds(50))
+            let (session, leap) = makeLeapingSession()
+            let receivesAll = Gate()
+            let recorder = TransferRecorder(onBytes: { _, record in if record.bodyCount == 3 { receivesAll.open() } })
+            let request = try NetworkRequest(url: server.url("/stall"), options: options(limit))
+            session.makeTask(with: request, receiver: recorder).resume()
+            await receivesAll.passage()
+            try await leap(.seconds(51))
+            let record = await recorder.ended()
+            try expectTimeout(record, .receiving, after: .seconds(50))
             #expect(record.text == "abc" && record.error?.status == 200)
         }
 
         @Test func `a body that drips is given up when the total is reached, and not before`() async throws {
+            let (came, goesOn) = ((0..<4).map { _ in Gate() }, (0..<4).map { _ in Gate() })
             server.route("/drip") { _ in
-                LoopbackAnswer(
-                    .head(200, ["Content-Length": "1000"]),
-                    .drip([UInt8](repeating: 1, count: 1000), every: .milliseconds(20)))
+                goesOn.reduce(LoopbackAnswer(.head(200, ["Content-Length": "1000"]))) {
+                    $0.followed(by: .send("x"), .stall(until: $1))
+                }
             }
-            let limit = TransferTimeouts(idle: .seconds(20), total: .milliseconds(1_500))
-            let record = try await CurlSession.direct().run(server.url("/drip"), options: options(limit))
-            try expectTimeout(record, .receiving, after: .milliseconds(1_500))
-            #expect(record.bodyCount > 0)
+            let limit = TransferTimeouts(idle: .seconds(50), total: .seconds(100))
+            let (session, leap) = makeLeapingSession()
+            let recorder = TransferRecorder(onBytes: { _, record in came[record.bodyCount - 1].open() })
+            let request = try NetworkRequest(url: server.url("/drip"), options: options(limit))
+            session.makeTask(with: request, receiver: recorder).resume()
+            // Each leap is shorter than what may pass in silence.
+            for (cameOne, goOn) in zip(came, goesOn).dropLast() {
+                await cameOne.passage()
+                try await leap(.seconds(30))
+                #expect(recorder.now.ends.isEmpty)
+                goOn.open()
+            }
+            await came[3].passage()
+            try await leap(.seconds(30))
+            let record = await recorder.ended()
+            try expectTimeout(record, .receiving, after: .seconds(100))
+            #expect(record.bodyCount == 4)
         }
 
         @Test func `an upload that stops moving is given up`() async throws {
@@ -69,21 +90,9 @@
         private func makeLeapingSession(
             _ change: (inout CurlSession.Configuration) -> Void = { _ in }
         ) -> (session: CurlSession, leap: @Sendable (Duration) async throws -> Void) {
-            let lead = Locked(Duration.zero)
-            var configuration = CurlSession.Configuration()
-            configuration.proxy = .none
-            change(&configuration)
-            let session = CurlSession(configuration: configuration, lead: { lead.withLock { $0 } })
-            return (
-                session,
-                { duration in
-                    let other = try LoopbackServer()
-                    other.route("/") { _ in .text("other") }
-                    lead.withLock { $0 += duration }
-                    #expect(try await session.run(other.url()).text == "other")
-                    await other.stopped()
-                }
-            )
+            let clock = SessionClock()
+            let session = CurlSession.direct(by: clock, change)
+            return (session, { duration in try await clock.leap(duration, noticedBy: session) })
         }
 
         @Test func `the wait for a slot does not count`() async throws {

@@ -80,7 +80,7 @@ extension QueueEngine {
         let entry = machine.entries[Int(slot)]
         guard [.waiting, .held, .ready, .entering].contains(entry.stage) else { return [] }
         var reasons: [QueueExplanation.Reason] = []
-        if machine.isSuspended { reasons.append(.suspended(because: state.suspensionReason)) }
+        if machine.isSuspended { reasons.append(.suspended(because: state.suspension.reasons)) }
         if let wait = barrierWait(entry, machine) { reasons.append(.barrier(wait)) }
         guard entry.stage == .ready, reasons.isEmpty else { return reasons }
         let ahead = machine.countReady(before: entry)

@@ -134,7 +134,7 @@ package struct DownloadMachine: Sendable {
                     message: "The server sent a part of the file, though all of it was asked for."))
         case (_, 204), (_, 205), (_, 304): action = .leave
         case (_, 200...299): return begin(head)
-        case (.whole, _) where takesEveryStatus: return begin(head)
+        case _ where takesEveryStatus: return begin(head)
         default: action = .leave
         }
         state = action == .leave ? .left : .askingAnew

@@ -16,17 +16,23 @@ package final class Download: Sendable {
     private let queue = DispatchQueue(label: "OperationKit.Download")
     private let clock: any OperationClock
     private let cancellation = DownloadCancellation()
+    /// Whether its part is known to this object alone.
+    let isTemporary: Bool
+    private let turn = Locked(DownloadTurn())
     // Sendable: only used on `queue`.
     private nonisolated(unsafe) let work: DownloadWork
 
     package init(
         to destination: DownloadDestination, options: DownloadOptions = DownloadOptions(),
         files: FileSystem = FileSystem(), clock: any OperationClock = .system,
+        keptBytes: Int = DownloadWork.usualKeptBytes,
         accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
         self.clock = clock
+        isTemporary = destination.isTemporary
         work = DownloadWork(
-            to: destination, options: options, files: files, clock: clock, cancellation: cancellation, accepts: accepts)
+            to: destination, options: options, files: files, clock: clock, cancellation: cancellation,
+            keptBytes: keptBytes, accepts: accepts)
     }
 
     /// Ends it as cancelled, wherever it is with its files; the task of its request is for whoever made that.
@@ -81,6 +87,14 @@ package final class Download: Sendable {
             self, tellHead: tellHead, tellProgress: tellProgress, tellMetrics: tellMetrics, whenDone: whenDone)
     }
 
+    /// Begins the requests of a run when those of the one before are over, which may have been given up in their middle.
+    func takeTurn(_ begin: @escaping @Sendable () -> Void) {
+        if turn.withLock({ $0.take(begin) }) { begin() }
+    }
+
+    /// The run that has the turn is over.
+    func passTurn() { turn.withLock { $0.pass() }?() }
+
     /// Lets go of everything: what can be gone on with stays, if it is to, and the rest is removed.
     package func close(whenClosed: @escaping @Sendable () -> Void = {}) {
         queue.async { [self] in
@@ -90,8 +104,11 @@ package final class Download: Sendable {
     }
 
     /// Lets go of everything and removes what was received: nobody will go on with it.
-    func discard() {
-        queue.async { [self] in work.discard() }
+    func discard(whenGone: @escaping @Sendable () -> Void = {}) {
+        queue.async { [self] in
+            work.discard()
+            whenGone()
+        }
     }
 
     func perform(_ body: @escaping @Sendable (DownloadWork) -> Void) {

@@ -33,7 +33,7 @@ package final class DownloadRun: Sendable {
 
     /// Starts it, or lets it go on where it was suspended.
     package func resume() {
-        if steering.withLock({ $0.resume() }) { ask() } else { settle() }
+        if steering.withLock({ $0.resume() }) { download.takeTurn { [self] in ask() } } else { settle() }
     }
 
     /// Stops it on the wire.
@@ -47,6 +47,17 @@ package final class DownloadRun: Sendable {
     /// When this returns the file will not come to its destination any more, unless it is being renamed just now.
     package func cancel() {
         download.cancel()
+        stop()
+    }
+
+    /// Ends it as cancelled, so that another run may go on with what it received.
+    package func giveUp() {
+        // What lies at a place on the disk is found there by whoever comes next.
+        if !download.isTemporary { download.cancel() }
+        stop()
+    }
+
+    private func stop() {
         switch steering.withLock({ $0.cancel() }) {
         case .ended: whenDone(.failed(.cancelledDownload))
         case .task(let task): task.cancel()
@@ -92,6 +103,7 @@ package final class DownloadRun: Sendable {
         let (isCancelled, last) = steering.withLock { $0.end() }
         withExtendedLifetime(last) {}
         download.close { [self] in
+            download.passTurn()
             switch conclusion {
             // In its place, whoever cancelled meanwhile.
             case .saved: whenDone(conclusion)

@@ -8,8 +8,8 @@ import OperationCore
 ///
 /// Not Sendable on purpose: all calls come on the queue of its download, and block for as long as the disk does.
 package final class DownloadWork {
-    /// How much is kept of a response that is no file.
-    private static let keptBytes = 64 << 10
+    /// How much is kept of a response that is no file, if nobody says how much.
+    package static let usualKeptBytes = 64 << 10
     /// How much of such a response is read at all.
     private static let patience = 1 << 20
 
@@ -20,6 +20,7 @@ package final class DownloadWork {
     private let cancellation: DownloadCancellation
     /// Whether a response with that head is the file; if not, nothing of it comes to the destination.
     private let accepts: @Sendable (ResponseHead) -> Bool
+    private let keptBytes: Int
     private var source = ""
     private var machine: DownloadMachine?
     private var store: DownloadStore?
@@ -36,10 +37,11 @@ package final class DownloadWork {
     package init(
         to destination: DownloadDestination, options: DownloadOptions = DownloadOptions(),
         files: FileSystem = FileSystem(), clock: any OperationClock = .system,
-        cancellation: DownloadCancellation = DownloadCancellation(),
+        cancellation: DownloadCancellation = DownloadCancellation(), keptBytes: Int = DownloadWork.usualKeptBytes,
         accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
         self.accepts = accepts
+        self.keptBytes = min(max(keptBytes, 0), Self.patience)
         self.destination = destination
         self.options = options
         self.files = files
@@ -165,7 +167,7 @@ package final class DownloadWork {
     package func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
         switch machine?.receive(count: bytes.count) {
         case .success(0)?, nil:
-            keptBody += bytes.prefix(max(Self.keptBytes - keptBody.count, 0))
+            keptBody += bytes.prefix(max(keptBytes - keptBody.count, 0))
             strayCount += bytes.count
             return strayCount <= Self.patience
         case .failure?: return false
@@ -219,6 +221,7 @@ package final class DownloadWork {
             return .saved(file, head)
         } catch {
             // The bytes are good, and may be gone on with when there is a place for them; but a full disk is made free.
+            if store.isPublished { return discard(.uncertain(error)) }
             let isLost = [.noSpace, .changedMeanwhile].contains(error.code) || !store.hasPart
             return isLost ? discard(NetworkError(error)) : keep(NetworkError(error))
         }

@@ -4,7 +4,7 @@
 import OperationCore
 
 /// A download as a task: one head, one end, and whatever requests it takes beneath.
-final class SavingTask: NetworkTask {
+final class SavingTask: NetworkTask, GivingUp {
     private let run: DownloadRun
     private let telling: SavingTell
 
@@ -32,6 +32,11 @@ final class SavingTask: NetworkTask {
     func cancel() {
         telling.begin(self)
         run.cancel()
+    }
+
+    func giveUp() {
+        telling.begin(self)
+        run.giveUp()
     }
 
     // What comes in is held where the disk is slower, and the receiver gets none of it.

@@ -26,6 +26,8 @@ final class DownloadStore {
     private let place: URL
     private let cardFile: DownloadCardFile?
     private var file: OpenFile?
+    /// Whether the file is in its place, even if not all that was to be done afterwards succeeded.
+    private(set) var isPublished = false
     /// Whether there was no part before this one.
     private var isNew = false
     private var card: DownloadCard?
@@ -282,6 +284,7 @@ extension DownloadStore {
         }
         self.file = nil
         guard isHere(file, folder.entry(name)) else { throw folder.error(.changedMeanwhile) }
+        isPublished = true
         forgetCard()
         if options.isDurable {
             // The permissions, that is: the bytes are there.

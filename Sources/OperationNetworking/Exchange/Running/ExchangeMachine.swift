@@ -35,10 +35,11 @@ package struct ExchangeBrakes: OptionSet, Sendable {
 ///           ended,  │    │            ▼  ▼                 │  │
 ///         failsOver │    └──── draining ◀── deciding ──────┘  │
 ///                   └───── ended     leaves        └──▶ answering
-///                                                delivers, under a brake
+///                                                delivers
 /// ```
 ///
-/// What is kept goes from `preparing` to `deciding`, `answering` or `delivering` at once. `finish` leads to the end from
+/// What is kept goes from `preparing` to `deciding`, `answering` or `delivering` at once, and a request that is answered
+/// under a brake from `asking` to `answering`. `finish` leads to the end from
 /// everywhere. Each request and each look into the cache has a number, the step; what comes with one that is no longer the
 /// present one changes nothing.
 package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sendable>: Sendable {
@@ -203,13 +204,15 @@ extension ExchangeMachine {
         case tellHead(then: After)
         /// There is a brake, and so the head is kept: hold what is behind it.
         case keep
+        /// The head is kept until no other call is being made, in which a brake may be set yet: then tell it (`tellsHead`). It
+        /// broke if there is an error: end with that.
+        case tellKept(thenFinish: NetworkError?)
         /// It broke, and nothing of it was told: end with this.
         case finish(NetworkError)
 
         package enum After: Sendable {
             case nothing
             case release
-            case finish(NetworkError?)
         }
     }
 
@@ -218,31 +221,36 @@ extension ExchangeMachine {
         _ source: Source, _ head: ResponseHead, _ copy: Copy?, _ step: Int
     ) -> Delivery {
         guard isPresent(step) else { return .drop }
-        var broken: NetworkError?
         switch state {
         case .preparing, .asking: break
-        case .deciding(_, let error): broken = error
+        case .deciding(_, let broken):
+            if let broken, !mayTellHead { return .finish(broken) }
+            state = .answering(source, copy, head)
+            return mayTellHead ? .tellKept(thenFinish: broken) : .keep
         case .waiting, .draining, .answering, .delivering, .ended: return .drop
         }
         guard mayTellHead else {
-            if let broken { return .finish(broken) }
             state = .answering(source, copy, head)
             brakes.insert(.decision)
             return .keep
         }
         state = .delivering(source, copy, count: 0, isReading: false)
-        if let broken { return .tellHead(then: .finish(broken)) }
-        if source.isRead { return .tellHead(then: .release) }
-        return .tellHead(then: brakes.contains(.decision) ? .release : .nothing)
+        return .tellHead(then: source.isRead ? .release : .nothing)
     }
 
     private var mayTellHead: Bool { !isSuspended && brakes.isSubset(of: .decision) }
 
-    /// The head that was kept, if it may be told now: then hand it over, and release what is behind it.
+    /// The head that was kept, if it may be told now: then hand it over.
     package mutating func tellsHead() -> ResponseHead? {
         guard mayTellHead, case .answering(let source, let copy, let head) = state else { return nil }
         state = .delivering(source, copy, count: 0, isReading: false)
         return head
+    }
+
+    /// The head that was kept was told, unless a brake came first: what is behind it is let go.
+    package mutating func headWasTold() -> Release? {
+        guard case .delivering = state, brakes.contains(.decision) else { return nil }
+        return release(.decision)
     }
 
     /// What is to be done with a response that is not the answer.

@@ -24,19 +24,22 @@ extension ExchangeTask {
             finish(error)
         case .tellHead(let after):
             calls.make { [self] in $0.task(self, didReceive: head) }
-            switch after {
-            case .nothing: break
-            case .release: release(.decision)
-            case .finish(let error): finish(error)
-            }
+            if case .release = after { release(.decision) }
+        case .tellKept(let broken):
+            tellKeptHead()
+            if let broken { finish(broken) }
         }
     }
 
-    /// Hands over the head that was kept because of a brake, and lets the body follow.
+    /// Hands over the head that was kept, if no call that is being made on another thread sets a brake, and lets the body
+    /// follow.
     func tellKeptHead() {
-        guard let head = state.withLock({ $0.machine.tellsHead() }) else { return }
-        calls.make { [self] in $0.task(self, didReceive: head) }
-        release(.decision)
+        calls.make { [self] receiver in
+            guard let head = state.withLock({ $0.machine.tellsHead() }) else { return }
+            receiver.task(self, didReceive: head)
+        } after: { [self] in
+            if let release = state.withLock({ $0.machine.headWasTold() }) { perform(release) }
+        }
     }
 
     /// How many bytes of a body are to come, as far as that is told: whatever a head says, some have none.

@@ -75,7 +75,7 @@ extension ExchangeTask {
 
     func release(_ brake: ExchangeBrakes) { perform(state.withLock { $0.machine.release(brake) }) }
 
-    private func perform(_ release: ExchangeMachine<ResponseSource, NextStep, CacheTee>.Release) {
+    func perform(_ release: ExchangeMachine<ResponseSource, NextStep, CacheTee>.Release) {
         switch release {
         case .start: begin()
         case .settle: settle()

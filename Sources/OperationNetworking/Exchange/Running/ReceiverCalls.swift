@@ -7,6 +7,7 @@ import OperationCore
 /// last.
 package final class ReceiverCalls: Sendable {
     package typealias Call = @Sendable (any NetworkReceiver) -> Void
+    package typealias After = @Sendable () -> Void
 
     private struct State {
         var receiver: (any NetworkReceiver)?
@@ -15,7 +16,7 @@ package final class ReceiverCalls: Sendable {
         var isClosed = false
         /// The last call was made, or waits to be.
         var isEnded = false
-        var waiting = Fifo<Call>()
+        var waiting = Fifo<(call: Call, after: After?)>()
     }
 
     private let state: Locked<State>
@@ -25,16 +26,18 @@ package final class ReceiverCalls: Sendable {
     }
 
     /// Makes a call now, or after the one that is being made.
-    package func make(_ call: @escaping Call) {
+    ///
+    /// - Parameter after: What the same thread does as soon as no call is being made any more.
+    package func make(_ call: @escaping Call, after: After? = nil) {
         let receiver: (any NetworkReceiver)? = state.withLock { state in
             guard !state.isClosed else { return nil }
-            return Self.enter(&state, call)
+            return Self.enter(&state, call, after)
         }
-        run(call, receiver)
+        run(call, receiver, after)
     }
 
     /// Makes a call now; false if another is being made, or the last was.
-    func makeNow(_ call: (any NetworkReceiver) -> Void) -> Bool {
+    package func makeNow(_ call: (any NetworkReceiver) -> Void) -> Bool {
         let receiver: (any NetworkReceiver)? = state.withLock { state in
             guard !state.isClosed, !state.isBusy else { return nil }
             state.isBusy = true
@@ -49,7 +52,7 @@ package final class ReceiverCalls: Sendable {
     /// From now on nothing but the last call begins; those that wait are dropped.
     package func dropRest() {
         // What the calls hold is let go of after the lock.
-        var dropped = Fifo<Call>()
+        var dropped = Fifo<(call: Call, after: After?)>()
         state.withLock { state in
             guard !state.isEnded else { return }
             state.isClosed = true
@@ -62,35 +65,45 @@ package final class ReceiverCalls: Sendable {
         let receiver: (any NetworkReceiver)? = state.withLock { state in
             guard !state.isEnded else { return nil }
             (state.isClosed, state.isEnded) = (true, true)
-            return Self.enter(&state, call)
+            return Self.enter(&state, call, nil)
         }
-        run(call, receiver)
+        run(call, receiver, nil)
     }
 
-    private static func enter(_ state: inout State, _ call: @escaping Call) -> (any NetworkReceiver)? {
+    private static func enter(
+        _ state: inout State, _ call: @escaping Call, _ after: After?
+    ) -> (any NetworkReceiver)? {
         if state.isBusy {
-            state.waiting.append(call)
+            state.waiting.append((call, after))
             return nil
         }
         state.isBusy = true
         return state.receiver
     }
 
-    private func run(_ call: Call, _ receiver: (any NetworkReceiver)?) {
+    private func run(_ call: Call, _ receiver: (any NetworkReceiver)?, _ after: After?) {
         guard let receiver else { return }
         call(receiver)
         makeWaiting()
+        after?()
     }
 
     private func makeWaiting() {
-        while let (call, receiver) = next() { call(receiver) }
+        var afterwards: [After] = []
+        while let (call, receiver, after) = next() {
+            call(receiver)
+            if let after { afterwards.append(after) }
+        }
+        for after in afterwards { after() }
     }
 
-    private func next() -> (Call, any NetworkReceiver)? {
+    private func next() -> (Call, any NetworkReceiver, After?)? {
         // The receiver is the user's: let go of after the lock.
         var released: (any NetworkReceiver)?
         return state.withLock { state in
-            if let call = state.waiting.popFirst(), let receiver = state.receiver { return (call, receiver) }
+            if let (call, after) = state.waiting.popFirst(), let receiver = state.receiver {
+                return (call, receiver, after)
+            }
             state.isBusy = false
             if state.isEnded { swap(&released, &state.receiver) }
             return nil

@@ -156,6 +156,17 @@ package struct AttemptMachine: Sendable, Equatable {
         }
     }
 
+    /// Its time is over, which counts as long as the response is not complete.
+    package mutating func ranOut(_ number: Int) -> Action {
+        let isUnderWay = isAt(.preparing, number) || isAt(.clearing, number) || mayBeTold(number)
+        return isUnderWay ? enter(.deciding, .decide) : .none
+    }
+
+    /// Whether that attempt is the present one, and a task for it is of use, or was.
+    package func wantsTask(_ number: Int) -> Bool {
+        attempt == number && [.creating, .transferring, .evaluating, .concluding].contains(phase)
+    }
+
     /// The task ended without a complete response: maybe before it was resumed, and maybe after nobody wanted more of it.
     package mutating func transferFailed(_ number: Int) -> Action {
         mayBeTold(number) ? enter(.deciding, .decide) : .none

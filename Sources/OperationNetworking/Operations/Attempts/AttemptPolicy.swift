@@ -8,7 +8,7 @@ import OperationCore
 package struct AttemptReport: Sendable {
     /// Which attempt it was, from 1.
     package let number: Int
-    /// How many of the attempts before it do not count, for they were not to blame.
+    /// How many of the attempts before it do not count: they were not to blame, or a download got somewhere in them.
     package let replays: Int
     /// What was sent, or would have been; nil if it could not be made.
     package let request: NetworkRequest?
@@ -16,7 +16,7 @@ package struct AttemptReport: Sendable {
     package let head: ResponseHead?
     /// Why it failed.
     package let error: NetworkError
-    /// How long ago the first attempt began, without the time for which the operation was put aside.
+    /// How long ago the first attempt that counts began, without the time for which the operation was suspended or put aside.
     package let elapsed: Duration
     /// The attempts before this one.
     package let earlier: [AttemptRecord]
@@ -32,8 +32,8 @@ package protocol AttemptPolicy: Sendable {
     /// How long one attempt may take; as long as it likes if nil.
     var attemptTimeout: Duration? { get }
 
-    /// A task for an attempt is about to be made.
-    func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost)
+    /// A task for an attempt is about to be made; returns why that is not to be, if so: the attempt fails with it.
+    func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError?
 
     /// Answers once, now or later, on any thread; nil if it is none of its business.
     ///
@@ -49,7 +49,7 @@ package protocol AttemptPolicy: Sendable {
 extension AttemptPolicy {
     package var rank: Int { AttemptRank.retry }
     package var attemptTimeout: Duration? { nil }
-    package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) {}
+    package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? { nil }
 }
 
 /// In which order those are asked who have a say about attempts.

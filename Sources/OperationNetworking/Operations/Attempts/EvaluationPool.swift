@@ -7,14 +7,19 @@ import OperationCore
 
 /// The threads on which results are made: neither the session's nor a caller's.
 ///
-/// A thread takes one evaluation after another, so that many answers at once need few wake-ups. For the same reason a
-/// second one begins only where more wait than will soon be done, or where the first takes long.
-final class EvaluationPool: Sendable {
+/// A thread takes one evaluation after another, so that many answers at once need few wake-ups. For the same reason the
+/// first one begins only when a session that is busy has brought a few or has nothing else to do, and a second one only
+/// where more wait than will soon be done, or where the first takes long.
+///
+/// The threads are lent to the queues of the operations that end on them (``LentThread``).
+package final class EvaluationPool: Sendable {
     static let shared = EvaluationPool()
 
     private static let mostThreads = 64
     /// How many may wait for the threads that there are, unless there are as many as cores.
-    private static let shortLine = 2
+    private static let shortLine = 8
+    /// How many wait at most for the first thread while their session has something else to do.
+    private static let fewest = 4
     /// How long none may begin before somebody who brings one takes one more thread, and where all cores have one.
     private static let patience: UInt64 = 500_000
     private static let longPatience: UInt64 = 4_000_000
@@ -52,11 +57,23 @@ final class EvaluationPool: Sendable {
     private let watching = DispatchQueue(label: "OperationKit.EvaluationPool")
     private let width = max(ProcessInfo.processInfo.activeProcessorCount, 1)
 
+    package init() {}
+
+    /// How many threads there are that take evaluations.
+    package var threadCount: Int { state.withLock { $0.threads } }
+
     /// Runs it soon.
-    func run(_ evaluation: @escaping @Sendable () -> Void) {
+    package func run(_ evaluation: @escaping @Sendable () -> Void) {
+        let turn = SessionTurn.current
+        if !add(evaluation, mayPutOff: turn != nil) { turn?.putOff { self.begin() } }
+    }
+
+    /// Adds an evaluation; false if there is no thread for it, and others may come before there must be one.
+    private func add(_ evaluation: @escaping @Sendable () -> Void, mayPutOff: Bool) -> Bool {
         let now = DispatchTime.now().uptimeNanoseconds
         let (threads, takesThread, watches) = state.withLock { state in
             state.waiting.append(evaluation)
+            if mayPutOff, state.threads == 0, state.waiting.count < Self.fewest { return (0, false, false) }
             let takesThread = state.takesThread(at: now, width: width)
             // Timers are dear: as long as evaluations come, it is looked at here.
             let watches = !takesThread && !exchange(&state.isWatched, with: true)
@@ -64,6 +81,16 @@ final class EvaluationPool: Sendable {
         }
         if takesThread { addThread(threads) }
         if watches { watch() }
+        return threads > 0
+    }
+
+    /// Sees to it that what was put off has a thread.
+    private func begin() {
+        let now = DispatchTime.now().uptimeNanoseconds
+        let takesThread = state.withLock { state in
+            state.threads == 0 && !state.waiting.isEmpty && state.takesThread(at: now, width: width)
+        }
+        if takesThread { addThread(1) }
     }
 
     /// Those of the global queue may all be blocked, so that those beyond the cores are our own.
@@ -76,7 +103,9 @@ final class EvaluationPool: Sendable {
     }
 
     private func takeAll() {
-        while let evaluation = next() { evaluation() }
+        LentThread.lend {
+            while let evaluation = next() { evaluation() }
+        }
     }
 
     private func next() -> (@Sendable () -> Void)? {

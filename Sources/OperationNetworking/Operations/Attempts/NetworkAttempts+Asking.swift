@@ -57,7 +57,12 @@ extension NetworkAttempts {
             switch answer {
             case .go(let request): ask(gates.dropFirst(), request, round, host)
             case .hold(let reason):
-                let action = state.withLock { $0.machine.held(reason, round) }
+                let now = host.clock.now
+                let action = state.withLock { state in
+                    let action = state.machine.held(reason, round)
+                    if action != .none { state.story.putAside(now: now) }
+                    return action
+                }
                 if action != .none { tell(.held(reason), number, host) }
                 perform(action)
             case .again: perform(state.withLock { $0.machine.released(round) })
@@ -67,14 +72,18 @@ extension NetworkAttempts {
     }
 
     private func refused(_ error: NetworkError, _ round: Int) -> AttemptMachine.Action {
-        state.withLock { state in
+        var timer: (any OperationTimer)?
+        let action = state.withLock { state in
             let before = state.machine.phase
             let action = state.machine.refused(round)
             if state.machine.phase == .deciding, before != .deciding {
-                state.error = error.completed(request: state.request, head: nil)
+                state.error = error.completed(request: state.presentRequest, head: nil)
+                timer = state.stopTime()
             }
             return action
         }
+        timer?.cancel()
+        return action
     }
 
     // After it failed.
@@ -87,10 +96,10 @@ extension NetworkAttempts {
         if policies.isEmpty { return state.withLock { $0.machine.decided(.fail, number) } }
         let now = host.clock.now
         let report = state.withLock { state in
-            let elapsed = state.story.fail(number, now: now)
+            state.story.fail(number, saved: state.saved, replays: state.machine.replays, now: now)
             return AttemptReport(
-                number: number, replays: state.machine.replays, request: state.request, head: state.head, error: error,
-                elapsed: elapsed, earlier: state.story.records)
+                number: number, replays: state.story.uncounted(state.machine.replays), request: state.presentRequest,
+                head: state.head, error: error, elapsed: state.story.elapsed(at: now), earlier: state.story.records)
         }
         ask(policies[...], report, host)
         return .none

@@ -9,7 +9,7 @@ extension NetworkAttempts {
     func received(_ head: ResponseHead, by task: any NetworkTask, _ number: Int) {
         let (host, request): ((any AttemptHost)?, NetworkRequest?) = state.withLock { state in
             guard state.machine.mayBeTold(number) else { return (nil, nil) }
-            state.head = head
+            state.take(head)
             return (state.host, state.request)
         }
         guard let host, let request else { return }
@@ -20,7 +20,10 @@ extension NetworkAttempts {
                 if state.machine.mayBeTold(number) { swap(&old, &state.collector) }
             }
             withExtendedLifetime(old) {}
-            teller.note(.download, nil, of: head.expectedLength, for: host)
+            // What is refused is no progress, and may be followed by another answer.
+            if !(collector is ErrorBodyCollector) {
+                teller.note(.download, nil, of: head.expectedLength, for: host)
+            }
             tell(.received(head), number, host)
         } catch {
             giveUp(task, error, number)
@@ -36,9 +39,10 @@ extension NetworkAttempts {
         guard let host, let collector else { return }
         do {
             try collector.receive(bytes, flow: task)
+            if collector is ErrorBodyCollector { return }
             teller.note(.download, count, of: head?.expectedLength, for: host)
         } catch is EnoughOfBody {
-            let action = state.withLock { $0.machine.transferred(number) }
+            let action = transferred(number)
             task.cancel()
             perform(action)
         } catch {
@@ -49,7 +53,7 @@ extension NetworkAttempts {
     /// The head of a file that is being saved: it is told by itself only when all of it is there.
     func foresee(_ head: ResponseHead, _ number: Int) {
         state.withLock { state in
-            if state.machine.mayBeTold(number) { state.head = head }
+            if state.machine.mayBeTold(number) { state.take(head) }
         }
     }
 
@@ -57,7 +61,7 @@ extension NetworkAttempts {
     func saved(_ progress: DownloadProgress, _ number: Int) {
         let host: (any AttemptHost)? = state.withLock { state in
             guard state.machine.mayBeTold(number) else { return nil }
-            state.received = progress.received
+            (state.received, state.saved) = (progress.received, progress.received)
             return state.host
         }
         if let host { teller.note(.download, progress.received, of: progress.total, for: host) }
@@ -76,9 +80,20 @@ extension NetworkAttempts {
         if let error {
             perform(failed(error, error.phase, number, isTransfer: true))
         } else {
-            if let (host, present) = running(), present == number { teller.complete(for: host) }
-            perform(state.withLock { $0.machine.transferred(number) })
+            perform(transferred(number))
         }
+    }
+
+    /// The response is complete, so that the attempt cannot run out of time any more.
+    private func transferred(_ number: Int) -> AttemptMachine.Action {
+        var timer: (any OperationTimer)?
+        let action = state.withLock { state in
+            guard state.machine.mayBeTold(number) else { return AttemptMachine.Action.none }
+            timer = state.stopTime()
+            return state.machine.transferred(number)
+        }
+        timer?.cancel()
+        return action
     }
 
     func sent(_ count: Int64, of total: Int64?, _ number: Int) {
@@ -90,5 +105,13 @@ extension NetworkAttempts {
         state.withLock { state in
             if state.machine.mayBeTold(number) { state.metrics = metrics }
         }
+    }
+}
+
+extension NetworkAttempts.State {
+    /// There is a head, maybe in the place of another one, of which a response may have been made.
+    fileprivate mutating func take(_ head: ResponseHead) {
+        self.head = head
+        response = nil
     }
 }

@@ -13,24 +13,37 @@ extension NetworkAttempts {
     func prepare() -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
         forgetLastAttempt()
+        beginStory(number, host)
         beginTime(number, host)
         do {
-            let request = try withKey(try host.makeRequest())
+            let request = try withKey(try changed(host.makeRequest()))
+            state.withLock { state in
+                if state.machine.phase == .preparing, state.machine.attempt == number { state.draft = request }
+            }
             guard host.adaptsRequests else { return prepared(request, number) }
             adapt(request, host, number)
             return .none
         } catch {
-            return failed(error, .checking, number)
+            return failed(NetworkError.ofHook(error), .checking, number)
         }
     }
 
-    /// The request with the key by which the server knows it again, if the operation has one and the request has none.
+    /// From now on requests are changed so, too.
+    func change(with change: @escaping PostponedOperations.Change) { state.withLock { $0.changes.append(change) } }
+
+    private func changed(_ request: NetworkRequest) throws -> NetworkRequest {
+        try state.withLock { $0.changes }.reduce(request) { try $1($0) }
+    }
+
+    /// The request with the key by which the server knows it again: that of the first attempt, whatever a hook says since,
+    /// or else the request's own, or else the operation's.
     private func withKey(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
-        guard let key = state.withLock({ $0.idempotencyKey }), !request.headers.contains(IdempotencyKey.field) else {
+        let (first, own) = state.withLock { ($0.firstKey, $0.idempotencyKey?.text) }
+        guard let key = first ?? request.idempotencyKey ?? own, !key.isEmpty, key != request.idempotencyKey else {
             return request
         }
         var headers = request.headers
-        headers.add(IdempotencyKey.field, key.text)
+        headers[IdempotencyKey.field] = key
         return try NetworkRequest(
             request.method, url: request.url, headers: headers, body: request.body, options: request.options)
     }
@@ -43,10 +56,12 @@ extension NetworkAttempts {
             swap(&task, &state.task)
             swap(&brakes, &state.brakes)
             swap(&collector, &state.collector)
+            state.draft = nil
+            state.isPrepared = false
             state.head = nil
             state.response = nil
             state.error = nil
-            state.received = 0
+            (state.received, state.saved) = (0, nil)
         }
         withExtendedLifetime((task, brakes, collector)) {}
     }
@@ -54,9 +69,9 @@ extension NetworkAttempts {
     private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) {
         let adaptation = Task {
             do {
-                perform(prepared(try await host.adaptRequest(request), number))
+                perform(prepared(try withKey(try await host.adaptRequest(request)), number))
             } catch {
-                perform(failed(error, .checking, number))
+                perform(failed(NetworkError.ofHook(error), .checking, number))
             }
         }
         let isOver = state.withLock { state in
@@ -73,39 +88,55 @@ extension NetworkAttempts {
         state.withLock { state in
             guard state.machine.phase == .preparing, state.machine.attempt == number else { return .none }
             state.request = request
+            state.isPrepared = true
+            if state.firstKey == nil { state.firstKey = request.idempotencyKey }
             state.adaptation = nil
             return state.machine.prepared(number, isGated: !state.gates.isEmpty)
         }
     }
 
     func createTask() -> AttemptMachine.Action {
-        guard let (host, number) = running(), let request else { return .none }
+        guard let (host, number, request) = takeCreation() else { return .none }
         // Before the task is made, for a hook may resume it.
         if let length = request.body.length { teller.note(.upload, nil, of: length, for: host) }
-        tellPolicies(of: request, number, host)
+        if let refusal = refusal(of: request, number, host) { return failed(refusal, .waiting, number) }
         tell(.begins(request), number, host)
         do {
             let task = try host.makeTask(request, AttemptReceiver(self, number))
             let brakes = BrakeLine(task)
             let (action, isOver) = state.withLock { state in
-                let isOver = state.machine.phase == .ended || state.machine.attempt != number
+                let isOver = !state.machine.wantsTask(number)
                 if !isOver { (state.task, state.brakes) = (task, brakes) }
                 return (state.machine.created(number), isOver)
             }
-            // Over meanwhile: the task is not resumed, and tells its end to nobody.
-            if isOver { task.cancel() }
+            // Over meanwhile, or out of time: the task is not resumed, and tells its end to nobody.
+            if isOver { task.endForAttempt() }
             return action
         } catch {
             return failed(error, .waiting, number)
         }
     }
 
-    private func tellPolicies(of request: NetworkRequest, _ number: Int, _ host: any AttemptHost) {
-        let policies = state.withLock { $0.policies }
-        guard !policies.isEmpty else { return }
-        let now = host.clock.now
-        state.withLock { $0.story.begin(number, now: now) }
-        for policy in policies { policy.begins(number, request, of: host) }
+    /// What the task of the present attempt is made of; nil if that attempt is over, or another thread makes it.
+    ///
+    /// Since the request was ready the attempt may have run out of time, and the next one have come just as far.
+    private func takeCreation() -> (any AttemptHost, Int, NetworkRequest)? {
+        state.withLock { state in
+            let number = state.machine.attempt
+            guard state.machine.phase == .creating, state.lastCreation != number, let host = state.host,
+                let request = state.request
+            else { return nil }
+            state.lastCreation = number
+            return (host, number, request)
+        }
+    }
+
+    /// Tells those who have a say, of whom one may say that it is too late.
+    private func refusal(of request: NetworkRequest, _ number: Int, _ host: any AttemptHost) -> NetworkError? {
+        for policy in state.withLock({ $0.policies }) {
+            if let refusal = policy.begins(number, request, of: host) { return refusal }
+        }
+        return nil
     }
 
     /// Brings the task to what is wanted: another thread may do so at the same time, and the task goes by the numbers.
@@ -129,11 +160,13 @@ extension NetworkAttempts {
         do {
             let answer = Answer(request: request, head: head, response: response, collector: collector)
             let conclusion = try host.evaluate(answer)
-            let action = state.withLock { state in
-                let action = state.machine.evaluated(number)
-                if state.machine.phase == .concluding { state.conclusion = conclusion }
-                return action
+            let (action, counts) = state.withLock { state in
+                // A failure that was decided meanwhile stays one.
+                let counts = state.machine.phase == .evaluating && state.machine.attempt == number
+                if counts { state.conclusion = conclusion }
+                return (state.machine.evaluated(number), counts)
             }
+            if counts { teller.complete(for: host) }
             tell(.evaluated, number, host)
             return action
         } catch {
@@ -193,13 +226,23 @@ extension NetworkAttempts {
             swap(&conclusion, &state.conclusion)
             return (state.host, state.error)
         }
-        guard let host, !host.isCancelled else { return .none }
+        guard let host, !host.isCancelled else {
+            // What was not made into a result goes, and with it a file.
+            if conclusion != nil { dropCollector() }
+            return .none
+        }
         if let conclusion {
             conclusion()
         } else if let error {
             if error.code == .cancelled { host.cancel(because: .networkTaskCancelled) } else { host.fail(with: error) }
         }
         return .none
+    }
+
+    private func dropCollector() {
+        var collector: AnyResponseCollector?
+        state.withLock { swap(&collector, &$0.collector) }
+        withExtendedLifetime(collector) {}
     }
 
     /// The operation has its outcome, whichever: what is under way for it is stopped and let go of.
@@ -214,11 +257,14 @@ extension NetworkAttempts {
             swap(&left.timer, &state.timer)
             swap(&left.timeout, &state.timeout)
             swap(&left.retryHandler, &state.retryHandler)
+            swap(&left.changes, &state.changes)
             state.time.stop()
             (left.policies, left.gates) = (state.policies, state.gates)
             left.task = wasConcluding ? nil : state.task
             // What was not made into a result goes, and with it a file.
-            if !wasConcluding || state.error != nil { swap(&left.collector, &state.collector) }
+            if !wasConcluding || state.error != nil || left.conclusion != nil {
+                swap(&left.collector, &state.collector)
+            }
             return true
         }
         guard isFirst else { return }

@@ -9,12 +9,7 @@ extension NetworkAttempts {
 
     /// The attempt is over, or waits for what it is not to blame for: its time begins anew with the next preparation.
     func stopTime() {
-        var timer: (any OperationTimer)?
-        state.withLock { state in
-            state.time.stop()
-            swap(&timer, &state.timeout)
-        }
-        timer?.cancel()
+        state.withLock { $0.stopTime() }?.cancel()
     }
 
     /// Lets the time of the present attempt begin.
@@ -51,21 +46,41 @@ extension NetworkAttempts {
     private func timeMayBeOver(_ number: Int) {
         guard let (host, present) = running(), present == number else { return }
         let now = host.clock.now
-        let (isOver, task, adaptation): (Bool, (any NetworkTask)?, Task<Void, Never>?) = state.withLock { state in
+        var left: (task: (any NetworkTask)?, adaptation: Task<Void, Never>?)
+        // In one step, for the response may be complete in this moment.
+        let action = state.withLock { state in
             guard state.machine.attempt == number, let end = state.time.end, end <= now else {
-                return (false, nil, nil)
+                return AttemptMachine.Action.none
             }
-            state.time.stop()
-            return (true, state.task, state.adaptation)
+            let error = state.timeoutError
+            let action = state.machine.ranOut(number)
+            guard state.machine.phase == .deciding else { return action }
+            state.error = error
+            // This timer is the one that fires.
+            _ = state.stopTime()
+            left = (state.task, state.adaptation)
+            return action
         }
-        guard isOver else { return }
-        let error = NetworkError(
-            code: .timedOut, phase: task == nil ? .checking : head == nil ? .awaitingResponse : .receiving,
-            message: "The attempt took longer than retry.attemptTimeout allows. Allow more, or ask for less at once.")
-        let action = failed(error, .awaitingResponse, number)
-        guard action == .decide || state.withLock({ $0.machine.phase == .deciding }) else { return }
-        adaptation?.cancel()
-        task?.cancel()
+        left.adaptation?.cancel()
+        left.task?.endForAttempt()
         perform(action)
+    }
+}
+
+extension NetworkAttempts.State {
+    /// The attempt is over, or its response complete; returns the timer that is to be cancelled, outside of the lock.
+    mutating func stopTime() -> (any OperationTimer)? {
+        time.stop()
+        return exchange(&timeout, with: nil)
+    }
+
+    /// That the time is over, and how far the attempt had come; once a task may have been resumed it counts as sent.
+    fileprivate var timeoutError: NetworkError {
+        let phase: NetworkError.Phase =
+            [.preparing, .clearing].contains(machine.phase) ? .checking : head == nil ? .awaitingResponse : .receiving
+        let error = NetworkError(
+            code: .timedOut, phase: phase,
+            message: "The attempt took longer than retry.attemptTimeout allows. Allow more, or ask for less at once.")
+        return error.completed(request: presentRequest, head: head)
     }
 }

@@ -16,7 +16,13 @@ public final class NetworkAttempts: Sendable {
         var machine = AttemptMachine()
         /// From the start to the end: it keeps the operation alive in between.
         var host: (any AttemptHost)?
+        /// That of the present attempt, or of the one before while it is prepared.
         var request: NetworkRequest?
+        /// What the present attempt began with, before it was adapted.
+        var draft: NetworkRequest?
+        var isPrepared = false
+        /// The last attempt for which a task was to be made.
+        var lastCreation = 0
         var task: (any NetworkTask)?
         /// The brakes of that task.
         var brakes: BrakeLine?
@@ -25,6 +31,8 @@ public final class NetworkAttempts: Sendable {
         var response: HTTPURLResponse?
         var collector: AnyResponseCollector?
         var received: Int64 = 0
+        /// How much of a file is there, of a download.
+        var saved: Int64?
         var metrics: TransferMetrics?
         var error: NetworkError?
         /// Gives the result to the operation.
@@ -35,9 +43,16 @@ public final class NetworkAttempts: Sendable {
         var policies: [any AttemptPolicy] = []
         var gates: [any AttemptGate] = []
         var story = AttemptStory()
+        /// How a request is changed that was made, since somebody ran the operation again.
+        var changes: [PostponedOperations.Change] = []
         var watchers: [any AttemptWatcher] = []
         var idempotencyKey: IdempotencyKey?
+        /// The key that went with the first request.
+        var firstKey: String?
         var retryHandler: (@Sendable (RetryEvent) -> Void)?
+
+        /// What the present attempt sent, or would have.
+        var presentRequest: NetworkRequest? { isPrepared ? request : draft }
     }
 
     let state = Locked(State())
@@ -85,6 +100,7 @@ public final class NetworkAttempts: Sendable {
 
     func setSuspended(_ isSuspended: Bool) {
         let action = state.withLock { isSuspended ? $0.machine.suspend() : $0.machine.resume() }
+        storyMayGoOn(!isSuspended)
         timeMayRun(!isSuspended)
         perform(action)
     }
@@ -121,14 +137,18 @@ public final class NetworkAttempts: Sendable {
         _ error: any Error, _ phase: NetworkError.Phase, _ number: Int, isTransfer: Bool = false
     ) -> AttemptMachine.Action {
         let error = NetworkError(error, phase: phase)
-        return state.withLock { state in
+        var timer: (any OperationTimer)?
+        let action = state.withLock { state in
             let before = state.machine.phase
             let action = isTransfer ? state.machine.transferFailed(number) : state.machine.failed(number)
             // A failure that comes after the first one of the attempt says less than that.
             guard state.machine.phase == .deciding, before != .deciding else { return action }
-            state.error = error.completed(request: state.request, head: state.head)
+            state.error = error.completed(request: state.presentRequest, head: state.head)
+            timer = state.stopTime()
             return action
         }
+        timer?.cancel()
+        return action
     }
 
     func tell(_ event: AttemptEvent, _ number: Int, _ host: any AttemptHost) {

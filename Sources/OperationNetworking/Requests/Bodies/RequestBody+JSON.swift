@@ -13,9 +13,10 @@ extension RequestBody {
     ///
     /// - Parameters:
     ///   - value: What is sent.
-    ///   - encoder: Writes it; set what you need (dates, keys) before.
+    ///   - encoder: Writes it; set what you need (dates, keys) before. Without one the keys come in alphabetical order, so
+    ///     that the same value always gives the same bytes: a server that knows a request by its key compares them.
     public static func json(
-        _ value: some Encodable, encoder: JSONEncoder = JSONEncoder()
+        _ value: some Encodable, encoder: JSONEncoder = .sorting
     ) throws(NetworkError) -> RequestBody {
         do {
             return RequestBody.data(try encoder.encode(value)).withContentType("application/json")
@@ -31,9 +32,16 @@ extension RequestBody {
     public static func json(
         _ dictionary: [String: Any?], encoder: JSONEncoder? = nil
     ) throws(NetworkError) -> RequestBody {
-        let sorting = JSONEncoder()
-        sorting.outputFormatting = .sortedKeys
-        return try json(MixedValue(dictionary), encoder: encoder ?? sorting)
+        try json(MixedValue(dictionary), encoder: encoder ?? .sorting)
+    }
+}
+
+extension JSONEncoder {
+    /// A new one that writes the same bytes for the same value.
+    @usableFromInline static var sorting: JSONEncoder {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return encoder
     }
 }
 

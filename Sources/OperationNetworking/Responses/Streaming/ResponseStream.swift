@@ -42,7 +42,7 @@ public struct ResponseStream: AsyncSequence, Sendable {
     /// The bytes, one after another.
     public var bytes: Bytes { Bytes(stream: self) }
 
-    /// The lines, without what ends them (LF, CR LF or CR).
+    /// The lines, without what ends them (LF, CR LF or CR), read as UTF-8 whatever character set the response names.
     public var lines: Lines { Lines(stream: self) }
 
     /// The bytes of a response.

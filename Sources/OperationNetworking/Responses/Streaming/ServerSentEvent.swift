@@ -12,13 +12,13 @@ public struct ServerSentEvent: Sendable, Hashable {
 }
 
 /// Makes events of lines, as the HTML standard says.
-struct ServerSentEventParser: Sendable {
+package struct ServerSentEventParser: Sendable {
     /// The most bytes of one event.
     private static let longest = 16 << 20
 
     private var kind = ""
-    private var data: [Substring] = []
-    private var dataBytes = 0
+    /// Its lines, each with a line feed behind it: lines of their own would take many times the memory.
+    private var data: [UInt8] = []
     /// The number that the event will have which is being received.
     private var id = ""
     /// The number of the last event that was complete, with which the next request goes on.
@@ -28,10 +28,12 @@ struct ServerSentEventParser: Sendable {
     private var isFirstLine = true
 
     /// Whether the event that is being received is no longer than one may be.
-    var isWithinBounds: Bool { dataBytes <= Self.longest }
+    package var isWithinBounds: Bool { data.count <= Self.longest }
+
+    package init() {}
 
     /// Takes a line; an event, if the line ends one.
-    mutating func take(_ line: String) -> ServerSentEvent? {
+    package mutating func take(_ line: String) -> ServerSentEvent? {
         // Bytes, for a colon and the letter after it may be one Character.
         var bytes = line.utf8[...]
         if isFirstLine {
@@ -50,8 +52,8 @@ struct ServerSentEventParser: Sendable {
         switch field {
         case "event": kind = String(Substring(value))
         case "data":
-            data.append(Substring(value))
-            dataBytes += value.count + 1
+            data += value
+            data.append(0x0A)
         case "id": if !value.contains(0) { id = String(Substring(value)) }
         case "retry":
             let isNumber = !value.isEmpty && value.allSatisfy { (0x30...0x39).contains($0) }
@@ -66,13 +68,12 @@ struct ServerSentEventParser: Sendable {
         defer { forgetEvent() }
         guard !data.isEmpty else { return nil }
         return ServerSentEvent(
-            kind: kind.isEmpty ? "message" : kind, data: data.joined(separator: "\n"), id: lastID)
+            kind: kind.isEmpty ? "message" : kind, data: String(decoding: data.dropLast(), as: UTF8.self), id: lastID)
     }
 
     private mutating func forgetEvent() {
         kind = ""
         data = []
-        dataBytes = 0
     }
 
     /// The connection ended: what was not complete is dropped.

@@ -15,6 +15,8 @@ import OperationCore
 /// }
 /// ```
 ///
+/// A number with control characters in it cannot be sent: then the server is asked without one.
+///
 /// It ends when the server answers 204. It fails when the server answers anything else but 200 with `text/event-stream`,
 /// when a line has more than 1 MiB or an event more than 16, and when asking again would not help, as with a certificate
 /// that is not to be trusted. Where a connection ends, breaks or cannot be made, it waits for as long as the server said
@@ -97,7 +99,10 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             isFirst = false
             var headers = request.headers
             headers["Accept"] = "text/event-stream"
-            if !parser.lastID.isEmpty { headers["Last-Event-ID"] = parser.lastID }
+            // A server that numbers its events with what no field can carry is asked without.
+            if !parser.lastID.isEmpty {
+                headers["Last-Event-ID"] = Self.canBeSent(parser.lastID) ? parser.lastID : nil
+            }
             var options = request.options
             // Silence is no failure here.
             options.timeouts.idle = nil
@@ -117,6 +122,10 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             // A line whose end did not come may be cut off: half a number is another number.
             lines?.givesRest = false
             return true
+        }
+
+        private static func canBeSent(_ id: String) -> Bool {
+            id.utf8.allSatisfy { $0 == 0x09 || $0 >= 0x20 && $0 != 0x7F }
         }
 
         private var pause: Duration {

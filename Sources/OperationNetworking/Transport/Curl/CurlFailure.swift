@@ -42,7 +42,7 @@
             case _ where [35, 55, 56].contains(code) && isAboutOurCertificate:
                 (.clientCertificateRejected, "The server refused our certificate, or wants one.")
             case 0 where transfer.hasReceivedHeaders:
-                (.invalidResponse, "The connection ended before the head of the response was complete. Try again.")
+                (.connectionLost, "The connection ended before the head of the response was complete. Try again.")
             case 0: (.invalidResponse, "The response has no head: the server does not speak HTTP.")
             case 1, 8: (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
             case 3: (.invalidURL, "The URL cannot be sent. Check it.")

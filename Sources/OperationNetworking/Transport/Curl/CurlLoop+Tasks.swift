@@ -12,6 +12,8 @@
             guard !task.confined.machine.isEnded else { return }
             task.deliverPending()
             guard let transfer = task.confined.transfer else { return }
+            // There may have been a pause, and be none any more.
+            transfer.followPauses()
             transfer.releaseStalls(bodyIsReady: wishes.isBodyReady)
             if transfer.problem != nil {
                 endFailed(transfer, task)

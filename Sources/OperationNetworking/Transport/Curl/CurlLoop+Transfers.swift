@@ -31,7 +31,7 @@
             rearm(transfer)
             if multi == nil { multi = CurlMulti(configuration, for: self) }
             if let multi {
-                guard let refusal = multi.add(transfer.handle) else { return }
+                guard let refusal = multi.add(transfer.handle) else { return brake(task) }
                 transfer.fail(.transferFailed, "libcurl did not take the request.", refusal)
             } else {
                 transfer.fail(CurlEngine.exhausted)
@@ -40,14 +40,18 @@
             endFailed(transfer, task)
         }
 
+        /// The brakes that hold already are set; one that is suspended gives up the transfer.
+        private func brake(_ task: CurlTask) {
+            let wishes = task.presentWishes
+            if wishes.isBraked { fulfil(wishes, task) }
+        }
+
         /// The connection was broken, or the task was suspended until just now: nothing was sent, or what may be repeated.
         private func beginAgain(_ task: CurlTask, _ transfer: CurlTransfer) {
             multi?.remove(transfer.handle)
             task.confined.machine.restarted()
             transfer.beginAgain()
             launch(transfer, task)
-            // The brakes that hold are set anew; one that is suspended gives up the transfer.
-            if !task.confined.machine.isEnded { fulfil(task.presentWishes, task) }
         }
 
         /// Takes the transfer away from the task, wherever it is, and gives it back.
@@ -133,7 +137,9 @@
         /// The moment has come at which a transfer must be looked at.
         func lookAtDeadline(_ number: Int) {
             guard let transfer = transfers[number], let task = transfer.task else { return }
-            if transfer.deadlines.isSeeking {
+            // It may be held back since a moment ago.
+            transfer.followPauses()
+            if transfer.deadlines.isSeeking, !transfer.deadlines.isPaused {
                 transfer.deadlines.look(at: now, othersAreServed: othersAreServed(transfer))
                 transfer.limitConnect()
             }

@@ -25,6 +25,7 @@
         /// When libcurl wants to be called.
         private var curlDue: Int64?
         private var idleness: IdleWatch
+        private let turn: SessionTurn
         private var namesForgotten: Int64
 
         init(_ engine: CurlEngine, _ library: CurlLibrary) {
@@ -32,6 +33,7 @@
             self.library = library
             configuration = engine.configuration
             now = engine.now
+            turn = SessionTurn { engine.now }
             sockets = CurlSockets(bell: engine.bellDescriptor)
             namesForgotten = now
             idleness = IdleWatch(lifetime: configuration.idleLifetime)
@@ -58,6 +60,7 @@
         /// Works until the session is closed, or nobody has it any more and the last task has ended.
         func run() {
             if sockets.areUsable, multi != nil { takeTurns() } else { refuseAll() }
+            turn.settle()
             tearDown()
             sockets.close()
         }
@@ -65,12 +68,16 @@
         private func takeTurns() {
             while true {
                 let hasWork = doDueWork()
-                switch engine.collect(thenSleep: !hasWork, isIdle: tasks.isEmpty) {
+                turn.settleIfDue()
+                let sleeps = !hasWork && !turn.isOwing
+                switch engine.collect(thenSleep: sleeps, isIdle: tasks.isEmpty) {
                 case .tasks(let posted):
                     for task in posted { visit(task) }
                 case .close(let posted): return endAll(posted, CurlEngine.closed)
                 case .finish: return
-                case nil where !hasWork: takeEvents(milliseconds: patience)
+                case nil where sleeps: takeEvents(milliseconds: patience)
+                // What others wait for is put off only while there is something to do.
+                case nil where !hasWork: if takeEvents(milliseconds: 0) == 0 { turn.settle() }
                 case nil: break
                 }
             }

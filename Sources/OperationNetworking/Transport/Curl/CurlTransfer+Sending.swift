@@ -19,6 +19,7 @@
                 isGivenUp = true
                 return OKCurlPreRequestAbort
             }
+            guard isEmptyFileUnchanged(task) else { return OKCurlPreRequestAbort }
             requestCount += 1
             guard requestCount == 1 || task.request.isIdempotent else {
                 failUnanswered()
@@ -30,6 +31,18 @@
             nameIsKnown()
             loop.rearm(self)
             return OKCurlPreRequestGo
+        }
+
+        /// libcurl asks for nothing of a body without bytes: whether the file still has none is looked up here.
+        private func isEmptyFileUnchanged(_ task: CurlTask) -> Bool {
+            guard case .file(let region) = task.request.body.source, region.length == 0 else { return true }
+            do throws(NetworkError) {
+                try region.check()
+                return true
+            } catch {
+                fail(error)
+                return false
+            }
         }
 
         private func usesBrokenConnection(_ ports: CurlSockets.Ports, _ task: CurlTask) -> Bool {
@@ -98,9 +111,9 @@
         /// Whether the request is to be given to libcurl once more.
         func isToBeginAgain(after code: Int32) -> Bool {
             guard problem == nil else { return false }
-            // libcurl took the wait for a turn for one for a connection, while we were kept from looking.
-            let isTurnMissed = code == 28 && deadlines.isSeeking
-            return isGivenUp || isTurnMissed || isWorthRepeating(after: code)
+            if code == 28 { followPauses() }
+            let isTooEarly = code == 28 && deadlines.outlastsLibcurl(at: loop.engine.now)
+            return isGivenUp || isTooEarly || isWorthRepeating(after: code)
         }
 
         /// Whether an old connection broke while the request was sent over it: it may be sent anew, over another one.

@@ -58,7 +58,8 @@
             self.host = host
             isLookingUp = looksUp
             beganAt = loop.now
-            deadlines = TransferDeadlines(task.request.options.timeouts, now: loop.now)
+            deadlines = TransferDeadlines(
+                task.request.options.timeouts, pauses: task.presentWishes.pauses, now: loop.now)
             prepare(task)
         }
 
@@ -175,11 +176,17 @@
         /// Holds back what is to be held back, and lets go what is not.
         func apply(_ brakes: TaskMachine.Brakes) {
             self.brakes = brakes
-            if brakes.isEmpty { deadlines.resume(at: loop.now) } else { deadlines.pause(at: loop.now) }
+            followPauses()
             if !deadlines.isConnected { limitConnect() }
-            loop.rearm(self)
             decodeRest()
             updatePauses()
+        }
+
+        /// Brings the time limits to how long the task was held back.
+        func followPauses() {
+            guard let task else { return }
+            deadlines.follow(task.presentWishes.pauses)
+            loop.rearm(self)
         }
 
         /// The brakes are as they were; but they may have been set and released since libcurl was told to wait.

@@ -48,11 +48,13 @@
             self.reporter = reporter
         }
 
-        func resume() { post(wishes.withLock { $0.resume() }) }
-        func suspend() { post(wishes.withLock { $0.suspend() }) }
+        func resume() { post(wishes.withLock { $0.resume(at: Self.now) }) }
+        func suspend() { post(wishes.withLock { $0.suspend(at: Self.now) }) }
         func cancel() { post(wishes.withLock { $0.cancel() }) }
-        func hold() { post(wishes.withLock { $0.hold() }) }
-        func proceed() { post(wishes.withLock { $0.proceed() }) }
+        func hold() { post(wishes.withLock { $0.hold(at: Self.now) }) }
+        func proceed() { post(wishes.withLock { $0.proceed(at: Self.now) }) }
+
+        private static var now: Int64 { URLSessionCarrier.now }
 
         private func post(_ isNews: Bool) {
             if isNews { queue.async { self.visit() } }

@@ -34,14 +34,6 @@ extension CarriedBody.Form {
     /// Sees whether the file is still the one that was meant: before it is sent, and afterwards.
     func check() throws(NetworkError) {
         guard case .file(let region) = self else { return }
-        guard let status = FileRegionStatus(path: region.url.path) else {
-            throw NetworkError(
-                code: .bodyUnreadable, phase: .sending, message: "\(region.url.path) cannot be read. Check the file.")
-        }
-        guard status.isRegular, status.size == region.length, status.modificationTime == region.modificationTime else {
-            throw NetworkError(
-                code: .bodyChanged, phase: .sending,
-                message: "\(region.url.path) was changed since the request was made. Make the request anew.")
-        }
+        try region.check()
     }
 }

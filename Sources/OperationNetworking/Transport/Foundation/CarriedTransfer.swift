@@ -39,7 +39,8 @@ final class CarriedTransfer: @unchecked Sendable {
         request = task.request
         beganAt = now
         // When the connection is ready is not told: the first limit that holds is the one for the first byte.
-        deadlines = TransferDeadlines(task.request.options.timeouts, now: now)
+        deadlines = TransferDeadlines(
+            task.request.options.timeouts, pauses: task.presentWishes.pauses, now: now)
     }
 
     func start(_ work: URLSessionWork, _ body: CarriedBody.Form, now: Int64) {
@@ -76,10 +77,7 @@ final class CarriedTransfer: @unchecked Sendable {
         deadlines.sent(at: now, isLast: count >= request.body.length ?? .max)
     }
 
-    func apply(_ brakes: TaskMachine.Brakes, now: Int64) {
-        if brakes.isEmpty { deadlines.resume(at: now) } else { deadlines.pause(at: now) }
-        work?.setSuspended(!brakes.isEmpty)
-    }
+    func apply(_ brakes: TaskMachine.Brakes) { work?.setSuspended(!brakes.isEmpty) }
 
     func metrics(of task: CarriedTask, now: Int64) -> TransferMetrics {
         var metrics = measured ?? TransferMetrics()

@@ -43,6 +43,8 @@ final class URLSessionCarrier: Sendable {
 
     static var now: Int64 { Int64(clamping: DispatchTime.now().uptimeNanoseconds) }
 
+    var now: Int64 { Self.now }
+
     func perform(_ work: @escaping @Sendable () -> Void) {
         queue.async(execute: work)
     }
@@ -84,6 +86,7 @@ extension URLSessionCarrier {
         if wishes.isStarted, !task.confined.machine.isEnded { remember(task) }
         fulfil(wishes, task)
         if isClosed, wishes.isStarted { end(task, with: Self.closed) }
+        watchTime(of: task)
         grantSlots()
     }
 
@@ -120,6 +123,9 @@ extension URLSessionCarrier {
             let transfer = CarriedTransfer(task, host: grant.host, now: Self.now)
             task.confined.transfer = transfer
             load(transfer, task)
+            let wishes = task.presentWishes
+            // A brake that was set when there was no transfer to heed it.
+            if wishes.isBraked { fulfil(wishes, task) }
         }
     }
 
@@ -183,8 +189,7 @@ extension URLSessionCarrier: TaskHost {
     }
 
     func apply(_ brakes: TaskMachine.Brakes, to task: CarriedTask) {
-        task.confined.transfer?.apply(brakes, now: Self.now)
-        watchTime(of: task)
+        task.confined.transfer?.apply(brakes)
     }
 
     func forget(_ task: CarriedTask) {
@@ -236,6 +241,7 @@ extension URLSessionCarrier {
 extension URLSessionCarrier {
     /// Looks again when a limit of the transfer may be exceeded, unless that is seen to already.
     private func watchTime(of task: CarriedTask) {
+        task.confined.transfer?.deadlines.follow(task.presentWishes.pauses)
         guard let transfer = task.confined.transfer, let due = transfer.deadlines.next, due < transfer.watchedUntil
         else { return }
         transfer.watchedUntil = due
@@ -249,6 +255,8 @@ extension URLSessionCarrier {
     private func lookAtTime(_ transfer: CarriedTransfer, _ task: CarriedTask) {
         guard task.confined.transfer === transfer else { return }
         transfer.watchedUntil = .max
+        // It may be held back since a moment ago.
+        transfer.deadlines.follow(task.presentWishes.pauses)
         if let limit = transfer.deadlines.exceeded(at: Self.now) {
             end(task, with: NetworkError(code: .timedOut, phase: transfer.phase, message: limit.message))
             grantSlots()

@@ -48,13 +48,19 @@ package final class SessionTask<Carrier: TaskCarrier>: OrderedTask {
         confined = Confined(receiver: receiver, extras: extras)
     }
 
-    package func resume() { post(wishes.withLock { $0.resume() }) }
-    package func suspend() { post(wishes.withLock { $0.suspend() }) }
+    package func resume() { brake { $0.resume(at: $1) } }
+    package func suspend() { brake { $0.suspend(at: $1) } }
     package func cancel() { post(wishes.withLock { $0.cancel() }) }
-    package func hold() { post(wishes.withLock { $0.hold() }) }
-    package func proceed() { post(wishes.withLock { $0.proceed() }) }
-    package func obey(_ order: BrakeOrder) { post(wishes.withLock { $0.obey(order) }) }
+    package func hold() { brake { $0.hold(at: $1) } }
+    package func proceed() { brake { $0.proceed(at: $1) } }
+    package func obey(_ order: BrakeOrder) { brake { $0.obey(order, at: $1) } }
     package func bodyIsReady() { post(wishes.withLock { $0.bodyIsReady() }) }
+
+    /// The moment is the one of the call: no limit runs from then on, however late the session comes by.
+    private func brake(_ wish: (inout TaskWishes, Int64) -> Bool) {
+        let now = carrier.now
+        post(wishes.withLock { wish(&$0, now) })
+    }
 
     private func post(_ isNews: Bool) {
         if isNews { carrier.post(self) }

@@ -8,6 +8,8 @@ package protocol TaskCarrier: AnyObject, Sendable {
     /// What tasks have here and nowhere else, on that thread.
     associatedtype Extras
 
+    /// Nanoseconds of the clock that its time limits go by.
+    var now: Int64 { get }
     /// From any thread: there is something new with the task.
     func post(_ task: SessionTask<Self>)
 }

@@ -10,6 +10,8 @@ package struct TaskWishes: Sendable {
     package private(set) var isHeld = false
     package private(set) var isCancelled = false
     package private(set) var isBodyReady = false
+    /// How long nothing was to be told.
+    package private(set) var pauses = PauseClock()
     private var isPosted = false
     private var isEnded = false
     /// The number of the last order that was obeyed.
@@ -21,23 +23,30 @@ package struct TaskWishes: Sendable {
     package var isBraked: Bool { isSuspended || isHeld }
 
     /// Each returns whether the session is to be told that there is something new.
-    package mutating func resume() -> Bool {
-        wish {
+    package mutating func resume(at now: Int64) -> Bool {
+        brake(at: now) {
             $0.isStarted = true; $0.isSuspended = false
         }
     }
-    package mutating func suspend() -> Bool { wish { $0.isSuspended = true } }
+    package mutating func suspend(at now: Int64) -> Bool { brake(at: now) { $0.isSuspended = true } }
     package mutating func cancel() -> Bool { wish { $0.isCancelled = true } }
-    package mutating func hold() -> Bool { wish { $0.isHeld = true } }
-    package mutating func proceed() -> Bool { wish { $0.isHeld = false } }
+    package mutating func hold(at now: Int64) -> Bool { brake(at: now) { $0.isHeld = true } }
+    package mutating func proceed(at now: Int64) -> Bool { brake(at: now) { $0.isHeld = false } }
     package mutating func bodyIsReady() -> Bool { wish { $0.isBodyReady = true } }
-    package mutating func obey(_ order: BrakeOrder) -> Bool {
+    package mutating func obey(_ order: BrakeOrder, at now: Int64) -> Bool {
         guard order.number > obeyed else { return false }
         obeyed = order.number
-        return wish {
+        return brake(at: now) {
             $0.isStarted = $0.isStarted || !order.isSuspended
             $0.isSuspended = order.isSuspended
             if let isHeld = order.isHeld { $0.isHeld = isHeld }
+        }
+    }
+
+    private mutating func brake(at now: Int64, _ change: (inout TaskWishes) -> Void) -> Bool {
+        wish {
+            change(&$0)
+            $0.pauses.set($0.isBraked, at: now)
         }
     }
 

@@ -41,10 +41,13 @@ package struct TransferDeadlines: Sendable {
     /// When something moved last.
     private var moved: Int64
     private var pausedSince: Int64?
+    /// How much of the time for which the task was held back is behind its limits, or was over before they began.
+    private var counted: Int64
     /// How long it was paused in all.
     package private(set) var paused: Int64 = 0
 
-    package init(_ timeouts: TransferTimeouts, now: Int64) {
+    /// - Parameter pauses: How long the task was held back before.
+    package init(_ timeouts: TransferTimeouts, pauses: PauseClock = PauseClock(), now: Int64) {
         func nanoseconds(_ duration: Duration?) -> Int64 { duration?.saturatedNanoseconds ?? .max }
         connect = nanoseconds(timeouts.connect)
         firstByte = nanoseconds(timeouts.firstByte)
@@ -52,6 +55,8 @@ package struct TransferDeadlines: Sendable {
         total = nanoseconds(timeouts.total)
         began = now
         moved = now
+        counted = pauses.sum(at: now)
+        pausedSince = pauses.since.map { max($0, now) }
         stage = Self.seeking(since: now, now, connect)
     }
 
@@ -59,9 +64,14 @@ package struct TransferDeadlines: Sendable {
         .seeking(since: start, look: now.addingSaturated(max(connect / 4, 1)))
     }
 
-    /// The request is to be sent anew over another connection: only the limit of the whole goes on.
+    /// The request is to be sent anew over another connection: only the limit of the whole goes on, and the one for a
+    /// connection where there was none yet.
     package mutating func restart(at now: Int64) {
-        resume(at: now)
+        if let since = pausedSince, since < now {
+            move(by: now - since)
+            pausedSince = now
+        }
+        if case .connecting = stage { return }
         stage = Self.seeking(since: now, now, connect)
         moved = now
     }
@@ -70,6 +80,9 @@ package struct TransferDeadlines: Sendable {
     package var isSeeking: Bool {
         if case .seeking = stage { true } else { false }
     }
+
+    /// Whether no limit runs.
+    package var isPaused: Bool { pausedSince != nil }
 
     /// Whether a connection is there.
     package var isConnected: Bool {
@@ -121,6 +134,12 @@ package struct TransferDeadlines: Sendable {
         }
     }
 
+    /// Whether it goes on to seek a connection although libcurl gave up: its watch does not stop in a pause, and does not know
+    /// of a wait for a turn.
+    package func outlastsLibcurl(at now: Int64) -> Bool {
+        isSeeking || !isConnected && exceeded(at: now) == nil
+    }
+
     /// Bytes of the request's body went out; `isLast` if those were all.
     package mutating func sent(at now: Int64, isLast: Bool) {
         moved = now
@@ -136,14 +155,15 @@ package struct TransferDeadlines: Sendable {
         return true
     }
 
-    package mutating func pause(at now: Int64) {
-        if pausedSince == nil { pausedSince = now }
+    /// Leaves out for how long the task was held back, and stops where it is held back now.
+    package mutating func follow(_ pauses: PauseClock) {
+        if pauses.past > counted { move(by: pauses.past - counted) }
+        // A part of the present pause may have been counted already.
+        pausedSince = pauses.since.map { $0 + (counted - pauses.past) }
     }
 
-    package mutating func resume(at now: Int64) {
-        guard let since = pausedSince else { return }
-        pausedSince = nil
-        let pause = now - since
+    private mutating func move(by pause: Int64) {
+        counted += pause
         paused += pause
         began += pause
         moved += pause

@@ -73,8 +73,8 @@ private func describe(_ action: Machine.Delivery) -> String {
     case .drop: "-"
     case .tellHead(.nothing): "head"
     case .tellHead(.release): "head, release"
-    case .tellHead(.finish(let error)): "head, \(error?.code.description ?? "finish")"
     case .keep: "keep"
+    case .tellKept(let error): "tell kept" + (error.map { ", \($0.code)" } ?? "")
     case .finish(let error): "\(error.code)"
     }
 }
@@ -125,16 +125,16 @@ struct ExchangeMachineTests {
         "answered": ["-", "-", "flight", "-", "-", "-", "-", "-", "-", "-"],
         "asksRule": ["-", "yes > deciding", "yes > deciding", "-", "-", "-", "-", "-", "-", "-"],
         "delivers": [
-            "-", "head > delivering", "head > delivering", "head, release > delivering",
-            "head, connectionLost > delivering", "-", "-", "-", "-", "-",
+            "-", "head > delivering", "head > delivering", "tell kept > answering",
+            "tell kept, connectionLost > answering", "-", "-", "-", "-", "-",
         ],
         "delivers kept": [
-            "-", "head, release > delivering", "head, release > delivering", "head, release > delivering",
-            "head, connectionLost > delivering", "-", "-", "-", "-", "-",
+            "-", "head, release > delivering", "head, release > delivering", "tell kept > answering",
+            "tell kept, connectionLost > answering", "-", "-", "-", "-", "-",
         ],
         "delivers own": [
-            "-", "head, release > delivering", "head, release > delivering", "head, release > delivering",
-            "head, connectionLost > delivering", "-", "-", "-", "-", "-",
+            "-", "head, release > delivering", "head, release > delivering", "tell kept > answering",
+            "tell kept, connectionLost > answering", "-", "-", "-", "-", "-",
         ],
         "tellsHead": ["-", "-", "-", "-", "-", "-", "-", "-", "-", "-"],
         "leaves": [
@@ -246,8 +246,10 @@ struct ExchangeMachineTests {
         expect(machine.wanted?.order.isHeld == true)
         expect(machine.beingDecided(1) == .flight && machine.beingDecided(2) == nil)
         var other = machine
-        _ = machine.delivers(.flight, head, nil, 1)
-        expect(machine.release(.decision) == .settle)
+        expect(describe(machine.delivers(.flight, head, nil, 1)) == "tell kept")
+        expect(machine.wanted?.order.isHeld == true && machine.headWasTold() == nil)
+        expect(machine.tellsHead() != nil && machine.wanted?.order.isHeld == true)
+        expect(machine.headWasTold() == .settle && machine.headWasTold() == nil)
         expect(machine.wanted?.order.isHeld == false)
         _ = other.leaves(.flight, for: "x", nil, 1)
         expect(other.wanted?.order.isHeld == false)
@@ -268,9 +270,21 @@ struct ExchangeMachineTests {
                 if source == .flight { expect(machine.wanted?.order.isHeld == true) }
                 expect(machine.tellsHead() != nil && machine.tellsHead() == nil)
                 expect(machine.startsReading() == nil)
-                expect(machine.release(.decision) == (source == .flight ? .settle : .read))
+                expect(machine.headWasTold() == (source == .flight ? .settle : .read))
                 expect((machine.startsReading() != nil) == (source != .flight))
             }
+        }
+    }
+
+    @Test func `a brake that is set just before the head is told keeps it`() {
+        for source in [Origin.flight, .kept, .nowhere] {
+            var machine = Place.preparing.machine
+            expect(machine.asksRule(source, 1))
+            expect(describe(machine.delivers(source, head, nil, 1)) == "tell kept")
+            machine.set(.receiver)
+            expect(machine.tellsHead() == nil && machine.headWasTold() == nil)
+            expect(machine.release(.receiver) == .answer)
+            expect(machine.tellsHead() != nil && machine.headWasTold() != nil)
         }
     }
 

@@ -30,4 +30,30 @@ struct ReceiverCallsTests {
         calls.end { _ in told.record("after the last") }
         #expect(told.events == ["first", "last"])
     }
+
+    @Test func `what follows a call is done when no call is being made any more, by the thread that made it`()
+        async throws
+    {
+        let told = EventRecorder<String>()
+        let calls = ReceiverCalls(ExchangeProbe())
+        let (isInside, goesOn) = (Gate(), Gate())
+        async let first: Void = TestThread.run {
+            calls.make { _ in
+                isInside.open()
+                goesOn.wait()
+                told.record("first")
+            } after: {
+                // Nobody is inside: this call is made now.
+                #expect(calls.makeNow { _ in told.record("at once") })
+                told.record("after the first")
+            }
+        }
+        await isInside.passage()
+        calls.make({ _ in told.record("second") }, after: { told.record("after the second") })
+        calls.make { _ in told.record("third") }
+        #expect(told.events.isEmpty)
+        goesOn.open()
+        try await first
+        #expect(told.events == ["first", "second", "third", "after the second", "at once", "after the first"])
+    }
 }

@@ -14,6 +14,7 @@ private final class FakeCarrier: TaskCarrier {
 
     struct Extras {}
 
+    let now: Int64 = 0
     private let posts = Tally()
     var postCount: Int { posts.count }
 
@@ -180,5 +181,47 @@ struct SessionTaskTests {
         task.confined.wasSent = true
         host.finish(task, NetworkError(code: .cannotConnect, phase: .connecting, message: ""))
         #expect(record.error?.code == .cannotConnect && record.error?.isUnsent == false)
+    }
+
+    /// What a session does when the response is there: each is a moment before which another thread may let go of the brake.
+    private static let lastSteps: [@Sendable (FakeTask, FakeHost, inout Bool) -> Void] = [
+        { task, _, _ in task.tell(.head(ResponseHead(url: task.request.url, status: 204, headers: [:]))) },
+        { task, _, _ in task.tell(.trailers([:])) },
+        { task, _, _ in task.tell(.metrics(TransferMetrics())) },
+        { task, _, isHeldBack in isHeldBack = task.isHeldBack },
+        { task, host, isHeldBack in
+            guard task.confined.machine.transferEnded(withFailure: false, isHeldBack: isHeldBack) else { return }
+            host.finish(task, nil)
+        },
+        { _, _, _ in },
+    ]
+
+    @Test(arguments: lastSteps.indices, [false, true])
+    func `a brake that is let go of at any moment of the end loses no event`(_ moment: Int, _ isSuspended: Bool) {
+        let receiver = RecordingReceiver { event, task in
+            guard case .informational = event else { return }
+            if isSuspended { task.suspend() } else { task.hold() }
+        }
+        let task = FakeTask(task.request, receiver, carrier, FakeCarrier.Extras())
+        task.resume()
+        host.visit(task)
+        #expect(host.grant() == true)
+        task.confined.machine.connected()
+        task.tell(.informational(ResponseHead(url: task.request.url, status: 103, headers: [:])))
+        host.visit(task)
+        var isHeldBack = false
+        for (number, step) in Self.lastSteps.enumerated() {
+            if number == moment {
+                if isSuspended { task.resume() } else { task.proceed() }
+            }
+            step(task, host, &isHeldBack)
+            #expect(receiver.record.head == nil || number >= moment)
+            // Between what libcurl tells and the end, the session may come by.
+            if number == moment, number < 2 { host.visit(task) }
+        }
+        host.visit(task)
+        let record = receiver.record
+        #expect(record.isSuccess && record.status == 204 && record.trailers != nil && record.metrics != nil)
+        #expect(record.informational.count == 1 && record.faults.isEmpty && host.forgotten.count == 1)
     }
 }

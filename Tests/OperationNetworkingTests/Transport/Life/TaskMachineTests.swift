@@ -12,9 +12,9 @@ struct TaskMachineTests {
         return wishes
     }
 
-    private func resume(_ wishes: inout TaskWishes) -> Bool { wishes.resume() }
-    private func suspend(_ wishes: inout TaskWishes) -> Bool { wishes.suspend() }
-    private func hold(_ wishes: inout TaskWishes) -> Bool { wishes.hold() }
+    private func resume(_ wishes: inout TaskWishes) -> Bool { wishes.resume(at: 0) }
+    private func suspend(_ wishes: inout TaskWishes) -> Bool { wishes.suspend(at: 0) }
+    private func hold(_ wishes: inout TaskWishes) -> Bool { wishes.hold(at: 0) }
     private func cancel(_ wishes: inout TaskWishes) -> Bool { wishes.cancel() }
 
     @Test func `a task goes from line to slot to end`() {
@@ -119,14 +119,14 @@ struct TaskMachineTests {
 
     @Test func `wishes are posted once until they are taken, and not at all when they change nothing`() {
         var wishes = TaskWishes()
-        #expect(!wishes.suspend() && !wishes.hold() && !wishes.proceed())
-        #expect(wishes.resume() && !wishes.cancel())
+        #expect(!wishes.suspend(at: 1) && !wishes.hold(at: 2) && !wishes.proceed(at: 3))
+        #expect(wishes.resume(at: 4) && !wishes.cancel())
         let taken = wishes.take()
         #expect(taken.isStarted && !taken.isSuspended && taken.isCancelled)
-        #expect(!wishes.cancel() && wishes.suspend())
+        #expect(!wishes.cancel() && wishes.suspend(at: 5))
         _ = wishes.take()
         #expect(!wishes.end(asCancelled: false) && wishes.end(asCancelled: true))
-        #expect(!wishes.end(asCancelled: true) && !wishes.resume())
+        #expect(!wishes.end(asCancelled: true) && !wishes.resume(at: 6))
     }
 
     @Test func `an order that comes after a newer one changes nothing`() {
@@ -137,12 +137,32 @@ struct TaskMachineTests {
         )
         let goOn = BrakeOrder(number: 3, isSuspended: false, isHeld: true)
         // Of a task that was never started nobody need be told.
-        var isNews = [wishes.obey(stop), wishes.obey(start)]
+        var isNews = [wishes.obey(stop, at: 0), wishes.obey(start, at: 0)]
         #expect(isNews == [false, false] && !wishes.isStarted && wishes.isSuspended)
-        isNews = [wishes.obey(goOn), wishes.obey(stop)]
+        isNews = [wishes.obey(goOn, at: 0), wishes.obey(stop, at: 0)]
         #expect(isNews == [true, false] && wishes.isStarted && !wishes.isSuspended && wishes.isHeld)
         // What is not ordered counts as it comes, and is overtaken by nothing older.
-        isNews = [wishes.suspend(), wishes.obey(goOn)]
+        isNews = [wishes.suspend(at: 0), wishes.obey(goOn, at: 0)]
         #expect(isNews == [false, false] && wishes.isSuspended)
+    }
+
+    @Test func `the time of a pause counts from when it was asked for, whoever came by meanwhile`() {
+        var wishes = TaskWishes()
+        _ = wishes.resume(at: 10)
+        #expect(wishes.pauses.since == nil && wishes.pauses.sum(at: 20) == 0)
+        _ = wishes.hold(at: 20)
+        // A second brake neither begins the pause anew nor ends it.
+        _ = wishes.suspend(at: 25)
+        _ = wishes.proceed(at: 30)
+        #expect(wishes.pauses.since == 20 && wishes.pauses.sum(at: 35) == 15)
+        _ = wishes.take()
+        _ = wishes.resume(at: 40)
+        #expect(wishes.pauses.since == nil && wishes.pauses.past == 20)
+        _ = wishes.obey(BrakeOrder(number: 2, isSuspended: false, isHeld: true), at: 50)
+        _ = wishes.obey(BrakeOrder(number: 1, isSuspended: false, isHeld: false), at: 55)
+        #expect(wishes.pauses.since == 50 && wishes.pauses.sum(at: 60) == 30)
+        // A clock that two threads read may seem to go back.
+        _ = wishes.proceed(at: 49)
+        #expect(wishes.pauses.since == nil && wishes.pauses.past == 20)
     }
 }

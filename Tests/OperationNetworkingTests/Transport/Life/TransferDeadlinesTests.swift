@@ -13,6 +13,22 @@ struct TransferDeadlinesTests {
             now: 1000)
     }
 
+    /// The limits, and the pauses that they follow.
+    private struct Braked {
+        var limits: TransferDeadlines
+        var pauses = PauseClock()
+
+        mutating func pause(at now: Int64) {
+            pauses.set(true, at: now)
+            limits.follow(pauses)
+        }
+
+        mutating func resume(at now: Int64) {
+            pauses.set(false, at: now)
+            limits.follow(pauses)
+        }
+    }
+
     @Test func `each phase has its own limit`() {
         var limits = deadlines()
         limits.connecting(at: 1000)
@@ -39,15 +55,69 @@ struct TransferDeadlinesTests {
     }
 
     @Test func `a pause moves everything`() {
+        var task = Braked(limits: deadlines(total: .nanoseconds(40)))
+        task.limits.connected(at: 1000)
+        _ = task.limits.received(at: 1005)
+        task.pause(at: 1010)
+        task.pause(at: 1020)
+        #expect(task.limits.isPaused && task.limits.next == nil && task.limits.exceeded(at: 9999) == nil)
+        task.resume(at: 1110)
+        task.resume(at: 1200)
+        #expect(!task.limits.isPaused && task.limits.paused == 100 && task.limits.next == 1135)
+        #expect(task.limits.exceeded(at: 1140) == .total)
+    }
+
+    @Test func `a pause that began and ended before anybody came by is left out, and once`() {
         var limits = deadlines(total: .nanoseconds(40))
         limits.connected(at: 1000)
-        _ = limits.received(at: 1005)
-        limits.pause(at: 1010)
-        limits.pause(at: 1020)
-        #expect(limits.next == nil && limits.exceeded(at: 9999) == nil)
-        limits.resume(at: 1110)
-        limits.resume(at: 1200)
-        #expect(limits.paused == 100 && limits.next == 1135 && limits.exceeded(at: 1140) == .total)
+        var pauses = PauseClock()
+        pauses.set(true, at: 1010)
+        pauses.set(false, at: 1110)
+        #expect(limits.exceeded(at: 1120) == .firstByte || limits.exceeded(at: 1120) == .total)
+        limits.follow(pauses)
+        limits.follow(pauses)
+        #expect(limits.paused == 100 && limits.exceeded(at: 1119) == nil && limits.exceeded(at: 1120) == .firstByte)
+        pauses.set(true, at: 1115)
+        limits.follow(pauses)
+        #expect(limits.exceeded(at: 9999) == nil)
+        pauses.set(false, at: 1125)
+        limits.follow(pauses)
+        #expect(limits.paused == 110 && limits.next == 1130)
+    }
+
+    @Test func `a pause before the beginning does not lengthen the limits, and one that lasts holds them from it on`() {
+        var pauses = PauseClock()
+        pauses.set(true, at: 100)
+        pauses.set(false, at: 200)
+        pauses.set(true, at: 900)
+        let timeouts = TransferTimeouts(connect: .nanoseconds(10), firstByte: nil, idle: nil, total: nil)
+        var limits = TransferDeadlines(timeouts, pauses: pauses, now: 1000)
+        #expect(limits.isPaused && limits.next == nil && limits.connectAllowance(at: 1005) == nil)
+        limits.follow(pauses)
+        #expect(limits.isPaused && limits.paused == 0)
+        pauses.set(false, at: 1050)
+        limits.follow(pauses)
+        limits.connecting(at: 1055)
+        #expect(limits.paused == 50 && limits.next == 1065)
+        limits.follow(pauses)
+        #expect(limits.paused == 50 && limits.next == 1065)
+    }
+
+    @Test func `what libcurl gave up goes on where our own limit leaves time, and that is not begun anew`() {
+        var task = Braked(limits: deadlines(total: .nanoseconds(40)))
+        #expect(task.limits.outlastsLibcurl(at: 1020))
+        task.limits.connecting(at: 1005)
+        #expect(task.limits.outlastsLibcurl(at: 1014) && !task.limits.outlastsLibcurl(at: 1015))
+        task.pause(at: 1010)
+        #expect(task.limits.outlastsLibcurl(at: 2000))
+        task.limits.restart(at: 2000)
+        task.limits.connecting(at: 2001)
+        #expect(task.limits.isPaused && task.limits.paused == 990)
+        task.resume(at: 2010)
+        #expect(task.limits.paused == 1000 && task.limits.next == 2015)
+        #expect(!task.limits.outlastsLibcurl(at: 2015) && task.limits.exceeded(at: 2015) == .connect)
+        task.limits.connected(at: 2012)
+        #expect(!task.limits.outlastsLibcurl(at: 2013))
     }
 
     @Test func `without limits there is no moment`() {
@@ -58,20 +128,23 @@ struct TransferDeadlinesTests {
     }
 
     @Test func `sent anew, a request has all of its time to connect, and what is left of the whole`() {
-        var deadlines = TransferDeadlines(
-            TransferTimeouts(connect: .nanoseconds(10), firstByte: .nanoseconds(20), total: .nanoseconds(100)), now: 0)
-        deadlines.connecting(at: 0)
-        deadlines.connected(at: 5)
-        #expect(deadlines.next == 25)
-        deadlines.pause(at: 6)
-        deadlines.restart(at: 16)
-        deadlines.connecting(at: 16)
-        #expect(deadlines.paused == 10 && deadlines.next == 26)
-        #expect(deadlines.exceeded(at: 26) == .connect)
-        deadlines.connected(at: 20)
-        #expect(deadlines.next == 40)
-        #expect(deadlines.exceeded(at: 110) == .total)
-        #expect(deadlines.exceeded(at: 109) == .firstByte)
+        let timeouts = TransferTimeouts(
+            connect: .nanoseconds(10), firstByte: .nanoseconds(20), total: .nanoseconds(100))
+        var task = Braked(limits: TransferDeadlines(timeouts, now: 0))
+        task.limits.connecting(at: 0)
+        task.limits.connected(at: 5)
+        #expect(task.limits.next == 25)
+        task.pause(at: 6)
+        task.limits.restart(at: 12)
+        #expect(task.limits.paused == 6 && task.limits.next == nil)
+        task.resume(at: 16)
+        task.limits.connecting(at: 16)
+        #expect(task.limits.paused == 10 && task.limits.next == 26)
+        #expect(task.limits.exceeded(at: 26) == .connect)
+        task.limits.connected(at: 20)
+        #expect(task.limits.next == 40)
+        #expect(task.limits.exceeded(at: 110) == .total)
+        #expect(task.limits.exceeded(at: 109) == .firstByte)
     }
 
     @Test func `the wait for a turn does not count, neither for the connection nor for the whole`() {
@@ -110,25 +183,25 @@ struct TransferDeadlinesTests {
     }
 
     @Test func `a pause while a connection is sought or made does not count`() {
-        var limits = deadlines(total: .nanoseconds(40))
-        limits.pause(at: 1001)
-        #expect(limits.next == nil && limits.connectAllowance(at: 1050) == nil)
-        limits.resume(at: 1101)
-        #expect(limits.next == 1102)
-        limits.connecting(at: 1105)
-        limits.pause(at: 1108)
-        limits.resume(at: 1208)
-        #expect(limits.next == 1215 && limits.exceeded(at: 1215) == .connect)
-        limits.connected(at: 1210)
-        _ = limits.received(at: 1211)
-        #expect(limits.next == 1241)
+        var task = Braked(limits: deadlines(total: .nanoseconds(40)))
+        task.pause(at: 1001)
+        #expect(task.limits.next == nil && task.limits.connectAllowance(at: 1050) == nil)
+        task.resume(at: 1101)
+        #expect(task.limits.next == 1102)
+        task.limits.connecting(at: 1105)
+        task.pause(at: 1108)
+        task.resume(at: 1208)
+        #expect(task.limits.next == 1215 && task.limits.exceeded(at: 1215) == .connect)
+        task.limits.connected(at: 1210)
+        _ = task.limits.received(at: 1211)
+        #expect(task.limits.next == 1241)
 
-        limits = deadlines()
-        limits.pause(at: 1001)
+        task = Braked(limits: deadlines())
+        task.pause(at: 1001)
         // It is begun in the midst of a pause.
-        limits.connecting(at: 1050)
-        limits.resume(at: 1101)
-        #expect(limits.next == 1111)
+        task.limits.connecting(at: 1050)
+        task.resume(at: 1101)
+        #expect(task.limits.next == 1111)
     }
 
     @Test func `libcurl is never given less time for a connection than our own limit leaves`() {

@@ -18,9 +18,12 @@ extension RequestBody {
     ///
     /// The request gets a `Content-Encoding` field that says so, unless it has one. Ask beforehand whether the server takes
     /// that: many do not. Data of up to 1 MiB is compressed at once; all else while it is sent, in chunks, for its length
-    /// is known only in the end.
+    /// is known only in the end. What is compressed already stays as it is. A part of a form cannot be compressed by itself,
+    /// for there is no field that would say so: compress the whole form.
     public func gzipped() throws(NetworkError) -> RequestBody {
         guard Self.canCompress else { throw .noCompression }
+        // The field would say once what was done twice.
+        if contentEncoding != nil { return self }
         switch source {
         case .none: return self
         case .data(let data) where data.count <= Self.largestAtOnce:

@@ -74,6 +74,11 @@ extension RequestBody {
                     "The content type of a part is empty or has a line break or another control character in it.")
             }
         }
+        guard part.body.contentEncoding == nil else {
+            throw refusal(
+                "A part of a form is compressed, and a form cannot say so. Compress the whole form: "
+                    + ".multipart(form).gzipped().")
+        }
         guard part.body.length ?? 0 >= 0 else { throw refusal("The length of a part is negative.") }
     }
 

@@ -1,0 +1,16 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+// Operations that get through, with the log of what was decided on the way, against a server in this process:
+// swift run --package-path Examples resilience
+
+import Foundation
+
+try await RetryTour().run()
+print("All as expected.")
+
+func expect(_ isSo: Bool, file: String = #fileID, line: Int = #line) {
+    if isSo { return }
+    print("Not as expected: \(file), line \(line)")
+    exit(EXIT_FAILURE)
+}

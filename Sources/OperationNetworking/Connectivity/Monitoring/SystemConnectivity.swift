@@ -1,0 +1,48 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// What the system says of the network: netlink on Linux, `NWPathMonitor` on Apple's systems.
+///
+/// Elsewhere nothing is known. There is one, which all policies share that name no other.
+public final class SystemConnectivity: ConnectivityMonitor {
+    /// The one instance; it begins to watch when it is first asked for.
+    public static let shared = SystemConnectivity()
+
+    private let monitor: any ConnectivityMonitor
+
+    private init() {
+        #if os(Linux)
+            monitor = NetlinkMonitor()
+        #elseif canImport(Network)
+            monitor = PathMonitor()
+        #else
+            monitor = UnknownConnectivity()
+        #endif
+    }
+
+    /// What is known now.
+    public var connectivity: Connectivity { monitor.connectivity }
+
+    /// Calls `body` with what is known now, and whenever that has changed: on the queue of the monitor beneath.
+    public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
+        monitor.observe(body)
+    }
+}
+
+extension ConnectivityMonitor where Self == SystemConnectivity {
+    /// What the system says of the network.
+    public static var system: SystemConnectivity { .shared }
+}
+
+#if !os(Linux) && !canImport(Network)
+    /// Knows nothing.
+    private final class UnknownConnectivity: ConnectivityMonitor {
+        private let board = ConnectivityBoard(.unknown)
+
+        var connectivity: Connectivity { board.connectivity }
+
+        func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
+            board.observe(for: self, body)
+        }
+    }
+#endif

@@ -1,0 +1,195 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// What is asked of the kernel and when what it says is believed: a pure value, bytes in, actions out.
+///
+/// It asks for links, addresses and routes, and then follows the changes. Of routes that go with an interface or an
+/// address the kernel says nothing, so they are asked for again whenever something of that kind may have happened.
+/// After a gap in the messages all is asked for again. What it finds is told only where there is no question open.
+package struct NetlinkMachine: Sendable {
+    /// What can be asked for, in this order.
+    package enum Question: UInt16, Sendable, CaseIterable {
+        case links = 18
+        case addresses = 22
+        case routes = 26
+
+        fileprivate var next: Question? {
+            switch self {
+            case .links: .addresses
+            case .addresses: .routes
+            case .routes: nil
+            }
+        }
+
+        /// How long the part of a request is that belongs to the question.
+        private var size: Int {
+            switch self {
+            case .links: 16
+            case .addresses: 8
+            case .routes: 12
+            }
+        }
+
+        /// The request, for all there is.
+        package func request(_ sequence: UInt32) -> [UInt8] {
+            var bytes: [UInt8] = []
+            func append(_ number: some FixedWidthInteger) { withUnsafeBytes(of: number) { bytes += $0 } }
+            append(UInt32(16 + size))
+            append(rawValue)
+            // A request, for all of them.
+            append(UInt16(0x301))
+            append(sequence)
+            append(UInt32(0))
+            return bytes + [UInt8](repeating: 0, count: size)
+        }
+    }
+
+    package enum Action: Sendable, Equatable {
+        /// Send this.
+        case send([UInt8])
+        /// That is what is known now.
+        case tell(Connectivity)
+        /// The kernel answers nothing that could be used.
+        case giveUp(Int32)
+    }
+
+    package private(set) var picture: NetworkPicture
+    /// What is being answered; nil while only changes come.
+    package private(set) var question: Question?
+    private var sequence: UInt32 = 0
+    /// Who we are to the kernel.
+    private let port: UInt32
+    /// Something changed while it was answered, so it has to be asked again.
+    private var isDisturbed = false
+    /// How often it was asked again because of that.
+    private var repetitions = 0
+    /// Messages were lost: all is to be asked for anew.
+    private var isLost = false
+    private var hasChanged = false
+    private var refusals = 0
+
+    /// After so many the answer is taken as it is, and is asked for again later.
+    private static let repetitionLimit = 5
+
+    package init(port: UInt32, need: RouteNeed) {
+        self.port = port
+        picture = NetworkPicture(need)
+    }
+
+    /// Whether there is no question open, and none to be asked.
+    package var isSettled: Bool { question == nil && sequence != 0 && !isLost }
+
+    package mutating func begin() -> [Action] {
+        isLost = false
+        return ask(.links)
+    }
+
+    private mutating func ask(_ question: Question) -> [Action] {
+        self.question = question
+        isDisturbed = false
+        sequence &+= 1
+        // Nobody's messages have the number 0 but those that nobody asked for.
+        if sequence == 0 { sequence = 1 }
+        switch question {
+        case .links: picture.removeAllLinks()
+        case .addresses: picture.removeAllAddresses()
+        case .routes: picture.removeAllRoutes()
+        }
+        return [.send(question.request(sequence))]
+    }
+
+    /// The socket had no room for all that came.
+    ///
+    /// Until it was read empty the kernel drops what comes, and does not say so again: nothing is asked before that.
+    package mutating func messagesWereLost() { isLost = true }
+
+    /// There is nothing more to be read for now.
+    package mutating func wasReadEmpty() -> [Action] { isLost && question == nil ? begin() : [] }
+
+    /// A datagram came.
+    package mutating func receive(_ datagram: ArraySlice<UInt8>) -> [Action] {
+        let parsed = NetlinkParser.parse(datagram)
+        var actions: [Action] = []
+        for message in parsed.messages { actions += take(message) }
+        if parsed.isDamaged { isLost = true }
+        if question == nil, !isLost, hasChanged {
+            hasChanged = false
+            actions.append(.tell(picture.connectivity))
+        }
+        return actions
+    }
+
+    private mutating func take(_ message: NetlinkMessage) -> [Action] {
+        let isAnswer = question != nil && message.port == port && message.sequence == sequence
+        if isAnswer, message.isInconsistent { isDisturbed = true }
+        switch message.content {
+        case .link(let link):
+            let before = picture.links[link.index]
+            picture.add(link)
+            // Routes go with an interface, and those whose cable was pulled are none until it is put in again.
+            let mayTakeRoutes = before?.isUp != link.isUp || before?.isRunning != link.isRunning
+            return isAnswer ? [] : changed(.links, mayTakeRoutes: mayTakeRoutes)
+        case .linkGone(let index):
+            picture.removeLink(index)
+            return changed(.links, mayTakeRoutes: true)
+        case .address(let address):
+            picture.add(address)
+            return isAnswer ? [] : changed(.addresses, mayTakeRoutes: false)
+        case .addressGone(let address):
+            picture.remove(address)
+            return changed(.addresses, mayTakeRoutes: true)
+        case .route(let route), .routeGone(let route):
+            if isAnswer {
+                picture.add(route)
+                return []
+            }
+            return picture.concerns(route) ? changed(.routes, mayTakeRoutes: true) : []
+        case .done: return isAnswer ? answered() : []
+        case .refused(let number): return isAnswer ? refused(number) : []
+        case .lost:
+            isLost = true
+            return []
+        case .other: return []
+        }
+    }
+
+    /// Something changed, of the kind for which one asks so.
+    private mutating func changed(_ kind: Question, mayTakeRoutes: Bool) -> [Action] {
+        hasChanged = true
+        if question == kind { isDisturbed = true }
+        guard mayTakeRoutes else { return [] }
+        if question == .routes { isDisturbed = true }
+        return question == nil && !isLost ? ask(.routes) : []
+    }
+
+    private mutating func answered() -> [Action] {
+        refusals = 0
+        guard let question else { return [] }
+        if isLost {
+            self.question = nil
+            return []
+        }
+        if isDisturbed, repetitions < Self.repetitionLimit {
+            repetitions += 1
+            return ask(question)
+        }
+        repetitions = 0
+        if let next = question.next { return ask(next) }
+        let wasDisturbed = isDisturbed
+        self.question = nil
+        hasChanged = false
+        let told = Action.tell(picture.connectivity)
+        return wasDisturbed ? [told] + ask(.routes) : [told]
+    }
+
+    private mutating func refused(_ number: Int32) -> [Action] {
+        // An acknowledgement, which nobody asked for.
+        guard number != 0 else { return [] }
+        refusals += 1
+        guard refusals < 10 else {
+            question = nil
+            return [.giveUp(number)]
+        }
+        return begin()
+    }
+}

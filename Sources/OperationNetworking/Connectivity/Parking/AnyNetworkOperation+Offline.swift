@@ -1,0 +1,15 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+// To be set before the start.
+extension AnyNetworkOperation {
+    /// What the operation does while the network is gone; it takes no notice if nil, as from the start.
+    public var offline: OfflinePolicy? {
+        get { networkAttempts.policy(of: OfflineAgent.self)?.policy }
+        set {
+            let agent = newValue.map(OfflineAgent.init)
+            networkAttempts.set(agent)
+            networkAttempts.set(gate: agent)
+        }
+    }
+}

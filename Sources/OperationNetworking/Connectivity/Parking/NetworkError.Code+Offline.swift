@@ -1,0 +1,46 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+// What ends the wait for a network, or takes its place.
+extension NetworkError.Code {
+    /// The network is gone, and the operation was not to wait for it.
+    public static let offline = Self("offline")
+    /// The network did not return within the time that the operation might wait.
+    public static let offlineTooLong = Self("offlineTooLong")
+    /// The network came and went more often than the operation might wait.
+    public static let offlineTooOften = Self("offlineTooOften")
+    /// As many operations wait for the network as may.
+    public static let tooManyOffline = Self("tooManyOffline")
+}
+
+extension NetworkError {
+    /// An error about the wait itself.
+    ///
+    /// - Parameter failure: What the operation waited after; nil if nothing had been sent.
+    static func offline(_ code: Code, _ policy: OfflinePolicy, after failure: NetworkError?) -> NetworkError {
+        let message =
+            switch code {
+            case .offlineTooLong:
+                "The network did not return within \(policy.longestWait ?? .zero). Check it and try again, or allow "
+                    + "more (longestWait)."
+            case .offlineTooOften:
+                "The network came and went, and the operation waited for it \(policy.mostWaits) times. Allow more "
+                    + "(mostWaits), or try again when it is steady."
+            case .tooManyOffline:
+                "As many operations wait for the network as may. Allow more (the lot's capacity), or try again later."
+            default: "The network is gone. Check it and try again."
+            }
+        var error = NetworkError(
+            code: code, phase: failure?.phase ?? .waiting, message: message, request: failure?.request,
+            underlying: failure?.underlying)
+        if let failure {
+            error.isUnsent = failure.isUnsent
+            error.status = failure.status
+            error.cause = failure
+        }
+        return error
+    }
+
+    /// Whether it is one of those.
+    var isAboutWaiting: Bool { [.offline, .offlineTooLong, .offlineTooOften, .tooManyOffline].contains(code) }
+}

@@ -1,0 +1,97 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+/// Has one operation wait while the network is gone: before it sends, and after it failed because of that.
+final class OfflineAgent: AttemptPolicy, AttemptGate {
+    private struct State {
+        var ticket: ParkingLot.Ticket?
+        /// How often it waited, and for how long.
+        var waits = 0
+        var waited = Duration.zero
+        var isForgotten = false
+    }
+
+    let policy: OfflinePolicy
+    private let state = Locked(State())
+
+    init(_ policy: OfflinePolicy) {
+        self.policy = policy
+    }
+
+    var rank: Int { AttemptRank.connectivity }
+
+    private var isOffline: Bool { policy.lot.monitor.connectivity.isOffline }
+
+    func clear(
+        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
+    ) {
+        guard policy.beforeSending != .send, isOffline, policy.concerns(request) else { return answer(.go(request)) }
+        if policy.beforeSending == .fail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
+        let refusal = wait { [policy] end in
+            answer(end == .released ? .again : .refuse(.offline(.offlineTooLong, policy, after: nil)))
+        }
+        answer(refusal.map { .refuse(.offline($0, policy, after: nil)) } ?? .hold(.network))
+    }
+
+    func decide(
+        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
+    ) {
+        // What this agent has decided before is not decided by others.
+        if report.error.isAboutWaiting { return answer(AttemptAnswer(.fail)) }
+        guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
+            policy.concerns(request)
+        else { return answer(nil) }
+        let refusal = wait { [policy] end in
+            switch end {
+            case .released: answer(AttemptAnswer(.replay(after: .zero), note: "the network is back"))
+            case .limitReached:
+                let error = NetworkError.offline(.offlineTooLong, policy, after: report.error)
+                answer(AttemptAnswer(.fail, note: "no more, the network did not return", error: error))
+            }
+        }
+        if let refusal {
+            let error = NetworkError.offline(refusal, policy, after: report.error)
+            return answer(AttemptAnswer(.fail, note: "no more, \(refusal)", error: error))
+        }
+        let note = "attempt \(report.number) failed (\(report.error.code)): waits for the network. \(rule.reason)"
+        answer(AttemptAnswer(.park(.network), note: note))
+    }
+
+    /// Begins to wait, or says why not.
+    private func wait(_ body: @escaping @Sendable (ParkingLot.End) -> Void) -> NetworkError.Code? {
+        let left: Duration?? = state.withLock { state in
+            guard state.waits < policy.mostWaits else { return .none }
+            state.waits += 1
+            return .some(policy.longestWait.map { max($0 - state.waited, .zero) })
+        }
+        guard let left else { return .offlineTooOften }
+        let lot = policy.lot
+        let ticket = lot.park(atMost: left) { [weak self] end, duration in
+            self?.note(duration)
+            body(end)
+        }
+        guard let ticket else { return .tooManyOffline }
+        let isForgotten = state.withLock { state in
+            state.ticket = ticket
+            return state.isForgotten
+        }
+        if isForgotten { lot.leave(ticket) }
+        return nil
+    }
+
+    private func note(_ duration: Duration) { state.withLock { $0.waited += duration } }
+
+    func forget() {
+        let ticket = state.withLock { state in
+            state.isForgotten = true
+            return state.ticket
+        }
+        if let ticket { policy.lot.leave(ticket) }
+    }
+}
+
+extension WaitReason {
+    fileprivate static let network = WaitReason(.network, "waiting for the network")
+}

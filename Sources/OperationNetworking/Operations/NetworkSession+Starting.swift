@@ -1,0 +1,21 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+extension NetworkSession {
+    /// Whether it is known to make and start a task in a moment, without a word to code of the user's and without reading
+    /// a file.
+    var startsTasksBriefly: Bool {
+        if let exchange = self as? ExchangeSession {
+            return exchange.configuration.cache == nil && exchange.configuration.deadline == nil
+                && exchange.transport.startsTasksBriefly
+        }
+        if let standard = self as? DefaultNetworkSession { return standard.isBrief }
+        #if os(Linux)
+            return self is CurlSession
+        #else
+            return false
+        #endif
+    }
+}

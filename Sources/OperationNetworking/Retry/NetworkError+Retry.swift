@@ -1,0 +1,27 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+extension NetworkError {
+    /// Why there was no other attempt: nil if the operation was not to repeat any, or if the attempt is not the last one.
+    public var retryEnd: RetryReason? {
+        get { details?.retryEnd }
+        set { change { $0.retryEnd = newValue } }
+    }
+}
+
+extension AttemptRecord: CustomStringConvertible {
+    /// The attempt in a line, for a log.
+    public var description: String {
+        let answer = status.map { " \($0)" } ?? ""
+        let next = pause.map { ", again after \($0)" } ?? ""
+        return "attempt \(number): \(code)\(answer) while \(phase), from \(began) on, for \(duration)\(next)"
+    }
+}
+
+extension Duration {
+    /// As a number, for Foundation.
+    var seconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}

@@ -1,0 +1,126 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// A thread on which an operation ends begins the next one itself, if that takes but a moment.
+@Suite(.timeLimit(.minutes(1)))
+struct LentThreadTests {
+    private let workers = ManualWorkers()
+    private let order = EventRecorder<String>()
+
+    private func made(_ name: String, isBrief: Bool = true, endsAtOnce: Bool = false) -> HandDriven {
+        HandDriven(
+            name, isBrief: isBrief,
+            hooks: .init(main: { [order] operation in
+                order.record(name)
+                if endsAtOnce { operation.finish(withResult: 0) }
+            }))
+    }
+
+    /// A queue of one slot, which the first has; the threads have left.
+    private func makeQueue(_ operations: [HandDriven]) throws -> QueueManager {
+        let queue = workers.makeQueue("lent", width: 1)
+        try queue.add(operations)
+        workers.runAll()
+        #expect(order.events == [operations[0].name] && workers.count == 0)
+        return queue
+    }
+
+    @Test func `it begins there, and no thread is asked for`() throws {
+        let row = (0..<3).map { made("\($0)") }
+        let queue = try makeQueue(row)
+        for index in 0..<2 {
+            LentThread.lend { row[index].finish(withResult: 0) }
+            #expect(row[index + 1].state == .executing && workers.count == 0)
+        }
+        LentThread.lend { row[2].finish(withResult: 0) }
+        #expect(order.events == ["0", "1", "2"] && queue.counts.finished == 3 && workers.count == 0)
+    }
+
+    @Test func `it begins before what waits for the end is told`() throws {
+        let row = [made("first"), made("next")]
+        let queue = try makeQueue(row)
+        row[0].whenEnded { [order] in order.record("told") }
+        LentThread.lend { row[0].finish(withResult: 0) }
+        #expect(order.events == ["first", "next", "told"])
+        row[1].finish(withResult: 0)
+        #expect(queue.counts.finished == 2)
+    }
+
+    @Test func `on any other thread one of the queue's is asked for`() throws {
+        let row = [made("first"), made("next")]
+        let queue = try makeQueue(row)
+        row[0].finish(withResult: 0)
+        #expect(row[1].state == .notStarted && workers.count == 1)
+        workers.runAll()
+        #expect(row[1].state == .executing)
+        row[1].finish(withResult: 0)
+        #expect(queue.counts.finished == 2)
+    }
+
+    @Test func `one that may take long is for a thread of the queue's, and so is what stands behind it`() throws {
+        let row = [made("first"), made("long", isBrief: false), made("last")]
+        let queue = try makeQueue(row)
+        LentThread.lend { row[0].finish(withResult: 0) }
+        #expect(order.events == ["first"] && workers.count == 1)
+        workers.runAll()
+        #expect(order.events == ["first", "long"])
+        LentThread.lend { row[1].finish(withResult: 0) }
+        #expect(order.events == ["first", "long", "last"])
+        row[2].finish(withResult: 0)
+        #expect(queue.counts.finished == 3)
+    }
+
+    @Test func `code of the user's that belongs to the start is for a thread of the queue's`() throws {
+        let source = ClosureOperation { 1 }
+        source.start()
+        let fed = made("fed"), owned = made("owned"), timed = made("timed"), held = made("held")
+        try fed.receive(from: source, otherwise: .cancel) { _, _ in }
+        owned.owner = .named("lent")
+        timed.timeout = .seconds(60)
+        held.categories = [OperationCategory("lent")]
+        for next in [fed, owned, timed, held] {
+            let first = made("first"), queue = workers.makeQueue("lent", width: 1)
+            try queue.add([first, next])
+            workers.runAll()
+            LentThread.lend { first.finish(withResult: 0) }
+            #expect(next.state == .notStarted, "\(next.name ?? "")")
+            next.cancel()
+            workers.runAll()
+            #expect(queue.engine.operations.isEmpty)
+        }
+    }
+
+    @Test func `a long row of operations that end at once takes no stack`() throws {
+        let first = made("first")
+        let queue = workers.makeQueue("row", width: 1)
+        try queue.add(first)
+        workers.runAll()
+        try queue.add(
+            (0..<20_000).map { HandDriven("\($0)", isBrief: true, hooks: .init { $0.finish(withResult: 0) }) })
+        LentThread.lend { first.finish(withResult: 0) }
+        // The second ended on this thread, and the rest is for one of the queue's.
+        #expect(queue.counts.finished == 2 && workers.count == 1)
+        workers.runAll()
+        #expect(queue.counts.finished == 20_001)
+    }
+
+    @Test func `limits hold: nothing begins in a suspended queue, or beyond the width`() throws {
+        let row = (0..<3).map { made("\($0)") }
+        let queue = try makeQueue(row)
+        queue.isSuspended = true
+        LentThread.lend { row[0].finish(withResult: 0) }
+        #expect(order.events == ["0"] && workers.count == 0)
+        queue.isSuspended = false
+        workers.runAll()
+        #expect(order.events == ["0", "1"])
+        row[1].finish(withResult: 0)
+        workers.runAll()
+        row[2].finish(withResult: 0)
+        #expect(queue.counts.finished == 3)
+    }
+}

@@ -1,0 +1,171 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// What is asked of the kernel, and when what it says is believed.
+@Suite(.timeLimit(Rounds.timeLimit))
+struct NetlinkMachineTests {
+    private static let port: UInt32 = 99
+    private let port = Self.port
+
+    private func requests(_ actions: [NetlinkMachine.Action]) -> [UInt16] {
+        actions.compactMap { action in
+            guard case .send(let bytes) = action else { return nil }
+            return UInt16(bytes[4]) | UInt16(bytes[5]) << 8
+        }
+    }
+
+    /// A machine that has asked all and been told that there is one way out.
+    private func settled() -> NetlinkMachine {
+        var machine = NetlinkMachine(port: port, need: .defaultRoute)
+        _ = machine.begin()
+        let contents: [(NetlinkWriter) -> [UInt8]] = [
+            { $0.link(2, "eth0", flags: 0x1043) }, { $0.address(2, [192, 0, 2, 1]) }, { $0.route(link: 2) },
+        ]
+        for (index, content) in contents.enumerated() {
+            let writer = NetlinkWriter(sequence: UInt32(index + 1), port: port)
+            _ = machine.receive((content(writer) + writer.done())[...])
+        }
+        return machine
+    }
+
+    @Test func `it asks for links, addresses and routes, and then tells`() {
+        var machine = NetlinkMachine(port: NetlinkRecording.port, need: .defaultRoute)
+        #expect(requests(machine.begin()) == [18])
+        var actions: [NetlinkMachine.Action] = []
+        for datagram in NetlinkRecording.links { actions += machine.receive(datagram[...]) }
+        #expect(requests(actions) == [22])
+        for datagram in NetlinkRecording.addresses { actions += machine.receive(datagram[...]) }
+        #expect(requests(actions) == [22, 26])
+        #expect(!actions.contains(.tell(.unsatisfied)))
+        actions = []
+        for datagram in NetlinkRecording.routes { actions += machine.receive(datagram[...]) }
+        #expect(actions == [.tell(Connectivity(.satisfied, interfaces: [.wired]))])
+        #expect(machine.isSettled)
+    }
+
+    @Test func `a change that can cost routes has them asked for again before anything is told`() {
+        let silent = NetlinkWriter()
+        let changes: [[UInt8]] = [
+            silent.link(2, "eth0", flags: 0x1002), silent.link(2, "eth0", flags: 0x1003),
+            silent.link(2, "eth0", flags: 0, isGone: true),
+            silent.address(2, [192, 0, 2, 1], isGone: true), silent.route(link: 2, isGone: true), silent.route(link: 3),
+        ]
+        for change in changes {
+            var machine = settled()
+            let actions = machine.receive(change[...])
+            #expect(requests(actions) == [26])
+            #expect(actions.count == 1, "nothing told")
+            #expect(
+                machine.receive(NetlinkWriter(sequence: 4, port: port).done()[...]) == [.tell(.unsatisfied)])
+        }
+    }
+
+    @Test func `a change that costs none is told at once`() {
+        var machine = settled()
+        let silent = NetlinkWriter()
+        let wired = Connectivity(.satisfied, interfaces: [.wired])
+        #expect(machine.receive(silent.address(2, [192, 0, 2, 2])[...]) == [.tell(wired)])
+        #expect(machine.receive(silent.link(2, "eth0", flags: 0x11043)[...]) == [.tell(wired)])
+        // A route that is no way out.
+        #expect(machine.receive(silent.route(prefixLength: 24, link: 2)[...]) == [])
+        #expect(machine.receive(silent.route(table: 255, link: 2)[...]) == [])
+    }
+
+    @Test func `answers to others are changes, and their ends are not ours`() {
+        var machine = NetlinkMachine(port: port, need: .defaultRoute)
+        _ = machine.begin()
+        #expect(machine.receive(NetlinkWriter(sequence: 1, port: port + 1).done()[...]) == [])
+        #expect(machine.receive(NetlinkWriter(sequence: 9, port: port).done()[...]) == [])
+        #expect(machine.question == .links)
+    }
+
+    @Test func `messages that were lost, or are damaged, have all asked for again`() {
+        var machine = settled()
+        machine.messagesWereLost()
+        // What follows may be lost, too, until all was read.
+        #expect(machine.receive(NetlinkWriter().link(2, "eth0", flags: 0x1002)[...]) == [])
+        #expect(!machine.isSettled)
+        #expect(requests(machine.wasReadEmpty()) == [18])
+        machine = settled()
+        #expect(machine.receive([1, 2, 3]) == [])
+        #expect(requests(machine.wasReadEmpty()) == [18])
+        machine = settled()
+        #expect(machine.receive(NetlinkWriter().message(4, [])[...]) == [])
+        #expect(requests(machine.wasReadEmpty()) == [18])
+        // While one question is open no other is asked, and its answer counts for nothing.
+        machine.messagesWereLost()
+        #expect(machine.wasReadEmpty() == [])
+        #expect(machine.receive(NetlinkWriter(sequence: 4, port: port).done()[...]) == [])
+        #expect(requests(machine.wasReadEmpty()) == [18])
+    }
+
+    @Test func `an answer that was disturbed is asked for again, but not for ever`() {
+        var machine = NetlinkMachine(port: port, need: .defaultRoute)
+        _ = machine.begin()
+        var asked = 0
+        var sequence: UInt32 = 1
+        while machine.question == .links {
+            _ = machine.receive(NetlinkWriter().link(2, "eth0", flags: 0x1043)[...])
+            asked += requests(machine.receive(NetlinkWriter(sequence: sequence, port: port).done()[...])).count
+            sequence += 1
+        }
+        #expect(asked == 6)
+        var inconsistent = NetlinkWriter(sequence: sequence, port: port)
+        inconsistent.flags = 0x10
+        let datagram = inconsistent.address(2, [192, 0, 2, 1]) + NetlinkWriter(sequence: sequence, port: port).done()
+        #expect(requests(machine.receive(datagram[...])) == [22])
+    }
+
+    @Test func `a kernel that refuses is left alone after a while`() {
+        var machine = NetlinkMachine(port: port, need: .defaultRoute)
+        _ = machine.begin()
+        var actions: [NetlinkMachine.Action] = []
+        for sequence in 1...UInt32(10) {
+            actions = machine.receive(NetlinkWriter(sequence: sequence, port: port).refused(1)[...])
+        }
+        #expect(actions == [.giveUp(1)])
+        #expect(machine.receive(NetlinkWriter(sequence: 10, port: port).refused(0)[...]) == [])
+    }
+
+    @Test func `whatever changes and whatever gets lost, in the end it knows what is so`() {
+        for seed in 0..<UInt64(Rounds.count(ci: 600, soak: 200_000)) {
+            var generator = SeededGenerator(seed: Rounds.firstSeed &+ seed)
+            var kernel = KernelModel(room: Int.random(in: 2...12, using: &generator), port: port)
+            for _ in 0..<5 { kernel.change(&generator) }
+            var machine = NetlinkMachine(port: port, need: .defaultRoute)
+            var told: [Connectivity.Status] = []
+            func perform(_ actions: [NetlinkMachine.Action]) {
+                for action in actions {
+                    switch action {
+                    case .send(let request): kernel.take(request)
+                    case .tell(let connectivity): told.append(connectivity.status)
+                    case .giveUp(let number): Issue.record("seed \(seed): gave up with \(number)")
+                    }
+                }
+            }
+            func read() -> Bool {
+                switch kernel.read() {
+                case .datagram(let bytes): perform(machine.receive(bytes[...]))
+                case .overrun: machine.messagesWereLost()
+                case .nothing:
+                    let actions = machine.wasReadEmpty()
+                    perform(actions)
+                    return !actions.isEmpty
+                }
+                return true
+            }
+            perform(machine.begin())
+            for _ in 0..<60 {
+                if generator.chance(2, in: 3) { kernel.change(&generator) } else { _ = read() }
+            }
+            while read() {}
+            #expect(machine.isSettled, "seed \(seed)")
+            #expect(told.last == kernel.truth, "seed \(seed)")
+            #expect(machine.picture.connectivity.status == kernel.truth, "seed \(seed)")
+        }
+    }
+}

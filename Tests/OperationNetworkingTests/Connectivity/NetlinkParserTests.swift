@@ -1,0 +1,148 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// What the kernel writes about the network, and what might be written in its place.
+@Suite(.timeLimit(.minutes(1)))
+struct NetlinkParserTests {
+    private let writer = NetlinkWriter(sequence: 7, port: 99)
+
+    private func contents(_ bytes: [UInt8]) -> [NetlinkMessage.Content] {
+        NetlinkParser.parse(bytes[...]).messages.map(\.content)
+    }
+
+    @Test func `a recording is read`() throws {
+        let links = NetlinkRecording.links.map { NetlinkParser.parse($0[...]) }
+        #expect(links.allSatisfy { !$0.isDamaged && $0.messages.allSatisfy { $0.sequence == 1 } })
+        let found = links.flatMap(\.messages).compactMap { message -> NetworkLink? in
+            if case .link(let link) = message.content { link } else { nil }
+        }
+        #expect(found.map(\.name) == ["lo", "peer7", "eth7"])
+        #expect(found.map(\.isLoopback) == [true, false, false])
+        #expect(found.map(\.isRunning) == [true, true, true])
+        #expect(links.last?.messages.last?.content == .done)
+
+        let addresses = NetlinkRecording.addresses.flatMap { contents($0) }.compactMap { content -> NetworkAddress? in
+            if case .address(let address) = content { address } else { nil }
+        }
+        let usable = addresses.filter(\.isUsable).map(\.key.bytes)
+        #expect(usable.contains([192, 0, 2, 7]))
+        #expect(usable.contains([0x20, 1, 0x0d, 0xb8] + [UInt8](repeating: 0, count: 11) + [7]))
+        #expect(usable.count == 2, "neither those of loopback nor those of a link")
+
+        let routes = NetlinkRecording.routes.flatMap { contents($0) }.compactMap { content -> NetworkRoute? in
+            if case .route(let route) = content { route } else { nil }
+        }
+        #expect(Set(routes.filter { $0.isDefault && $0.leadsOut }.map(\.family)) == [.ipv4, .ipv6])
+        #expect(routes.contains { $0.table == 255 && !$0.leadsOut })
+    }
+
+    @Test func `messages that are written are read`() throws {
+        let link = try #require(writer.link(3, "wlan0", flags: 0x1043).asLink)
+        #expect(link.index == 3 && link.name == "wlan0" && link.hardware == 1 && link.flags == 0x1043)
+        #expect(contents(writer.link(3, "wlan0", flags: 0, isGone: true)) == [.linkGone(3)])
+        let address = try #require(writer.address(3, [10, 0, 0, 1]).asAddress)
+        #expect(address.key.link == 3 && address.key.family == .ipv4 && address.key.bytes == [10, 0, 0, 1])
+        #expect(address.key.prefixLength == 24 && address.flags == 0x80 && address.scope == 0)
+        #expect(contents(writer.address(3, [10, 0, 0, 1], isGone: true)) == [.addressGone(address)])
+        let route = try #require(writer.route(link: 3, priority: 100).asRoute)
+        #expect(route.family == .ipv4 && route.isDefault && route.table == 254 && route.type == 1)
+        #expect(route.priority == 100 && route.links == [3] && route.leadsOut)
+        #expect(contents(writer.route(link: 3, priority: 100, isGone: true)) == [.routeGone(route)])
+        #expect(contents(writer.done() + writer.refused(16)) == [.done, .refused(16)])
+        // A large table has a number of its own, and the number of an interface may be a list.
+        let hops = writer.hops([(4, 0x1), (5, 0)])
+        let more = hops + writer.attribute(15, writer.bytes(UInt32(51_820)))
+        let large = try #require(writer.route(link: nil, more: more).asRoute)
+        #expect(large.table == 51_820 && large.links == [5] && large.leadsOut)
+        let dead = try #require(writer.route(link: nil, more: writer.hops([(4, 0x1)])).asRoute)
+        #expect(!dead.leadsOut)
+    }
+
+    @Test func `what does not matter is passed over`() {
+        // A bridge lost a port, which is still there.
+        #expect(contents(writer.link(3, "eth0", flags: 0, family: 7, isGone: true)) == [.other])
+        #expect(contents(writer.message(36, [1, 2, 3])) == [.other])
+        #expect(contents(writer.route(family: 28, link: 1)) == [.other])
+        #expect(contents(writer.message(4, [])) == [.lost])
+    }
+
+    @Test func `a line from point to point has the own address, not the other end's`() {
+        let body = writer.bytes(UInt8(2), UInt8(32), UInt8(0), UInt8(0), Int32(3))
+        let both = writer.attribute(1, [10, 0, 0, 2]) + writer.attribute(2, [10, 0, 0, 1])
+        guard case .address(let address)? = contents(writer.message(20, body + both)).first else {
+            Issue.record("no address")
+            return
+        }
+        #expect(address.key.bytes == [10, 0, 0, 1])
+    }
+
+    @Test(arguments: [0, 1, 15, 21, 1_000, UInt32.max])
+    func `a length that is wrong ends the reading, and says so`(length: UInt32) {
+        var bytes = writer.done() + writer.done()
+        bytes.replaceSubrange(20..<24, with: writer.bytes(length))
+        let result = NetlinkParser.parse(bytes[...])
+        #expect(result.messages.count == 1)
+        #expect(result.isDamaged)
+    }
+
+    @Test(arguments: [0, 3, 60, UInt16.max])
+    func `a length of an attribute that is wrong spoils its message`(length: UInt16) {
+        var bytes = writer.link(3, "eth0", flags: 0x1043)
+        bytes.replaceSubrange(32..<34, with: writer.bytes(length))
+        let result = NetlinkParser.parse(bytes[...])
+        #expect(result.messages == [] && result.isDamaged)
+    }
+
+    @Test func `an address with too few bytes, or a hop that ends too soon, is none`() {
+        #expect(NetlinkParser.parse(writer.address(3, [10, 0, 0])[...]).isDamaged)
+        let short = writer.route(link: nil, more: writer.attribute(9, [8, 0, 0, 0]))
+        #expect(NetlinkParser.parse(short[...]).isDamaged)
+        let empty = writer.route(link: nil, more: writer.attribute(9, [0, 0, 0, 0, 1, 0, 0, 0]))
+        #expect(NetlinkParser.parse(empty[...]).isDamaged)
+    }
+
+    @Test func `cut anywhere, a datagram is read up to there`() {
+        let bytes = writer.link(3, "eth0", flags: 0x1043) + writer.address(3, [10, 0, 0, 1]) + writer.route(link: 3)
+        let whole = NetlinkParser.parse(bytes[...]).messages
+        for end in bytes.indices {
+            let result = NetlinkParser.parse(bytes[..<end])
+            #expect(whole.starts(with: result.messages))
+            #expect(result.messages.count < whole.count)
+            #expect(result.isDamaged == (end > 0 && !isBoundary(end, in: bytes)), "cut at \(end)")
+        }
+    }
+
+    private func isBoundary(_ end: Int, in bytes: [UInt8]) -> Bool {
+        var place = 0
+        while place < end { place += Int(bytes[place]) | Int(bytes[place + 1]) << 8 }
+        return place == end
+    }
+
+    @Test func `whatever bytes are changed, nothing traps and nothing is made of more bytes than there are`() {
+        let recording = NetlinkRecording.links + NetlinkRecording.addresses + NetlinkRecording.routes
+        for seed in 0..<UInt64(Rounds.count(ci: 3_000, soak: 1_000_000)) {
+            var generator = SeededGenerator(seed: Rounds.firstSeed &+ seed)
+            var bytes = recording[Int.random(in: 0..<recording.count, using: &generator)]
+            for _ in 0..<Int.random(in: 1...8, using: &generator) {
+                let place = Int.random(in: 0..<bytes.count, using: &generator)
+                switch Int.random(in: 0..<4, using: &generator) {
+                case 0: bytes[place] = .random(in: 0...255, using: &generator)
+                case 1: bytes[place] = [0, 1, 3, 4, 0x7f, 0x80, 0xff].randomElement(using: &generator) ?? 0
+                case 2: bytes.removeSubrange(place..<min(place + 5, bytes.count))
+                default: bytes.insert(contentsOf: [0xff, 0xff, 0xff, 0xff], at: place)
+                }
+                if bytes.isEmpty { bytes = [0] }
+            }
+            let result = NetlinkParser.parse(bytes[...])
+            #expect(result.messages.count <= bytes.count / 16, "seed \(seed)")
+            var machine = NetlinkMachine(port: NetlinkRecording.port, need: .anyRoute)
+            _ = machine.begin()
+            _ = machine.receive(bytes[...])
+            _ = machine.picture.connectivity
+        }
+    }
+}

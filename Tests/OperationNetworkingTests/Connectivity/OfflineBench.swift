@@ -1,0 +1,60 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// A real server, a network that the test takes away, and a clock in its hand.
+struct OfflineBench: Sendable {
+    let bench: OperationBench
+    let network = ManualConnectivity(.unsatisfied)
+    let clock = ManualClock()
+    let lot: ParkingLot
+
+    init(_ options: LoopbackServer.Options = .init(), capacity: Int = 10_000, perSecond: Double = 10) throws {
+        bench = try OperationBench(options)
+        lot = ParkingLot(
+            monitor: network, capacity: capacity, pace: ParkingPace(perSecond: perSecond, settling: .seconds(1)),
+            clock: clock, chance: { 0.5 })
+        bench.server.route("/") { request in .text("Hello \(request.number)") }
+    }
+
+    /// The standard, for requests to this machine, too.
+    func policy(_ change: (inout OfflinePolicy) -> Void = { _ in }) -> OfflinePolicy {
+        var policy = OfflinePolicy(lot: lot)
+        policy.concerns = { _ in true }
+        change(&policy)
+        return policy
+    }
+
+    func operation(
+        _ method: String = "GET", body: RequestBody = .none, at url: URL? = nil,
+        _ change: (inout OfflinePolicy) -> Void = { _ in }
+    ) -> NetworkUploadOperation<String> {
+        let operation = bench.watched(
+            NetworkUploadOperation(
+                url: url ?? bench.server.url("/"), method: method, body: body, urlSession: bench.session
+            ) { data, _ in String(decoding: data, as: UTF8.self) })
+        operation.clock = clock
+        operation.offline = policy(change)
+        return operation
+    }
+
+    /// Waits until so many wait for the network.
+    func parked(_ count: Int) async { while lot.parkedCount != count { await Task.yield() } }
+
+    /// The network returns, and the first goes on.
+    func comeBack() {
+        network.write(.satisfied)
+        clock.advance(by: .milliseconds(1_500))
+    }
+
+    /// Sees that nobody was left behind.
+    func checkNothingIsLeft() async throws {
+        try await bench.checkNothingIsLeft()
+        #expect(lot.parkedCount == 0 && clock.pendingCount == 0)
+    }
+}

@@ -1,0 +1,229 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Postponement together with all else that an operation knows: retry, suspension, time, bodies, queues.
+@Suite("Authentication, beside all else", .timeLimit(.minutes(1)))
+struct AuthenticationStoryTests {
+    @Test("Being postponed costs no attempt of retry and none of its budget, and is told in the same story")
+    func retry() async throws {
+        let bench = try TokenBench(), served = Locked(0)
+        bench.server.route("GET", "/") { request in
+            guard request["Authorization"] == "Bearer new" else { return .status(401) }
+            let number = served.withLock { served in
+                served += 1
+                return served
+            }
+            return .status(number < 3 ? 503 : 200)
+        }
+        let entries = EventRecorder<String>(), told = EventRecorder<RetryEvent>()
+        func operation(_ most: Int) -> NetworkDataOperation<String> {
+            served.withLock { $0 = 0 }
+            let operation = bench.operation(bench.authenticator())
+            var retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero))
+            retry.policy.maximumAttempts = most
+            retry.budget = RetryBudget(clock: bench.clock)
+            operation.retry = retry
+            operation.retryHandler = { told.record($0) }
+            operation.addLog(NetworkLog { entries.record($0) })
+            return operation
+        }
+        let patient = operation(3)
+        #expect(try await patient.run() == "")
+        await bench.bench.settled()
+        #expect(patient.attemptCount == 4)
+        #expect(told.events.map(\.attempt) == [2, 3])
+        #expect(told.events.map(\.budgetLeft) == [9, 8])
+        #expect(entries.events.contains { $0.contains("postponed, waiting for a credential") })
+        let error = await failure(of: operation(2))
+        #expect(error?.status == 503)
+        #expect(error?.attempts.map(\.status) == [401, 503, 503])
+        #expect(error?.attempts.map(\.putAside?.kind) == [.credential, nil, nil])
+        #expect(error?.attempts.map(\.pause) == [nil, .zero, nil])
+    }
+
+    @Test("Each goes through its whole adaptation again, those included that were only held back")
+    func adaptation() async throws {
+        let bench = try TokenBench(), refreshes = Gate()
+        let authenticator = bench.authenticator(refresh: {
+            await refreshes.passage()
+            return "new"
+        })
+        let operations = (0..<2).map { _ in
+            let operation = Counting(url: bench.server.url("/"), urlSession: bench.bench.session)
+            operation.authenticate(by: authenticator)
+            return operation
+        }
+        operations[0].start()
+        await until { authenticator.postponedCount == 1 }
+        operations[1].start()
+        await until { authenticator.postponedCount == 2 }
+        refreshes.open()
+        for operation in operations { #expect(try await operation.value == "Hello") }
+        #expect(operations.map(\.adaptations) == [2, 2])
+        let rounds = bench.server.requests.map { $0["X-Round"] }
+        #expect(rounds == ["1", "2", "2"])
+    }
+
+    @Test("A body that can be read only once is not sent again, and the error says so")
+    func oneShotBody() async throws {
+        let bench = try TokenBench()
+        bench.server.route("PUT", "/") { _ in .status(401) }
+        let body = RequestBody.stream(InputStream(data: Data("once".utf8)))
+        let operation = bench.bench.watched(
+            NetworkUploadOperation(
+                url: bench.server.url("/"), method: "PUT", body: body, urlSession: bench.bench.session
+            ) { data, _ in data.count })
+        operation.authenticate(by: bench.authenticator())
+        let error = await failure(of: operation)
+        #expect(error?.code == .bodyNotRepeatable && error?.status == 401)
+        #expect((error?.cause as? NetworkError)?.code == .unacceptableStatus)
+        #expect(bench.asked.events == [])
+    }
+
+    @Test("The key by which the server knows a request again stays the same over a replay")
+    func idempotencyKey() async throws {
+        let bench = try TokenBench()
+        bench.server.route("POST", "/") { $0["Authorization"] == "Bearer new" ? .text("Hello") : .status(401) }
+        let operation = bench.bench.watched(
+            NetworkUploadOperation(
+                url: bench.server.url("/"), body: .data(Data("x".utf8)), urlSession: bench.bench.session
+            ) {
+                data, _ in String(decoding: data, as: UTF8.self)
+            })
+        operation.idempotencyKey = .random()
+        operation.authenticate(by: bench.authenticator())
+        #expect(try await operation.run() == "Hello")
+        let keys = bench.server.requests.map { $0["Idempotency-Key"] }
+        #expect(keys.count == 2 && keys[0] != nil && keys[0] == keys[1])
+        #expect(bench.server.requests.allSatisfy { $0.text == "x" })
+    }
+
+    @Test("Suspended while it is postponed, it goes on with the resumption; its deadline and its owner reach it there")
+    func control() async throws {
+        let bench = try TokenBench(), refreshes = Gate()
+        let authenticator = bench.authenticator(
+            "old", change: { $0.refreshTimeout = .seconds(1000) },
+            refresh: {
+                await refreshes.passage()
+                return "new"
+            })
+        do {
+            let (suspended, late, free) = (
+                bench.operation(authenticator), bench.operation(authenticator), bench.operation(authenticator)
+            )
+            late.deadline = bench.clock.now.advanced(by: .seconds(60))
+            for operation in [suspended, late, free] { operation.start() }
+            await until { authenticator.postponedCount == 3 }
+            #expect(suspended.suspend())
+            bench.clock.advance(by: .seconds(60))
+            await late.ended()
+            #expect(late.outcome?.cancellationCause != nil || late.outcome?.error != nil)
+            #expect(authenticator.postponedCount == 2)
+            refreshes.open()
+            #expect(try await free.value == "Hello")
+            #expect(suspended.outcome == nil)
+            let heads = bench.server.counts.heads
+            #expect(suspended.resume())
+            #expect(try await suspended.value == "Hello")
+            #expect(bench.server.counts.heads == heads + 1)
+        }
+        try await bench.bench.checkNothingIsLeft()
+    }
+
+    @Test("The time of an attempt stands still while the request is held back for a credential")
+    func attemptTime() async throws {
+        let bench = try TokenBench(), refreshes = Gate()
+        let authenticator = bench.authenticator(
+            nil, change: { $0.refreshTimeout = .seconds(1000) },
+            refresh: {
+                await refreshes.passage()
+                return "new"
+            })
+        let operation = bench.operation(authenticator)
+        var retry = Retry(budget: nil)
+        retry.attemptTimeout = .seconds(5)
+        operation.retry = retry
+        operation.start()
+        await until { operation.networkAttempts.isResting && bench.clock.pendingCount == 1 }
+        bench.clock.advance(by: .seconds(100))
+        refreshes.open()
+        #expect(try await operation.value == "Hello")
+        #expect(operation.attemptCount == 1)
+    }
+
+    @Test("Operations that are postponed leave their places to others, and explain says what they wait for")
+    func places() async throws {
+        let bench = try TokenBench(), refreshes = Gate()
+        bench.server.route("GET", "/free") { _ in .text("free") }
+        let authenticator = bench.authenticator(
+            "old", change: { $0.name = "shop" },
+            refresh: {
+                await refreshes.passage()
+                return "new"
+            })
+        let queue = QueueManager("api", width: 1)
+        let operations = bench.operations(5, authenticator), other = bench.bench.text("/free")
+        operations[0].name = "first"
+        try queue.add(operations)
+        try queue.add(other)
+        #expect(try await other.value == "free")
+        await until { authenticator.postponedCount == 5 }
+        #expect(queue.snapshot.resting.count == 5)
+        #expect(queue.explain(operations[0]).description == "first runs in queue api: waiting for a credential (shop).")
+        refreshes.open()
+        for operation in operations { #expect(try await operation.value == "Hello") }
+        #expect(queue.counts.unended == 0)
+        let kinds = bench.events.events.map(\.kind)
+        #expect(kinds.prefix(1) == [.credentialCame] && kinds.contains(.refreshBegan) && kinds.contains(.released))
+    }
+
+    @Test("An operation that backs off leaves its place to others, too")
+    func backingOff() async throws {
+        let bench = try OperationBench(), clock = ManualClock()
+        bench.server.route("GET", "/") { $0.number == 0 ? .status(503) : .text("Hello") }
+        let queue = QueueManager("api", width: 1)
+        let (first, second) = (bench.text(), bench.text())
+        first.clock = clock
+        var retry = Retry(budget: nil)
+        retry.throttledBackoff = .constant(.milliseconds(3_250))
+        retry.chance = { 1 }
+        first.retry = retry
+        first.name = "first"
+        try queue.add(first)
+        await until { first.networkAttempts.isWaitingForTime }
+        try queue.add(second)
+        #expect(try await second.value == "Hello")
+        #expect(queue.explain(first).description == "first runs in queue api: waiting 3.2 s before attempt 2.")
+        clock.advance(by: .seconds(4))
+        #expect(try await first.value == "Hello")
+    }
+}
+
+/// Counts how often it is adapted.
+private final class Counting: NetworkDataOperation<String>, @unchecked Sendable {
+    // Sendable: the count is behind a lock.
+    private let count = Locked(0)
+
+    var adaptations: Int { count.withLock { $0 } }
+
+    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
+        let round = count.withLock { count in
+            count += 1
+            return count
+        }
+        return try request.with("X-Round", "\(round)")
+    }
+
+    override func evaluate(result: Data, response: HTTPURLResponse) throws -> String {
+        String(decoding: result, as: UTF8.self)
+    }
+}

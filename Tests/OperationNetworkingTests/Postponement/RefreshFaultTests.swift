@@ -1,0 +1,117 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// What may go wrong with a refresh that is a request itself.
+@Suite("Refreshes that go wrong", .timeLimit(.minutes(1)))
+struct RefreshFaultTests {
+    /// An authenticator that asks the server for its tokens, and the requests for it.
+    private func authenticator(
+        _ bench: TokenBench, on queue: QueueManager? = nil
+    ) -> Authenticator<String> {
+        let (server, session) = (bench.server, bench.bench.session)
+        return bench.authenticator(refresh: {
+            let operation = NetworkDataOperation(url: server.url("/token"), urlSession: session) { data, _ in
+                String(decoding: data, as: UTF8.self)
+            }
+            guard let queue else { return try await operation.run() }
+            try queue.add(operation)
+            return try await operation.value
+        })
+    }
+
+    private func codes(_ operations: [NetworkDataOperation<String>]) async -> Set<NetworkError.Code?> {
+        for operation in operations { await operation.ended() }
+        return Set(operations.map { $0.outcome?.error?.code })
+    }
+
+    @Test("Fifty rejected in parallel: one refresh, fifty replays, all succeed")
+    func fifty() async throws {
+        let bench = try TokenBench(), tokens = Gate()
+        bench.server.route("GET", "/token") { _ in .text("new").after(tokens) }
+        let authenticator = authenticator(bench)
+        let operations = bench.operations(50, authenticator)
+        for operation in operations { operation.start() }
+        await until { authenticator.postponedCount == 50 }
+        tokens.open()
+        #expect(await codes(operations) == [nil])
+        #expect(bench.asked.events.count == 1)
+        #expect(bench.server.requests.count { $0["Authorization"] == "Bearer new" } == 50)
+    }
+
+    @Test("A refresh that fails, or whose connection breaks, fails all that wait; after a pause another one may begin")
+    func failing() async throws {
+        for answer in [LoopbackAnswer.status(500), .reset] {
+            let bench = try TokenBench()
+            bench.server.route("GET", "/token") { _ in answer }
+            let authenticator = authenticator(bench)
+            let operations = bench.operations(5, authenticator)
+            for operation in operations { operation.start() }
+            #expect(await codes(operations) == [.refreshFailed])
+            #expect(await codes([bench.operation(authenticator)].map(started)) == [.refreshFailed])
+            #expect(bench.asked.events.count == 1)
+            bench.server.route("GET", "/token") { _ in .text("new") }
+            bench.clock.advance(by: .seconds(10))
+            #expect(try await bench.operation(authenticator).run() == "Hello")
+            #expect(bench.asked.events.count == 2)
+        }
+    }
+
+    @Test("A refresh whose server keeps silent is stopped when its time is over, and all that wait fail")
+    func silent() async throws {
+        let bench = try TokenBench()
+        bench.server.route("GET", "/token") { _ in .silence }
+        let authenticator = authenticator(bench)
+        let operations = bench.operations(5, authenticator)
+        for operation in operations { operation.start() }
+        await until { authenticator.postponedCount == 5 && bench.clock.nextDue != nil }
+        _ = await bench.server.requests(atLeast: bench.server.counts.heads)
+        await until { bench.server.requests.contains { $0.path == "/token" } }
+        bench.clock.advance(by: .seconds(30))
+        #expect(await codes(operations) == [.refreshTimedOut])
+        // Its own request has ended as well.
+        await bench.server.counts { $0.idleConnections == $0.openConnections }
+    }
+
+    @Test("A refresh that is refused is final: the next requests fail without one, and without being sent")
+    func refused() async throws {
+        let bench = try TokenBench()
+        bench.server.route("GET", "/token") { _ in .status(400) }
+        let authenticator = authenticator(bench)
+        #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed)
+        let heads = bench.server.counts.heads
+        bench.clock.advance(by: .seconds(100_000))
+        for _ in 0..<5 { #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed) }
+        #expect(bench.server.counts.heads == heads)
+    }
+
+    @Test("A refresh that gives its token at once, without waiting for anything, is one like others")
+    func atOnce() async throws {
+        let bench = try TokenBench()
+        let authenticator = bench.authenticator(refresh: { "new" })
+        #expect(try await bench.operation(authenticator).run() == "Hello")
+        #expect(bench.asked.events.count == 1)
+    }
+
+    @Test("With a single place in the queue, and that wanted by all, the refresh runs there, too")
+    func onePlace() async throws {
+        let bench = try TokenBench()
+        bench.server.route("GET", "/token") { _ in .text("new") }
+        let queue = QueueManager("only", width: 1)
+        let authenticator = authenticator(bench, on: queue)
+        let operations = bench.operations(20, authenticator)
+        try queue.add(operations)
+        #expect(await codes(operations) == [nil])
+        #expect(bench.asked.events.count == 1)
+        await queue.drained()
+    }
+
+    private func started(_ operation: NetworkDataOperation<String>) -> NetworkDataOperation<String> {
+        operation.start()
+        return operation
+    }
+}

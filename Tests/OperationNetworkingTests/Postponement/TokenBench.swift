@@ -1,0 +1,80 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+
+/// A real server that accepts one token, and an authenticator whose refreshes are in the test's hand.
+final class TokenBench: Sendable {
+    let bench: OperationBench
+    /// The token that the server accepts.
+    let good = Shared("new")
+    /// The tokens in the place of which new ones were fetched.
+    let asked = EventRecorder<String>()
+    let events = EventRecorder<AuthenticationEvent>()
+    let clock = ManualClock()
+
+    init() throws {
+        bench = try OperationBench()
+        serve { _ in .status(401) }
+    }
+
+    var server: LoopbackServer { bench.server }
+
+    /// Answers requests with the good token by a text, and others like that.
+    func serve(_ path: String = "/", others answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
+        server.route("GET", path) { [good] request in
+            request["Authorization"] == "Bearer " + good.value ? .text("Hello") : answer(request)
+        }
+    }
+
+    /// Makes an authenticator with an old token, whose refresh gives the good one unless it is said otherwise.
+    func authenticator(
+        _ token: String? = "old", lifetime: @escaping @Sendable (String) -> Duration? = { _ in nil },
+        change: (inout AuthenticationOptions) -> Void = { _ in },
+        refresh: (@Sendable () async throws -> String)? = nil
+    ) -> Authenticator<String> {
+        var options = AuthenticationOptions()
+        options.clock = clock
+        options.pace = .atOnce
+        options.eventHandler = { [events] in events.record($0) }
+        change(&options)
+        return Authenticator(token, options: options, lifetime: lifetime) { token, request in
+            try request.with("Authorization", "Bearer \(token)")
+        } refresh: { [asked, good] old in
+            asked.record(old ?? "none")
+            return try await refresh?() ?? good.value
+        }
+    }
+
+    func operation(_ authenticator: Authenticator<String>, _ target: String = "/") -> NetworkDataOperation<String> {
+        let operation = bench.text(target)
+        operation.clock = clock
+        operation.authenticate(by: authenticator)
+        return operation
+    }
+
+    func operations(_ count: Int, _ authenticator: Authenticator<String>) -> [NetworkDataOperation<String>] {
+        (0..<count).map { _ in operation(authenticator) }
+    }
+}
+
+/// Waits until it is true; the test's time limit ends it otherwise.
+func until(_ isTrue: @Sendable () -> Bool) async {
+    while !isTrue() { await Task.yield() }
+}
+
+/// A value that several threads read and change.
+final class Shared<Value: Sendable>: Sendable {
+    private let state: Locked<Value>
+
+    init(_ value: Value) { state = Locked(value) }
+
+    var value: Value {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
+    }
+}
+
+struct Refusal: Error, Equatable {}

@@ -1,0 +1,209 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// The time that one attempt may take, and what comes of an attempt that ran out of it.
+@Suite("The time of an attempt", .timeLimit(.minutes(1)))
+struct AttemptTimeTests {
+    private let setting: RetryBench
+    private var bench: OperationBench { setting.bench }
+
+    init() throws {
+        setting = try RetryBench()
+    }
+
+    private var hurried: Retry { setting.retry { $0.attemptTimeout = .seconds(5) } }
+
+    @Test("Once the response is complete an attempt cannot run out of time, however long its evaluation takes")
+    func evaluation() async throws {
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let (entered, leave) = (Gate(), Gate())
+        let operation = setting.undriven(
+            NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
+                entered.open()
+                leave.wait()
+                return data.count
+            }, hurried)
+        operation.start()
+        await entered.passage()
+        setting.clock.advance(by: .seconds(100))
+        leave.open()
+        #expect(try await operation.value == 5)
+        #expect(operation.attemptCount == 1)
+        #expect(bench.server.counts.heads == 1)
+    }
+
+    @Test("The event of a time that is over moves nothing once the response is complete")
+    func machine() {
+        var machine = AttemptMachine()
+        _ = machine.start()
+        var early = machine
+        let gotEarly = early.ranOut(1)
+        #expect(gotEarly == .decide)
+        _ = machine.prepared(1)
+        _ = machine.created(1)
+        var open = machine
+        let gotOpen = open.ranOut(1)
+        #expect(gotOpen == .decide)
+        let gotOther = machine.ranOut(2)
+        #expect(gotOther == .none)
+        _ = machine.transferred(1)
+        let got = machine.ranOut(1)
+        #expect(got == .none && machine.phase == .evaluating)
+    }
+
+    @Test("A task that a hook makes when the time is over is cancelled, and its request counts as sent")
+    func lateTask() async throws {
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let made = EventRecorder<Recorded>()
+        let clock = setting.clock
+        let operation = Hooked(
+            bench, method: "GET",
+            make: { task in
+                let recorded = Recorded(task)
+                made.record(recorded)
+                if made.events.count == 1 { clock.advance(by: .seconds(6)) }
+                return recorded
+            })
+        let seen = EventRecorder<NetworkError>()
+        let retry = setting.retry {
+            $0.attemptTimeout = .seconds(5)
+            $0.policy.decide = { attempt in
+                seen.record(attempt.error)
+                return .asPolicySays
+            }
+        }
+        #expect(try await setting.driven(operation, retry).run() == "Hello")
+        #expect(seen.events.map(\.code) == [.timedOut])
+        #expect(seen.events.map(\.isUnsent) == [false])
+        let first = try #require(made.events.first)
+        #expect(first.calls.events == ["cancel"])
+        #expect(made.events.count == 2)
+    }
+
+    @Test("A temporary download that ran out of time goes on from its bytes")
+    func download() async throws {
+        let size = 900_000
+        let resource = LoopbackResource(.pattern(count: size), etag: "\"one\"")
+        bench.server.route("GET", "/") { request in
+            guard request.number == 0 else { return resource.answer(to: request) }
+            let begin = TestPattern.bytes(count: 400_000)
+            return LoopbackAnswer(
+                .head(200, ["Content-Length": "\(size)", "ETag": "\"one\""]), .send(begin), .stallForever)
+        }
+        let folder = try TemporaryFolder()
+        let operation = DownloadTo(folder.url, bench, "/") { file, _ in
+            let bytes = try Data(contentsOf: file)
+            return bytes.count == size && bytes.withUnsafeBytes { TestPattern.matches($0, from: 0) }
+        }
+        let half = Gate()
+        operation.downloadProgressHandler = { if $0.completedBytes >= 390_000 { half.open() } }
+        _ = setting.driven(operation, hurried)
+        operation.start()
+        await half.passage()
+        setting.clock.advance(by: .seconds(6))
+        #expect(try await operation.value)
+        #expect(operation.attemptCount == 2)
+        #expect((operation.downloadedFile?.resumedBytes ?? 0) > 300_000)
+        #expect(bench.server.requests.last?["Range"] != nil)
+        #expect(try await folder.contentAtRest() == [])
+    }
+
+    @Test("What is left of one attempt's time is nothing to the next, which begins with the resumption")
+    func nextAttempt() async throws {
+        bench.server.route("GET", "/") { $0.number == 0 ? .status(500) : .text("Hello") }
+        // As clocks may, it calls at once what is due.
+        let clock = PromptClock(setting.clock)
+        let operation = bench.watched(bench.text())
+        operation.clock = clock
+        operation.retry = setting.retry {
+            $0.attemptTimeout = .seconds(5)
+            $0.backoff = .constant(.seconds(20), jitter: .none)
+            $0.policy.window = nil
+        }
+        operation.start()
+        try await setting.pause(of: operation)
+        setting.clock.advance(by: .seconds(19))
+        operation.suspend()
+        setting.clock.advance(by: .seconds(2))
+        operation.resume()
+        #expect(try await operation.value == "Hello")
+        #expect(operation.attemptCount == 2)
+    }
+
+    @Test("The time runs only while an attempt may go on")
+    func pure() {
+        func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
+        var time = AttemptTime()
+        time.resume(now: at(1))
+        #expect(time.end == nil)
+        time.begin(.seconds(5), now: at(2), isSuspended: false)
+        #expect(time.end == at(7))
+        time.suspend(now: at(4))
+        #expect(time.end == nil)
+        time.resume(now: at(10))
+        #expect(time.end == at(13))
+        time.stop()
+        time.suspend(now: at(11))
+        time.resume(now: at(12))
+        #expect(time.end == nil)
+        time.begin(.seconds(5), now: at(20), isSuspended: true)
+        #expect(time.end == nil)
+        time.resume(now: at(30))
+        #expect(time.end == at(35))
+    }
+}
+
+/// Writes down what is asked of a task.
+private final class Recorded: NetworkTask {
+    private let task: any NetworkTask
+    let calls = EventRecorder<String>()
+
+    init(_ task: any NetworkTask) {
+        self.task = task
+    }
+
+    func resume() {
+        calls.record("resume")
+        task.resume()
+    }
+
+    func suspend() {
+        calls.record("suspend")
+        task.suspend()
+    }
+
+    func cancel() {
+        calls.record("cancel")
+        task.cancel()
+    }
+
+    func hold() { task.hold() }
+    func proceed() { task.proceed() }
+}
+
+/// A manual clock that calls at once what is due when it is asked for.
+private struct PromptClock: OperationClock {
+    let clock: ManualClock
+
+    init(_ clock: ManualClock) {
+        self.clock = clock
+    }
+
+    var now: OperationInstant { clock.now }
+
+    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
+        guard instant <= now else { return clock.schedule(at: instant, action) }
+        action()
+        return Past()
+    }
+
+    private struct Past: OperationTimer {
+        func cancel() {}
+    }
+}

@@ -1,0 +1,118 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A bench whose operations repeat, with time and chance in the test's hand.
+struct RetryBench: Sendable {
+    let bench: OperationBench
+    let clock = ManualClock()
+
+    init() throws {
+        bench = try OperationBench()
+    }
+
+    /// The standard, with the longest pauses that it may have, and a budget of its own.
+    func retry(_ change: (inout Retry) -> Void = { _ in }) -> Retry {
+        var retry = Retry(budget: RetryBudget(clock: clock))
+        retry.chance = { 1 }
+        change(&retry)
+        return retry
+    }
+
+    /// An operation that sends a body and gives the answer as text.
+    func text(
+        _ retry: Retry?, method: String = "GET", body: RequestBody = .none
+    ) -> NetworkUploadOperation<String> {
+        driven(
+            NetworkUploadOperation(url: bench.server.url("/"), method: method, body: body, urlSession: bench.session) {
+                data, _ in String(decoding: data, as: UTF8.self)
+            }, retry)
+    }
+
+    /// Lets the operation repeat; its pauses end as soon as they begin, and are recorded.
+    func driven<Result, Value: Sendable, Kind: NetworkOperation<Result, Value>>(
+        _ operation: Kind, _ retry: Retry?, pauses: EventRecorder<Duration>? = nil
+    ) -> Kind {
+        let operation = bench.watched(operation)
+        operation.clock = clock
+        operation.retry = retry
+        operation.endPauses(clock, pauses)
+        return operation
+    }
+
+    /// An operation that goes from one step to the next only when the test moves the clock.
+    func undriven<Result, Value: Sendable, Kind: NetworkOperation<Result, Value>>(
+        _ operation: Kind, _ retry: Retry?
+    ) -> Kind {
+        let operation = bench.watched(operation)
+        operation.clock = clock
+        operation.retry = retry
+        return operation
+    }
+
+    /// Waits until the operation waits for its next attempt.
+    func pause(of operation: any AnyNetworkOperation) async throws {
+        try await TestThread.run {
+            while !operation.isFinished, !operation.networkAttempts.isWaitingForTime { sched_yield() }
+        }
+    }
+}
+
+extension NetworkOperation {
+    /// Moves the clock to the end of each pause.
+    func endPauses(_ clock: ManualClock, _ pauses: EventRecorder<Duration>? = nil) {
+        networkAttempts.add(
+            Watcher { [weak self] event in
+                guard case .decided(let answer) = event, case .again(let pause) = answer.decision else { return }
+                pauses?.record(pause)
+                Thread.detachNewThread { [weak self] in
+                    while let self, !self.isFinished, !self.networkAttempts.isWaitingForTime { sched_yield() }
+                    clock.advance(by: pause)
+                }
+            })
+    }
+}
+
+/// A request that hooks change.
+final class Hooked: NetworkUploadOperation<String>, @unchecked Sendable {
+    let change: @Sendable (NetworkRequest) async throws -> NetworkRequest
+    let make: @Sendable (any NetworkTask) -> any NetworkTask
+
+    init(
+        _ bench: OperationBench, method: String = "POST", body: RequestBody = .none,
+        change: @escaping @Sendable (NetworkRequest) async throws -> NetworkRequest = { $0 },
+        make: @escaping @Sendable (any NetworkTask) -> any NetworkTask = { $0 }
+    ) {
+        (self.make, self.change) = (make, change)
+        super.init(url: bench.server.url("/"), method: method, body: body, urlSession: bench.session)
+    }
+
+    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest { try await change(request) }
+
+    override func createTask(
+        with request: NetworkRequest, using session: any NetworkSession
+    ) throws -> any NetworkTask {
+        make(try super.createTask(with: request, using: session))
+    }
+
+    override func evaluate(result: Data, response: HTTPURLResponse) -> String {
+        String(decoding: result, as: UTF8.self)
+    }
+}
+
+extension NetworkRequest {
+    /// The same with a field in the place of those of its name.
+    func with(_ name: String, _ value: String?) throws -> NetworkRequest {
+        var fields = headers
+        fields[name] = value
+        return try NetworkRequest(method, url: url, headers: fields, body: body, options: options)
+    }
+}

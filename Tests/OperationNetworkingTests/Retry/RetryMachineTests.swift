@@ -1,0 +1,189 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("What retry decides")
+struct RetryMachineTests {
+    typealias Moment = RetryMachine.Moment
+
+    private func attempt(
+        _ number: Int = 1, status: Int = 503, asks retryAfter: Duration? = nil, method: String = "GET",
+        replays: Int = 0
+    ) throws -> FailedAttempt {
+        var error = NetworkError(code: .unacceptableStatus, phase: .evaluating, message: "No.")
+        error.status = status
+        error.retryAfter = retryAfter
+        let url = try #require(URL(string: "http://127.0.0.1/"))
+        return FailedAttempt(
+            number: number, replays: replays, error: error, request: try NetworkRequest(method, url: url))
+    }
+
+    private func retry(_ change: (inout Retry) -> Void = { _ in }) -> Retry {
+        var retry = Retry(budget: nil)
+        change(&retry)
+        return retry
+    }
+
+    @Test(
+        "What a server asks is waited up to the limit, with what is left of the tenth more, whatever chance says",
+        arguments: [55, 56, 57, 58, 59, 60] as [Int64])
+    func nearTheLimit(asked: Int64) throws {
+        let machine = RetryMachine()
+        for chance in [0.0, 1.0] {
+            let weighing = machine.weigh(
+                try attempt(asks: .seconds(asked)), .asPolicySays, of: retry(), Moment(elapsed: .zero, chance: chance))
+            let pause = try #require(weighing.pause)
+            #expect(pause >= .seconds(asked) && pause <= .seconds(60))
+            if chance == 1 { #expect(pause == min(.seconds(60), .seconds(asked) + .milliseconds(asked * 100))) }
+        }
+        // The window and the deadline govern.
+        let late = machine.weigh(
+            try attempt(asks: .seconds(asked)), .asPolicySays, of: retry(), Moment(elapsed: .seconds(10), chance: 0))
+        #expect(late.pause == nil && late.reason == .windowOver)
+        let hurried = machine.weigh(
+            try attempt(asks: .seconds(asked)), .asPolicySays, of: retry(),
+            Moment(elapsed: .zero, left: .seconds(asked + 1), chance: 1))
+        #expect(hurried.pause == .seconds(asked))
+        let tooHurried = machine.weigh(
+            try attempt(asks: .seconds(asked)), .asPolicySays, of: retry(),
+            Moment(elapsed: .zero, left: .seconds(asked), chance: 0))
+        #expect(tooHurried.reason == .deadlineTooNear)
+    }
+
+    @Test("A server that asks for more than is accepted is not asked, however wide the window")
+    func tooLong() throws {
+        let wide = retry { $0.policy.window = nil }
+        let machine = RetryMachine()
+        func reason(_ asked: Duration, _ answer: RetryAnswer = .asPolicySays) throws -> RetryReason {
+            machine.weigh(try attempt(asks: asked), answer, of: wide, Moment(elapsed: .zero, chance: 1)).reason
+        }
+        #expect(try reason(.seconds(60)) == .mayPass)
+        #expect(try reason(.milliseconds(60_001)) == .askedToWaitTooLong)
+        #expect(try reason(.seconds(Int64.max)) == .askedToWaitTooLong)
+        #expect(try reason(.seconds(61), .again) == .askedToWaitTooLong)
+        // Who says a pause knows what he does.
+        #expect(try reason(.seconds(61), .again(after: .seconds(2))) == .userSaidSo)
+        var boundless = wide
+        boundless.policy.longestRetryAfter = .seconds(Int64.max)
+        let endless = machine.weigh(
+            try attempt(asks: .seconds(Int64.max)), .asPolicySays, of: boundless, Moment(elapsed: .zero, chance: 1))
+        #expect((endless.pause ?? .zero) >= .seconds(Int64.max))
+    }
+
+    @Test("The user's word waits as the policy would, and longer where the server has too much to do")
+    func usersWord() throws {
+        let machine = RetryMachine()
+        func pause(_ attempt: FailedAttempt, _ answer: RetryAnswer) -> Duration? {
+            machine.weigh(attempt, answer, of: retry(), Moment(elapsed: .zero, chance: 1)).pause
+        }
+        // A POST is refused by the policy, and the rule about its status counts all the same.
+        let post = try attempt(status: 503, method: "POST")
+        #expect(pause(post, .asPolicySays) == nil)
+        #expect(pause(post, .again) == .seconds(1))
+        #expect(pause(try attempt(status: 500, method: "POST"), .again) == .milliseconds(500))
+        #expect(pause(try attempt(status: 404), .again) == .milliseconds(500))
+        #expect(pause(try attempt(status: 503, asks: .seconds(10)), .again) == .seconds(11))
+        #expect(pause(try attempt(status: 503, asks: .seconds(10)), .again(after: .seconds(2))) == .seconds(2))
+        #expect(pause(try attempt(status: 503), .again(after: .seconds(-2))) == .zero)
+        #expect(pause(try attempt(3), .again(after: .seconds(2))) == nil)
+    }
+
+    @Test("Chance that is no number between 0 and 1 neither traps nor shortens what was asked for")
+    func oddChance() throws {
+        let machine = RetryMachine()
+        for chance in [Double.nan, .infinity, -.infinity, -1, 2, 1e300] {
+            let moment = Moment(elapsed: .zero, chance: chance)
+            let asked = machine.weigh(try attempt(asks: .seconds(7)), .asPolicySays, of: retry(), moment)
+            let pause = try #require(asked.pause)
+            #expect(pause >= .seconds(7) && pause <= .milliseconds(7700))
+            let free = machine.weigh(try attempt(), .asPolicySays, of: retry(), moment)
+            #expect((free.pause ?? .seconds(-1)) >= .zero)
+        }
+    }
+
+    @Test("Only attempts that count are counted")
+    func counting() throws {
+        let machine = RetryMachine()
+        let moment = Moment(elapsed: .zero, chance: 1)
+        #expect(machine.weigh(try attempt(3), .asPolicySays, of: retry(), moment).reason == .attemptsUsedUp)
+        let further = machine.weigh(try attempt(3, replays: 2), .asPolicySays, of: retry(), moment)
+        #expect(further.pause == .seconds(1))
+    }
+
+    @Test("Methods: those that do no harm, or all")
+    func methods() throws {
+        let machine = RetryMachine()
+        let moment = Moment(elapsed: .zero, chance: 1)
+        for method in ["POST", "PATCH", "REPORT", "PROPFIND"] {
+            let failed = try attempt(method: method)
+            #expect(machine.weigh(failed, .asPolicySays, of: retry(), moment).reason == .notIdempotent)
+            let any = retry { $0.policy = .anyMethod }
+            #expect(machine.weigh(failed, .asPolicySays, of: any, moment).reason == .mayPass)
+        }
+    }
+
+    @Test("Rules of one's own are made as the table's are")
+    func rules() throws {
+        let rule = RetryRule.status(418, because: "The pot may be a teapot for a moment only.")
+            .limited(to: 1).throttling()
+        let own = retry { $0.policy.rules = [rule] }
+        var machine = RetryMachine()
+        let moment = Moment(elapsed: .zero, chance: 1)
+        let first = machine.weigh(try attempt(status: 418), .asPolicySays, of: own, moment)
+        #expect(first.pause == .seconds(1) && first.rule == rule)
+        machine.note(first)
+        #expect(machine.weigh(try attempt(2, status: 418), .asPolicySays, of: own, moment).reason == .notWorthwhile)
+        #expect(RetryRule.status(409, because: "").onlyWithKey().needsKey)
+    }
+
+    @Test("The story counts time from the first preparation, without the time for which the operation stands still")
+    func story() {
+        func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
+        let error = NetworkError(code: .connectionLost, phase: .receiving, message: "")
+        var story = AttemptStory()
+        #expect(story.elapsed(at: at(5)) == .zero)
+        story.suspend(true, now: at(5))
+        story.begin(1, now: at(10), isSuspended: false)
+        story.begin(1, now: at(12), isSuspended: false)
+        story.fail(1, now: at(15))
+        #expect(story.elapsed(at: at(15)) == .seconds(5))
+        story.note(1, error, .again(after: .seconds(3)), now: at(19))
+        story.suspend(true, now: at(20))
+        story.suspend(true, now: at(25))
+        #expect(story.elapsed(at: at(30)) == .seconds(10))
+        story.begin(2, now: at(31), isSuspended: true)
+        story.suspend(false, now: at(40))
+        story.suspend(false, now: at(41))
+        #expect(story.elapsed(at: at(42)) == .seconds(12))
+        story.fail(2, now: at(43))
+        story.note(2, error, .fail, now: at(43))
+        #expect(story.records.map(\.began) == [.zero, .seconds(21)])
+        // What was deliberated afterwards is no part of the attempt.
+        #expect(story.records.map(\.duration) == [.seconds(5), .seconds(12)])
+        #expect(story.uncounted(1) == 1)
+    }
+
+    @Test("A download that got somewhere begins anew, one that drips does not")
+    func progress() {
+        func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
+        var story = AttemptStory()
+        story.begin(1, now: at(0), isSuspended: false)
+        story.fail(1, saved: 1 << 20, now: at(100))
+        #expect(story.uncounted(0) == 0 && story.elapsed(at: at(101)) == .seconds(1))
+        story.begin(2, now: at(101), isSuspended: false)
+        story.fail(2, saved: 1 << 20 + 100, now: at(110))
+        #expect(story.uncounted(0) == 0 && story.elapsed(at: at(110)) == .seconds(10))
+        story.begin(3, now: at(111), isSuspended: false)
+        story.fail(3, saved: 2 << 20, now: at(200))
+        #expect(story.uncounted(0) == 2 && story.elapsed(at: at(200)) == .zero)
+        // One that had to begin anew has to come further than it was.
+        story.begin(4, now: at(201), isSuspended: false)
+        story.fail(4, saved: 1 << 20, now: at(210))
+        #expect(story.uncounted(0) == 2 && story.elapsed(at: at(210)) == .seconds(10))
+    }
+}

@@ -1,0 +1,257 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// Retry against the clock, and what it leaves behind, on a real server.
+@Suite("Retry and its limits", .timeLimit(.minutes(1)))
+struct RetryWindowTests {
+    private let setting: RetryBench
+    private var bench: OperationBench { setting.bench }
+    private var clock: ManualClock { setting.clock }
+
+    init() throws {
+        setting = try RetryBench()
+    }
+
+    @Test("What the user's rule and the hooks take is taken from the window")
+    func slowRule() async throws {
+        bench.server.route("PUT", "/") { _ in .status(500) }
+        let clock = clock
+        let slow = setting.retry {
+            $0.policy.maximumAttempts = 50
+            $0.policy.decide = { attempt in
+                if attempt.number == 1 { clock.advance(by: .seconds(61)) }
+                return .asPolicySays
+            }
+        }
+        let told = EventRecorder<RetryEvent>()
+        let asked = setting.text(slow, method: "PUT")
+        asked.retryHandler = { told.record($0) }
+        let error = await failure(of: asked)
+        await bench.settled()
+        #expect(told.events.map(\.reason) == [.windowOver])
+        #expect(told.events.first?.timeLeft == .zero)
+        #expect(error?.retryEnd == .windowOver)
+        #expect(bench.server.counts.heads == 1)
+        // The preparation of the first attempt counts, too.
+        let prepared = Hooked(bench, method: "PUT") { request in
+            clock.advance(by: .seconds(31))
+            return request
+        }
+        let late = await failure(of: setting.driven(prepared, setting.retry()))
+        #expect(late?.retryEnd == .windowOver)
+        // The second preparation lasted beyond it: nothing is sent any more, and the failure is the server's.
+        #expect(bench.server.counts.heads == 2)
+        #expect(late?.status == 500)
+        #expect(late?.attempts.map(\.number) == [1, 2])
+        #expect(late?.attempts.last?.phase == .waiting)
+    }
+
+    @Test("The window stands still while the operation is suspended")
+    func suspension() async throws {
+        bench.server.route("GET", "/") { $0.number < 2 ? .status(500) : .text("Hello") }
+        let operation = setting.undriven(bench.text(), setting.retry())
+        operation.start()
+        try await setting.pause(of: operation)
+        #expect(operation.suspend())
+        clock.advance(by: .seconds(3600))
+        #expect(operation.attemptCount == 2)
+        #expect(operation.resume())
+        try await setting.pause(of: operation)
+        #expect(operation.failedAttempts.count == 2)
+        clock.advance(by: .seconds(1))
+        #expect(try await operation.value == "Hello")
+    }
+
+    @Test("No attempt begins so late that the timeout would cut it off, as with the deadline")
+    func timeout() async throws {
+        bench.server.route("GET", "/") { _ in .status(500) }
+        let told = EventRecorder<RetryEvent>()
+        let operation = setting.text(setting.retry { $0.policy.maximumAttempts = 50 })
+        operation.timeout = .seconds(4)
+        operation.deadline = clock.now.advanced(by: .seconds(3600))
+        operation.retryHandler = { told.record($0) }
+        #expect(await failure(of: operation)?.retryEnd == .deadlineTooNear)
+        await bench.settled()
+        #expect(told.events.map(\.reason) == [.mayPass, .mayPass, .deadlineTooNear])
+        #expect(told.events.map(\.deadlineLeft) == [.seconds(4), .milliseconds(3500), .milliseconds(2500)])
+        #expect(bench.server.counts.heads == 3)
+    }
+
+    @Test("A deadline within an attempt ends it there, and no other begins")
+    func deadlineWithin() async throws {
+        bench.server.route("GET", "/") { $0.number == 0 ? .status(500) : .silence }
+        let operation = setting.undriven(bench.text(), setting.retry())
+        operation.deadline = clock.now.advanced(by: .seconds(10))
+        operation.start()
+        try await setting.pause(of: operation)
+        clock.advance(by: .milliseconds(500))
+        _ = await bench.server.heads(atLeast: 2)
+        clock.advance(by: .seconds(10))
+        #expect(await operation.finalOutcome.cancellationCause?.code == .deadlinePassed)
+        #expect(operation.failedAttempts.map(\.status) == [500])
+        clock.advance(by: .seconds(100))
+        #expect(bench.server.counts.heads == 2)
+    }
+
+    @Test("What was paid for an attempt that is never made comes back")
+    func refund() async throws {
+        bench.server.route("GET", "/") { _ in .status(500) }
+        let budget = RetryBudget(reserve: 3, refillPerSecond: 0, clock: clock)
+        let url = bench.server.url("/")
+        let retry = setting.retry { $0.budget = budget }
+        for _ in 0..<5 {
+            let operation = setting.undriven(bench.text(), retry)
+            operation.start()
+            try await setting.pause(of: operation)
+            #expect(budget.left(for: url) == 2 || budget.left(for: url) == 3)
+            operation.cancel()
+            #expect(operation.failedAttempts.map(\.status) == [500])
+        }
+        // A fifth of each first attempt was earned besides.
+        #expect(budget.left(for: url) == 4)
+    }
+
+    @Test("A rule that holds its operation is let go of with the end, and what is set afterwards is not kept")
+    func noLeak() async throws {
+        bench.server.route("GET", "/") { _ in .status(500) }
+        do {
+            let operation = setting.text(setting.retry { $0.policy.maximumAttempts = 2 })
+            operation.retry?.policy.decide = { [operation] _ in
+                withExtendedLifetime(operation) { .asPolicySays }
+            }
+            _ = await failure(of: operation)
+            await bench.settled()
+            operation.retryHandler = { [operation] _ in withExtendedLifetime(operation) {} }
+            #expect(operation.retryHandler == nil)
+            #expect(operation.retry != nil)
+        }
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("Retry that is set after the start is reported and not kept")
+    func late() async throws {
+        bench.server.route("GET", "/") { _ in .status(500) }
+        let operation = bench.text()
+        operation.start()
+        operation.retry = .standard
+        #expect(operation.retry == nil)
+        _ = await operation.finalOutcome
+    }
+
+    @Test("The rule is not asked about a cancellation")
+    func cancellation() async throws {
+        bench.server.route("GET", "/") { _ in .silence }
+        let asked = Locked(false)
+        let operation = setting.undriven(
+            bench.text(),
+            setting.retry {
+                $0.policy.decide = { _ in
+                    asked.withLock { $0 = true }
+                    return .again
+                }
+            })
+        operation.start()
+        _ = await bench.server.heads(atLeast: 1)
+        operation.networkTask?.cancel()
+        #expect(await operation.finalOutcome.cancellationCause == .networkTaskCancelled)
+        #expect(!asked.withLock { $0 })
+    }
+
+    @Test("The decision is told before the failure, to handler and delegate, and not after a cancellation")
+    func order() async throws {
+        bench.server.route("GET", "/") { _ in .status(500) }
+        let lines = EventRecorder<String>()
+        let told = Deciding(lines)
+        let operation = setting.text(setting.retry { $0.policy.maximumAttempts = 1 })
+        operation.delegate = told
+        operation.retryHandler = { lines.record("event \($0.reason)") }
+        operation.failureHandler = { lines.record("failure \($0.retryEnd.map { "\($0)" } ?? "none")") }
+        _ = await failure(of: operation)
+        await bench.settled()
+        #expect(
+            lines.events.prefix(3) == ["event attemptsUsedUp", "delegate attemptsUsedUp", "failure attemptsUsedUp"])
+        let (blocked, free) = (Gate(), Gate())
+        let quiet = setting.undriven(bench.text(), setting.retry())
+        quiet.retryHandler = { lines.record("late \($0.reason)") }
+        bench.callbacks.async {
+            blocked.open()
+            free.wait()
+        }
+        await blocked.passage()
+        quiet.start()
+        try await setting.pause(of: quiet)
+        quiet.cancel()
+        free.open()
+        await bench.settled()
+        #expect(!lines.events.contains { $0.hasPrefix("late") })
+    }
+
+    @Test("The error says why it was not tried again, in each of its forms")
+    func texts() async throws {
+        bench.server.route("GET", "/") { _ in .status(503).with("Retry-After", "1") }
+        let error = try #require(await failure(of: setting.text(setting.retry())))
+        #expect(error.retryEnd == .attemptsUsedUp && error.attempts.count == 3)
+        #expect("\(error)".contains("attempts: 3, attemptsUsedUp"))
+        #expect(error.report().contains("not sent again: attemptsUsedUp"))
+        #expect(error.report().contains("attempt 2: unacceptableStatus 503"))
+        #expect(error.errorUserInfo["retryEnd"] as? String == "attemptsUsedUp")
+        #expect(error.errorUserInfo["attempts"] as? Int == 3)
+        #expect(error.errorUserInfo["retryAfter"] as? Double == 1)
+    }
+
+    @Test("A service has one handler for all its operations, and each event says why")
+    func service() async throws {
+        bench.server.route("GET", "/album") { $0.number == 0 ? .status(503) : .json("[1]") }
+        let told = EventRecorder<RetryEvent>()
+        var base = NetworkBase(bench.server.url("/"))
+        base.session = bench.session
+        base.callbackQueue = bench.callbacks
+        base.retry = setting.retry { $0.throttledBackoff = .constant(.zero) }
+        base.retryHandler = { told.record($0) }
+        #expect(try await base.get("album", as: [Int].self).run() == [1])
+        await bench.settled()
+        #expect(told.events.map(\.rule?.reason) == ["The server cannot answer at present."])
+        #expect(told.events.first.map { "\($0)" }?.contains("The server cannot answer at present.") == true)
+    }
+
+    @Test("A download that takes longer than the window, and is cut more often than that, comes to its end")
+    func longDownload() async throws {
+        let size = 900_000
+        let resource = LoopbackResource(.pattern(count: size), etag: "\"one\"")
+        let clock = clock
+        bench.server.route("GET", "/") { request in
+            clock.advance(by: .seconds(50))
+            let answer = resource.answer(to: request)
+            return request.number < 6 ? answer.cut(at: 100_000) : answer
+        }
+        let folder = try TemporaryFolder()
+        let operation = DownloadTo(folder.url, bench, "/") { file, _ in
+            let bytes = try Data(contentsOf: file)
+            return bytes.count == size && bytes.withUnsafeBytes { TestPattern.matches($0, from: 0) }
+        }
+        #expect(try await setting.driven(operation, setting.retry()).run())
+        #expect(operation.attemptCount == 7)
+        // One that gets nowhere ends as all others.
+        bench.server.route("GET", "/stuck") { resource.answer(to: $0).cut(at: 10) }
+        let stuck = DownloadTo(folder.url, bench, "/stuck") { _, _ in 0 }
+        #expect(await failure(of: setting.driven(stuck, setting.retry()))?.attempts.count == 3)
+    }
+}
+
+private final class Deciding: NetworkOperationDelegate {
+    private let lines: EventRecorder<String>
+
+    init(_ lines: EventRecorder<String>) {
+        self.lines = lines
+    }
+
+    func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent) {
+        lines.record("delegate \(event.reason)")
+    }
+}

@@ -1,0 +1,62 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    /// Hosts with an address of IPv6 and one of IPv4, as `localhost` has them for libcurl.
+    @Suite(.timeLimit(.minutes(3)))
+    struct SessionAddressTests {
+        /// Two servers at one port: one for each kind of address.
+        private func makePair(
+            _ change: (inout LoopbackServer.Options) -> Void
+        ) throws -> (six: LoopbackServer, four: LoopbackServer) {
+            var problem: (any Error)?
+            for _ in 0..<20 {
+                var options = LoopbackServer.Options()
+                options.addresses = [.ipv6]
+                change(&options)
+                let six = try LoopbackServer(options)
+                options = LoopbackServer.Options()
+                options.addresses = [.ipv4(port: six.port)]
+                do { return (six, try LoopbackServer(options)) } catch { problem = error }
+            }
+            throw try #require(problem)
+        }
+
+        @Test func `an address that does not answer gives way to another one of its host`() async throws {
+            let (deaf, server) = try makePair {
+                $0.accepts = false
+                $0.backlog = 0
+            }
+            server.route("/") { .text($0["Host"] ?? "") }
+            // They take what the system has room for: who comes later hears nothing at all.
+            let session = CurlSession.direct { $0.maximumConnectionsPerHost = 20 }
+            let endless = TransferOptions(timeouts: .none)
+            for _ in 0..<8 {
+                let request = try NetworkRequest(url: deaf.url(), options: endless)
+                session.makeTask(with: request, receiver: TransferRecorder()).resume()
+            }
+            let url = try #require(URL(string: "http://localhost:\(server.port)/"))
+            let record = try await session.run(url)
+            #expect(record.text == "localhost:\(server.port)", "\(String(describing: record.error))")
+            #expect(record.metrics.first?.remoteAddress == "127.0.0.1:\(server.port)")
+            session.close()
+            await deaf.stopped()
+            await server.stopped()
+        }
+
+        @Test func `an address that refuses gives way to another one of its host`() async throws {
+            let (six, server) = try makePair { _ in }
+            await six.stopped()
+            server.route("/") { _ in .text("hello") }
+            let url = try #require(URL(string: "http://localhost:\(server.port)/"))
+            #expect(try await CurlSession.direct().run(url).text == "hello")
+            await server.stopped()
+        }
+    }
+#endif
