@@ -34,7 +34,7 @@ public struct OfflinePolicy: Sendable {
     public var beforeSending = BeforeSending.wait
     /// After which failures an operation waits, if the network is gone by then; none if it is empty.
     public var rules = OfflineRule.standard
-    /// The methods that do no harm if they are carried out twice.
+    /// The methods that do no harm if they are carried out twice; nil if that is so whatever the method is.
     ///
     /// Others wait only if nothing of the request was sent, or if it has an `Idempotency-Key`.
     public var methods = RetryPolicy.standard.methods
@@ -79,7 +79,8 @@ public struct OfflinePolicy: Sendable {
     func rule(for error: NetworkError, of request: NetworkRequest) -> OfflineRule? {
         guard request.body.canBeSentAgain, let rule = rules.first(where: { $0.code == error.code }) else { return nil }
         let isHarmless =
-            error.isUnsent || methods.contains(request.method) || request.headers.contains(IdempotencyKey.field)
+            error.isUnsent || methods?.contains(request.method) ?? true
+            || request.headers.contains(IdempotencyKey.field)
         return isHarmless ? rule : nil
     }
 }
