@@ -33,13 +33,25 @@ public final class ExchangeSession: NetworkSession {
     /// What is done above it.
     public let configuration: ExchangeConfiguration
     private let memory = Locked(ProofMemory())
+    /// Where a receiver is told what a caller of one of the brakes sets free.
+    let tellLater: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// The addresses that are asked about while what is kept is served.
     private let revalidating = Locked<Set<String>>([])
 
     /// Makes a session over another.
-    public init(over transport: any NetworkSession, configuration: ExchangeConfiguration = ExchangeConfiguration()) {
+    public convenience init(
+        over transport: any NetworkSession, configuration: ExchangeConfiguration = ExchangeConfiguration()
+    ) {
+        self.init(over: transport, configuration: configuration) { DispatchQueue.global().async(execute: $0) }
+    }
+
+    package init(
+        over transport: any NetworkSession, configuration: ExchangeConfiguration,
+        tellLater: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) {
         self.transport = transport
         self.configuration = configuration
+        self.tellLater = tellLater
     }
 
     /// Makes a task that waits for its first `resume()`.

@@ -117,13 +117,16 @@ extension HeaderFields {
         guard let colon = line.firstIndex(of: 0x3A), colon > 0 else { return false }
         var name = line[..<colon]
         while name.last == 0x20 || name.last == 0x09 { name = name.dropLast() }
-        add(String(headerBytes: name), String(headerBytes: line[(colon + 1)...].withoutBlanks))
+        let field = String(headerBytes: name)
+        add(field, String(headerBytes: line[(colon + 1)...].withoutBlanks, in: field.asciiLowercased))
         return true
     }
 
-    /// Two lengths that differ, or one that is none.
+    /// Two lengths that differ, or one that is none; or a coding of the transfer that nobody asked for.
+    ///
+    /// Whoever reads the wire may undo such a coding, and then neither how much came nor where it was cut could be told.
     var framingProblem: String? {
-        if contains("Transfer-Encoding") { return nil }
+        if contains("Transfer-Encoding") { return codingProblem }
         var lengths = Set<Substring>()
         for value in values("Content-Length") {
             for part in value.split(separator: ",", omittingEmptySubsequences: false) {
@@ -135,9 +138,31 @@ extension HeaderFields {
         let isNumber = !length.isEmpty && length.utf8.allSatisfy { (0x30...0x39).contains($0) } && Int64(length) != nil
         return isNumber ? nil : "the stated length of the response is none"
     }
+
+    private var codingProblem: String? {
+        let codings = values("Transfer-Encoding").flatMap { $0.split(separator: ",") }
+            .map { String($0).trimmedBlanks.asciiLowercased }.filter { !$0.isEmpty && $0 != "identity" }
+        return codings.isEmpty || codings == ["chunked"]
+            ? nil : "the response was coded for the transfer in a way that nobody asked for"
+    }
 }
 
 extension String {
+    /// The value of a field as text.
+    ///
+    /// What is no UTF-8 would come back as other bytes: in an address it is escaped, which means the same, and a cookie is
+    /// left empty, which sets none.
+    fileprivate init(headerBytes bytes: some Collection<UInt8>, in field: String) {
+        switch field {
+        case "set-cookie" where String(validating: bytes, as: UTF8.self) == nil: self = ""
+        case "location", "content-location":
+            let isText = String(validating: bytes, as: UTF8.self) != nil
+            let escaped = bytes.flatMap { isText || $0 < 0x80 ? [$0] : Array("%".utf8) + Hexadecimal.upper($0) }
+            self.init(headerBytes: escaped)
+        default: self.init(headerBytes: bytes)
+        }
+    }
+
     /// Bytes of a head as text: UTF-8, or else each byte as the character of that number (ISO 8859-1).
     fileprivate init(headerBytes bytes: some Collection<UInt8>) {
         if let text = String(validating: bytes, as: UTF8.self) {

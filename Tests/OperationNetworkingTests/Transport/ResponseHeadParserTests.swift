@@ -49,4 +49,36 @@ struct ResponseHeadParserTests {
             }
         }
     }
+
+    @Test(arguments: [
+        ("chunked", false), ("Chunked", false), ("identity", false), ("identity, chunked", false), ("", false),
+        ("gzip, chunked", true), ("chunked, gzip", true), ("gzip", true), ("chunked, chunked", true), ("xyz", true),
+    ])
+    func `a coding of the transfer other than one of chunks is refused`(_ codings: String, _ isRefused: Bool) {
+        for line in [codings, codings.split(separator: ", ").joined(separator: "\r\nTransfer-Encoding: ")] {
+            let event = parse("HTTP/1.1 200 OK\r\nTransfer-Encoding: \(line)\r\n\r\n").events.last
+            if case .refused = event { #expect(isRefused, "\(line)") } else { #expect(!isRefused, "\(line)") }
+        }
+    }
+
+    @Test func `bytes that are no UTF-8 mean the same in an address, and make no cookie`() {
+        func parse(_ lines: [String]) -> ResponseHeadParser.Event {
+            var parser = ResponseHeadParser()
+            var last = ResponseHeadParser.Event.none
+            // Each scalar is one byte here.
+            for line in lines {
+                let bytes = line.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
+                last = bytes.withUnsafeBytes { parser.receive($0) }
+            }
+            return last
+        }
+        let event = parse([
+            "HTTP/1.1 302 Found\r\n", "Location: /caf\u{E9}?x=\u{C3}\u{28}\r\n", "Set-Cookie: a=\u{E9}\r\n",
+            "Set-Cookie: b=\u{C3}\u{A9}\r\n", "X: \u{E9}\r\n", "Content-Location: /\u{C3}\u{A9}\r\n", "\r\n",
+        ])
+        let fields: HeaderFields = [
+            "Location": "/caf%E9?x=%C3(", "Set-Cookie": "", "Set-Cookie": "b=é", "X": "é", "Content-Location": "/é",
+        ]
+        #expect(event == .head(.init(status: 302, version: .http1_1, reason: "Found", fields: fields)))
+    }
 }

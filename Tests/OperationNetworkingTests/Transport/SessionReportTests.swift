@@ -87,6 +87,20 @@
             #expect(record.heads.count == 1 && record.disorder.isEmpty && server.counts.heads == 1)
         }
 
+        @Test func `a refusal whose reason is cut is no answer`() async throws {
+            server.routeEarly("/cut") { _ in
+                LoopbackAnswer(
+                    .head(417, ["Content-Length": "1000", "Connection": "close"]),
+                    .send(Array(repeating: 65, count: 500)),
+                    .close)
+            }
+            var options = TransferOptions()
+            options.expectsContinue = true
+            let record = try await session.run(
+                server.url("/cut"), "POST", body: .data(Data(count: 1 << 20)), options: options)
+            #expect(record.code == .truncatedBody && record.bodyCount <= 500 && record.disorder.isEmpty)
+        }
+
         @Test func `a head that is cut says so`() async throws {
             server.route("/cut") { _ in LoopbackAnswer(.send("HTTP/1.1 200 OK\r\nX-A: b\r\n"), .close) }
             let error = try await session.run(server.url("/cut")).error

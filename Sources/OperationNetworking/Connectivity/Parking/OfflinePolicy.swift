@@ -79,7 +79,8 @@ public struct OfflinePolicy: Sendable {
     func rule(for error: NetworkError, of request: NetworkRequest) -> OfflineRule? {
         guard request.body.canBeSentAgain, let rule = rules.first(where: { $0.code == error.code }) else { return nil }
         let isHarmless =
-            error.isUnsent || methods?.contains(request.method) ?? true || request.headers.contains(IdempotencyKey.field)
+            error.isUnsent || methods?.contains(request.method) ?? true
+            || request.headers.contains(IdempotencyKey.field)
         return isHarmless ? rule : nil
     }
 }

@@ -23,26 +23,32 @@ package enum CacheDecision: Equatable, Sendable {
     ///   - request: Its header fields as they would be sent.
     ///   - responses: What is kept at its address.
     ///   - now: What time it is.
+    ///   - key: What the fields of the requests are hidden with.
     package static func decide(
-        method: String, request: HeaderFields, responses: [CachedResponse], now: Date
+        method: String, request: HeaderFields, responses: [CachedResponse], now: Date, key: CacheKey = .none
     ) -> CacheDecision {
         let wish = CacheControl(request)
-        let decision = decide(method: method, request: request, wish: wish, responses: responses, now: now)
+        let fitting = responses.indices.filter { CacheSelection.fits(responses[$0].selecting, request, key: key) }
+        let newest = fitting.max { responses[$0].received < responses[$1].received }
+        let decision = decide(method: method, request: request, wish: wish, newest, of: responses, now: now)
         switch decision {
-        case .forward, .revalidate: return wish.has("only-if-cached") ? .unavailable : decision
+        case .forward, .revalidate: return onlyWantsKept(request) ? .unavailable : decision
         default: return decision
         }
     }
 
+    /// Whether nothing is to be sent, come what may.
+    static func onlyWantsKept(_ request: HeaderFields) -> Bool { CacheControl(request).has("only-if-cached") }
+
     private static func decide(
-        method: String, request: HeaderFields, wish: CacheControl, responses: [CachedResponse], now: Date
+        method: String, request: HeaderFields, wish: CacheControl, _ newest: Int?, of responses: [CachedResponse],
+        now: Date
     ) -> CacheDecision {
-        guard ["GET", "HEAD"].contains(method), !wish.has("no-store"), !isUsersOwnCondition(request) else {
-            return .forward
-        }
-        let fitting = responses.indices.filter { CacheSelection.fits(responses[$0].selecting, request) }
-        guard let index = fitting.max(by: { responses[$0].received < responses[$1].received }) else { return .forward }
+        guard ["GET", "HEAD"].contains(method), !wish.has("no-store"), !isUsersOwnCondition(request), let index = newest
+        else { return .forward }
         let response = responses[index]
+        // It should not be there at all.
+        guard !CacheRules.forbidsStoring(response) else { return .forward }
         let control = CacheControl(response.headers)
         let freshness = CacheFreshness(response, now: now)
         if maySend(freshness, control, wish) { return .serve(index, age: freshness.age) }
@@ -60,6 +66,7 @@ package enum CacheDecision: Equatable, Sendable {
     package static func staleOnError(_ response: CachedResponse, request: HeaderFields, now: Date) -> Int? {
         let control = CacheControl(response.headers)
         let freshness = CacheFreshness(response, now: now)
+        guard !CacheControl(request).has("no-cache") else { return nil }
         let allowed = [control, CacheControl(request)].compactMap { $0.seconds("stale-if-error") }.max()
         guard let allowed, mayBeStale(control), freshness.staleness <= allowed else { return nil }
         return freshness.age
@@ -83,9 +90,9 @@ package enum CacheDecision: Equatable, Sendable {
         !control.has("must-revalidate") && !control.has("no-cache")
     }
 
-    /// Whether the request says nothing about how fresh the answer must be.
+    /// Whether the request says nothing about how fresh the answer must be, nor that nothing is to be sent.
     private static func isUnasked(_ wish: CacheControl) -> Bool {
-        !wish.has("no-cache") && !wish.has("max-age") && !wish.has("min-fresh")
+        !["no-cache", "max-age", "min-fresh", "only-if-cached"].contains { wish.has($0) }
     }
 
     private static func isUsersOwnCondition(_ request: HeaderFields) -> Bool {

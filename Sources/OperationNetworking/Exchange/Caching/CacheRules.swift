@@ -25,21 +25,29 @@ package enum CacheRules {
         let headers = response.headers
         let control = CacheControl(headers)
         guard method == "GET", (200...599).contains(response.status), ![206, 304].contains(response.status),
-            !request.contains("Range"), !CacheControl(request).has("no-store"),
-            !CacheSelection.fitsNothing(headers)
+            !request.contains("Range"), !CacheControl(request).has("no-store"), !isUsedOnce(request["Authorization"]),
+            !CacheSelection.fitsNothing(headers), !forbidsStoring(response)
         else { return false }
-        // must-understand takes the place of no-store, for those who understand the status.
-        if control.has("must-understand") {
-            guard heuristicStatuses.contains(response.status) else { return false }
-        } else if control.has("no-store") {
-            return false
-        }
         let isAllowed =
             control.has("max-age") || headers.contains("Expires") || control.has("private")
             || isHeuristic(response.status, headers)
         let freshness = CacheFreshness(response, now: response.received)
         let isOfUse = (freshness.isFresh && !control.has("no-cache")) || CacheValidator(headers) != nil
         return isAllowed && isOfUse
+    }
+
+    /// Whether a response says that it is not to be kept.
+    static func forbidsStoring(_ response: CachedResponse) -> Bool {
+        let control = CacheControl(response.headers)
+        // must-understand takes the place of no-store, for those who understand the status.
+        if control.has("must-understand") { return !heuristicStatuses.contains(response.status) }
+        return control.has("no-store")
+    }
+
+    /// Whether no other request will have the same `Authorization`: a proof of Digest is another one each time, and what is
+    /// kept is for who has the same.
+    private static func isUsedOnce(_ authorization: String?) -> Bool {
+        authorization?.asciiLowercased.hasPrefix("digest ") == true
     }
 
     /// The addresses whose responses are no longer to be trusted after a request that changes something.

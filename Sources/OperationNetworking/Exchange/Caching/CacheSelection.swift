@@ -8,24 +8,44 @@ package enum CacheSelection {
     /// What the request says in the fields that the response depends on.
     ///
     /// `Authorization` is always among them, though the RFC does not ask for that of a private cache: what one user got
-    /// is never shown to another. Its checksum is kept, not the secret.
+    /// is never shown to another.
     ///
-    /// So is `Accept-Encoding` where the body is kept as it was compressed: who did not ask for that could not read it.
+    /// So is `Accept-Encoding` where the body is kept as it was compressed: who did not ask for that could not read it. And
+    /// who wants a body decompressed never gets what was kept for somebody who wants it as it comes, nor the other way
+    /// round.
+    ///
+    /// Of each value a checksum is kept, which says nothing to who does not have the key.
     package static func fields(
-        of request: HeaderFields, namedBy response: HeaderFields, isDecoded: Bool = false
+        of request: HeaderFields, namedBy response: HeaderFields, isDecoded: Bool = false, key: CacheKey = .none
     ) -> [String: [String]] {
         var fields: [String: [String]] = [:]
-        let isCompressed = !isDecoded && response.contains("Content-Encoding")
-        for name in names(response) + ["authorization"] + (isCompressed ? ["accept-encoding"] : []) {
-            fields[name] = value(of: name, in: request)
+        let isCoded = response.contains("Content-Encoding")
+        for name in names(response) + ["authorization"] + (isCoded && !isDecoded ? ["accept-encoding"] : []) {
+            fields[name] = value(of: name, in: request, key)
         }
+        if isCoded { fields[form] = request.values(form) }
         return fields
     }
 
     /// Whether a response that depends on these fields fits a request.
-    package static func fits(_ selecting: [String: [String]], _ request: HeaderFields) -> Bool {
-        selecting.allSatisfy { name, value in value == self.value(of: name, in: request) }
+    package static func fits(
+        _ selecting: [String: [String]], _ request: HeaderFields, key: CacheKey = .none
+    ) -> Bool {
+        selecting.allSatisfy { name, value in
+            value == (name == form ? request.values(form) : self.value(of: name, in: request, key))
+        }
     }
+
+    /// The fields of a request, and beside them whether it wants its body decompressed.
+    package static func wishes(_ headers: HeaderFields, _ options: TransferOptions) -> HeaderFields {
+        var wishes = headers
+        let wantsDecoded = options.decodesContent && !headers.contains("Accept-Encoding")
+        wishes.add(form, wantsDecoded ? "decoded" : "as it comes")
+        return wishes
+    }
+
+    /// No field has such a name.
+    private static let form = ":form"
 
     /// Whether a response fits no other request than its own.
     package static func fitsNothing(_ response: HeaderFields) -> Bool { names(response).contains("*") }
@@ -35,11 +55,10 @@ package enum CacheSelection {
             .map { String($0).trimmedBlanks.asciiLowercased }.filter { !$0.isEmpty }
     }
 
-    private static func value(of name: String, in request: HeaderFields) -> [String] {
+    private static func value(of name: String, in request: HeaderFields, _ key: CacheKey) -> [String] {
         let values = request.values(name)
         guard !values.isEmpty else { return [] }
         let joined = values.map(\.trimmedBlanks).joined(separator: ", ")
-        guard ["authorization", "cookie"].contains(name) else { return [joined] }
-        return [Hexadecimal.lower(SHA256.checksum(of: joined.utf8, startingWith: SHA256()))]
+        return [key.hidden(joined)]
     }
 }

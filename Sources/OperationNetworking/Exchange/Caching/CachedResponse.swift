@@ -21,9 +21,12 @@ package struct CachedResponse: Hashable, Sendable, Codable {
     /// When the response came.
     package private(set) var received: Date
     /// The request's fields that the response depends on; nothing for those that it did not have.
-    package let selecting: [String: [String]]
+    package private(set) var selecting: [String: [String]]
 
-    package init(_ head: ResponseHead, to request: HeaderFields, requested: Date, received: Date) {
+    /// - Parameter key: What the values of the request's fields are hidden with.
+    package init(
+        _ head: ResponseHead, to request: HeaderFields, requested: Date, received: Date, key: CacheKey = .none
+    ) {
         status = head.status
         reason = head.reason
         fields = Self.storable(head.headers).map { Field(name: $0.name, value: $0.value) }
@@ -32,7 +35,7 @@ package struct CachedResponse: Hashable, Sendable, Codable {
         isDecoded = head.isDecoded
         self.requested = requested
         self.received = received
-        selecting = CacheSelection.fields(of: request, namedBy: head.headers, isDecoded: head.isDecoded)
+        selecting = CacheSelection.fields(of: request, namedBy: head.headers, isDecoded: head.isDecoded, key: key)
     }
 
     package var headers: HeaderFields {
@@ -49,8 +52,11 @@ package struct CachedResponse: Hashable, Sendable, Codable {
             reason: reason, isDecoded: isDecoded)
     }
 
-    /// The same response after the server said that it still holds (RFC 9111, section 3.2).
-    package func freshened(by head: ResponseHead, requested: Date, received: Date) -> CachedResponse {
+    /// The same response after the server said that it still holds (RFC 9111, section 3.2), to a request for which it is
+    /// selected anew: the fields that it depends on may be others now.
+    package func freshened(
+        by head: ResponseHead, to request: HeaderFields, requested: Date, received: Date, key: CacheKey = .none
+    ) -> CachedResponse {
         var copy = self
         var headers = headers
         let new = Self.storable(head.headers).filter { field in !Self.kept.contains { field.isNamed($0) } }
@@ -59,6 +65,9 @@ package struct CachedResponse: Hashable, Sendable, Codable {
         // How old it was then says nothing any more.
         if !head.headers.contains("Age") { headers.remove("Age") }
         copy.fields = headers.map { Field(name: $0.name, value: $0.value) }
+        if head.headers.contains("Vary") {
+            copy.selecting = CacheSelection.fields(of: request, namedBy: headers, isDecoded: isDecoded, key: key)
+        }
         copy.requested = requested
         copy.received = received
         return copy

@@ -23,6 +23,8 @@ public final class HTTPCache: Sendable {
     // Sendable: made in init, then only used on `queue`.
     private nonisolated(unsafe) let disk: DiskCache
     private let now: @Sendable () -> Date
+    /// What the fields of requests are hidden with.
+    let key: CacheKey
 
     /// Makes a cache in a folder, which is made when it is not there.
     ///
@@ -37,7 +39,9 @@ public final class HTTPCache: Sendable {
     }
 
     package init(_ folder: CacheFolder, limits: CacheLimits, now: @escaping @Sendable () -> Date) {
-        disk = DiskCache(folder: folder, limits: limits)
+        let disk = DiskCache(folder: folder, limits: limits)
+        self.disk = disk
+        key = disk.key
         self.now = now
     }
 

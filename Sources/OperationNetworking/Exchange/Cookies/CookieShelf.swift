@@ -139,7 +139,7 @@ package struct CookieShelf: Sendable {
         cookie.sameSite = asked.sameSite
         cookie.created = now
         cookie.lastUsed = now
-        guard address.origin.isSecure || !(cookie.isSecure || shadowsSecure(cookie)) else { return nil }
+        guard address.origin.isSecure || !(cookie.isSecure || shadowsSecure(cookie, now: now)) else { return nil }
         guard cookie.isSecure || cookie.sameSite != Cookie.SameSite.none else { return nil }
         return keepsPromise(cookie, namesPath: asked.path != nil) ? cookie : nil
     }
@@ -155,12 +155,12 @@ package struct CookieShelf: Sendable {
     }
 
     /// Whether a cookie from an unencrypted connection would take the place of one from an encrypted connection.
-    private func shadowsSecure(_ cookie: Cookie) -> Bool {
+    private func shadowsSecure(_ cookie: Cookie, now: Date) -> Bool {
         entries.contains { domain, group in
             guard CookieMatching.isHost(domain, in: cookie.domain) || CookieMatching.isHost(cookie.domain, in: domain)
             else { return false }
             return group.contains { entry in
-                entry.cookie.isSecure && entry.cookie.name == cookie.name
+                entry.cookie.isSecure && !entry.cookie.isExpired(at: now) && entry.cookie.name == cookie.name
                     && CookieMatching.isPath(cookie.path, under: entry.cookie.path)
             }
         }

@@ -23,12 +23,15 @@ package final class CacheTee: Sendable {
     // Sendable: only used on the queue of the cache.
     private nonisolated(unsafe) var writer: Int?
 
-    package init(_ response: CachedResponse, at resource: String, in cache: HTTPCache) {
+    /// - Parameter moment: When the response was asked for; nil for now.
+    package init(
+        _ response: CachedResponse, at resource: String, in cache: HTTPCache, since moment: CacheChanges.Moment? = nil
+    ) {
         self.cache = cache
         self.resource = resource
         self.response = response
         cache.perform { [self] disk, _ in
-            writer = disk.openWriter()
+            writer = disk.openWriter(since: moment)
             if writer == nil { state.withLock { $0.isOver = true } }
         }
     }

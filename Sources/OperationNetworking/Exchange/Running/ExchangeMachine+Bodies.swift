@@ -27,6 +27,12 @@ extension ExchangeMachine {
         }
     }
 
+    /// Whether a response runs out of which nothing is wanted any more.
+    package func isDraining(_ step: Int) -> Bool {
+        guard isPresent(step), case .draining = state else { return false }
+        return true
+    }
+
     package enum End: Sendable {
         case ignore
         case finish

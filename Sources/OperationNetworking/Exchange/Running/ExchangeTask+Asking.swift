@@ -24,7 +24,8 @@ extension ExchangeTask {
     private func look(_ prepared: PreparedHop, in disk: DiskCache, now: Date, step: Int) {
         let card = disk.card(prepared.resource, now: now)
         let decision = CacheDecision.decide(
-            method: prepared.hop.method, request: prepared.headers, responses: card?.responses ?? [], now: now)
+            method: prepared.hop.method, request: prepared.wishes, responses: card?.responses ?? [], now: now,
+            key: disk.key)
         switch decision {
         case .serve(let index, let age), .serveAndRevalidate(let index, let age):
             guard let variant = card?.variants[index] else { break }
@@ -33,11 +34,18 @@ extension ExchangeTask {
                 revalidate(prepared)
             }
             return serve(variant, age: age, to: prepared, from: disk, now: now, step: step)
-        case .revalidate(let index): return send(prepared, kept: card?.variants[index], step: step)
+        case .revalidate(let index): return send(prepared, kept: card?.variants[index], from: disk, step: step)
         case .unavailable: return refuse(prepared, step: step)
         case .forward: break
         }
-        send(prepared, kept: nil, step: step)
+        send(prepared, kept: nil, from: disk, step: step)
+    }
+
+    /// The same as without the cache, but what is forgotten from now on is not brought back by the response.
+    func send(_ prepared: PreparedHop, kept: CacheCard.Variant?, from disk: DiskCache, step: Int) {
+        var prepared = prepared
+        prepared.moment = disk.moment
+        send(prepared, kept: kept, step: step)
     }
 
     private func revalidate(_ prepared: PreparedHop) {
@@ -63,7 +71,10 @@ extension ExchangeTask {
         if prepared.hop.method != "HEAD" {
             body = disk.openReader(variant.body, of: prepared.resource, now: now)
             // Damaged, or taken away by another program: as if it had never been there.
-            guard body != nil else { return send(prepared, kept: nil, step: step) }
+            guard body != nil else {
+                return CacheDecision.onlyWantsKept(prepared.headers)
+                    ? refuse(prepared, step: step) : send(prepared, kept: nil, from: disk, step: step)
+            }
         }
         guard let url = prepared.hop.address.url, isPresent(step) else {
             if let body { disk.closeReader(body) }

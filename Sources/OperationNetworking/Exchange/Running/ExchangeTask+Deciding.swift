@@ -18,6 +18,7 @@ extension ExchangeTask {
     func received(_ head: ResponseHead, step: Int) {
         guard case .network(let flight) = state.withLock({ $0.machine.answered(step) }) else { return }
         configuration.cookies?.receive(head.headers.values("Set-Cookie"), from: head.url)
+        invalidate(head, flight)
         if let next = afterAsking(head, flight) {
             leave(.network(flight), head, for: next, step: step)
         } else {
@@ -28,22 +29,45 @@ extension ExchangeTask {
     /// What comes next where it was asked whether what is kept still holds; nil if this is a response like any other.
     private func afterAsking(_ head: ResponseHead, _ flight: Flight) -> NextStep? {
         guard let kept = flight.kept else { return nil }
-        let now = configuration.now()
         let prepared = flight.prepared
         if head.status == 304 {
             guard CacheValidator(kept.response.headers)?.isMeant(by: head) == true else {
                 configuration.cache?.perform { disk, _ in disk.forget(prepared.resource) }
                 return .anew(prepared)
             }
-            let response = kept.response.freshened(by: head, requested: flight.sent, received: now)
-            let variant = CacheCard.Variant(response: response, body: kept.body)
-            configuration.cache?.perform { disk, now in
-                disk.freshen(kept.body, with: response, at: prepared.resource, now: now)
-            }
-            return .kept(prepared, variant, age: CacheFreshness(response, now: now).age)
+            return freshen(kept, head, flight)
         }
         guard [500, 502, 503, 504].contains(head.status) else { return nil }
         return stale(flight)
+    }
+
+    /// The server said that what is kept still holds; but it may say, too, that it is not to be kept any longer.
+    private func freshen(_ kept: CacheCard.Variant, _ head: ResponseHead, _ flight: Flight) -> NextStep {
+        let (now, prepared) = (configuration.now(), flight.prepared)
+        let response = kept.response.freshened(
+            by: head, to: prepared.wishes, requested: flight.sent, received: now,
+            key: configuration.cache?.key ?? .none)
+        let variant = CacheCard.Variant(response: response, body: kept.body)
+        let age = CacheFreshness(response, now: now).age
+        guard CacheRules.mayStore(response, method: prepared.hop.method, request: prepared.headers) else {
+            configuration.cache?.perform { disk, now in
+                disk.withdraw(kept.body, of: prepared.resource, now: now)
+            }
+            return .keptUntilNow(prepared, variant, age: age)
+        }
+        configuration.cache?.perform { disk, now in
+            disk.freshen(kept.body, with: response, at: prepared.resource, now: now)
+        }
+        return .kept(prepared, variant, age: age)
+    }
+
+    /// After a change that succeeded nothing that is kept of it counts any more, whatever becomes of the response.
+    private func invalidate(_ head: ResponseHead, _ flight: Flight) {
+        guard let cache = configuration.cache else { return }
+        let hop = flight.prepared.hop
+        for address in CacheRules.invalidated(by: head, method: hop.method, at: hop.address) {
+            cache.perform { disk, _ in disk.forget(address.resource) }
+        }
     }
 
     /// What is kept, where it may be the answer though the server failed.
@@ -152,6 +176,8 @@ extension ExchangeTask {
     private func answer(_ questions: [CredentialQuestion], step: Int) async -> Answer {
         guard let rule = configuration.challenges?.rule else { return .deliver }
         for question in questions {
+            // The exchange may be over, and the answer be nobody's.
+            guard state.withLock({ $0.machine.beingDecided(step) }) != nil else { break }
             let credential = await rule(question)
             let found: NextStep? = state.withLock { state in
                 guard let source = state.machine.beingDecided(step),

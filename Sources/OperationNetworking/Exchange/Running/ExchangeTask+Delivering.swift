@@ -9,7 +9,7 @@ extension ExchangeTask {
     /// Hands the head over, and lets the body follow.
     func deliver(_ head: ResponseHead, from source: ResponseSource, step: Int) {
         let hop = source.prepared.hop
-        if let limit = configuration.limits.bodyBytes, hop.method != "HEAD", (head.expectedLength ?? 0) > limit {
+        if let limit = configuration.limits.bodyBytes, Self.announcedLength(of: head, to: hop) > limit {
             if isPresent(step) { finish(bodyTooLarge(head.status, limit)) }
             return discard(source)
         }
@@ -42,17 +42,19 @@ extension ExchangeTask {
         }
     }
 
-    /// What the response means for the cache; something that writes it, if it is to be kept.
+    /// How many bytes of a body are to come, as far as that is told: whatever a head says, some have none.
+    static func announcedLength(of head: ResponseHead, to hop: Hop) -> Int64 {
+        hop.method == "HEAD" || [204, 304].contains(head.status) ? 0 : head.expectedLength ?? 0
+    }
+
+    /// Something that writes the response to the cache, if it is to be kept.
     func keep(_ head: ResponseHead, from source: ResponseSource) -> CacheTee? {
         guard let cache = configuration.cache, case .network(let flight) = source else { return nil }
         let hop = flight.prepared.hop
-        for address in CacheRules.invalidated(by: head, method: hop.method, at: hop.address) {
-            cache.perform { disk, _ in disk.forget(address.resource) }
-        }
         let response = CachedResponse(
-            head, to: flight.prepared.headers, requested: flight.sent, received: configuration.now())
+            head, to: flight.prepared.wishes, requested: flight.sent, received: configuration.now(), key: cache.key)
         guard CacheRules.mayStore(response, method: hop.method, request: flight.prepared.headers) else { return nil }
-        return CacheTee(response, at: flight.prepared.resource, in: cache)
+        return CacheTee(response, at: flight.prepared.resource, in: cache, since: flight.prepared.moment)
     }
 
     private func bodyTooLarge(_ status: Int?, _ limit: Int64) -> NetworkError {

@@ -8,11 +8,13 @@ import OperationCore
 extension ExchangeTask {
     /// How much of a body is read that nobody wants: so the connection can be used again.
     static let drainLimit = 64 << 10
+    /// For how long that is waited for.
+    static let drainTime = Duration.seconds(2)
 
     /// Leaves a response behind; what is left of one from the session runs out.
     func leave(_ source: ResponseSource, _ head: ResponseHead, for next: NextStep, step: Int) {
         var tee: CacheTee?
-        // A redirect can be kept like any other response, and may tell of a change.
+        // A redirect can be kept like any other response.
         if case .redirect = next { tee = keep(head, from: source) }
         switch state.withLock({ $0.machine.leaves(source, for: next, tee, step) }) {
         case .drop:
@@ -24,9 +26,26 @@ extension ExchangeTask {
             go(next)
         case .drain:
             settle()
-            let isLong = source.prepared.hop.method != "HEAD" && (head.expectedLength ?? 0) > Int64(Self.drainLimit)
-            if isLong { source.task?.cancel() }
+            if Self.announcedLength(of: head, to: source.prepared.hop) > Int64(Self.drainLimit) {
+                source.task?.cancel()
+            } else {
+                limitDraining(of: source, step: step)
+            }
         }
+    }
+
+    /// One that drips is given up after a while: a new connection costs less than the wait.
+    private func limitDraining(of source: ResponseSource, step: Int) {
+        let timer = configuration.clock.schedule(after: Self.drainTime) { [weak self] in
+            guard let self, state.withLock({ $0.machine.isDraining(step) }) else { return }
+            source.task?.cancel()
+        }
+        let isOver = state.withLock { state in
+            guard state.machine.isDraining(step) else { return true }
+            state.drainTimer = timer
+            return false
+        }
+        if isOver { timer.cancel() }
     }
 
     /// Lets go of a body in the cache.
@@ -37,16 +56,26 @@ extension ExchangeTask {
 
     /// Takes the next step; the phase is `preparing`.
     func go(_ next: NextStep) {
+        let timer = state.withLock { exchange(&$0.drainTimer, with: nil) }
+        timer?.cancel()
         switch next {
         case .redirect(let hop): start(hop, proof: nil, isRedirect: true)
         case .proof(let hop, let proof): start(hop, proof: proof)
         case .anew(let prepared):
             guard let step = nextStep() else { return }
-            send(prepared, kept: nil, step: step)
+            // After what was forgotten just now.
+            configuration.cache?.perform { [self] disk, _ in send(prepared, kept: nil, from: disk, step: step) }
         case .kept(let prepared, let variant, let age):
             guard let step = nextStep() else { return }
             configuration.cache?.perform { [self] disk, now in
                 serve(variant, age: age, to: prepared, from: disk, now: now, step: step)
+            }
+        case .keptUntilNow(let prepared, let variant, let age):
+            let step = nextStep()
+            configuration.cache?.perform { [self] disk, now in
+                if let step { serve(variant, age: age, to: prepared, from: disk, now: now, step: step) }
+                // It is open for whoever reads it now.
+                disk.remove(variant.body)
             }
         }
     }

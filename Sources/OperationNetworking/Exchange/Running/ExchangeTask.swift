@@ -13,6 +13,8 @@ final class ExchangeTask: OrderedTask {
         var redirects: RedirectMachine
         var challenges: ChallengeMachine
         var timer: (any OperationTimer)?
+        /// When a response that is not the answer is given up.
+        var drainTimer: (any OperationTimer)?
         var question: Task<Void, Never>?
     }
 
@@ -80,7 +82,8 @@ extension ExchangeTask {
         case .read: pump()
         case .answer:
             settle()
-            tellKeptHead()
+            // Who released it may hold a lock that the receiver takes, or be within it.
+            session.tellLater { self.tellKeptHead() }
         }
     }
 
@@ -131,14 +134,15 @@ extension ExchangeTask {
     ///   - isAbrupt: Whether it comes from outside, when calls of the receiver may be on their way: they are not made any
     ///     more, and the end is told on another thread, because the caller may be within one.
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
-        let (left, timer, question) = state.withLock { state in
+        let (left, timers, question) = state.withLock { state in
             let left = state.machine.finish()
-            guard left != nil else { return (left, nil as (any OperationTimer)?, nil as Task<Void, Never>?) }
-            return (left, exchange(&state.timer, with: nil), exchange(&state.question, with: nil))
+            guard left != nil else { return (left, [(any OperationTimer)?](), nil as Task<Void, Never>?) }
+            let timers = [exchange(&state.timer, with: nil), exchange(&state.drainTimer, with: nil)]
+            return (left, timers, exchange(&state.question, with: nil))
         }
         guard let left else { return }
         if isAbrupt { calls.dropRest() }
-        timer?.cancel()
+        for timer in timers { timer?.cancel() }
         question?.cancel()
         close(left, isComplete: error == nil)
         var error = error

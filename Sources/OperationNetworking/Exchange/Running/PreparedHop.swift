@@ -13,6 +13,8 @@ struct PreparedHop: Sendable {
     let proof: Proof?
     /// Whether nobody had asked for that proof.
     let isProofFromMemory: Bool
+    /// When the cache was asked: what is forgotten after that, the response does not bring back.
+    var moment: CacheChanges.Moment?
 
     init(_ hop: Hop, proof: Proof?, session: ExchangeSession) {
         var hop = hop
@@ -42,4 +44,7 @@ struct PreparedHop: Sendable {
     }
 
     var resource: String { hop.address.resource }
+
+    /// What the cache goes by.
+    var wishes: HeaderFields { CacheSelection.wishes(headers, hop.options) }
 }

@@ -52,6 +52,8 @@ enum NextStep: Sendable {
     case proof(Hop, Proof)
     /// What is kept is the answer.
     case kept(PreparedHop, CacheCard.Variant, age: Int)
+    /// The same, for the last time: the server says that it may not be kept any longer.
+    case keptUntilNow(PreparedHop, CacheCard.Variant, age: Int)
     /// The same request as if nothing was kept.
     case anew(PreparedHop)
 }

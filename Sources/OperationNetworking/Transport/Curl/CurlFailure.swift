@@ -27,7 +27,14 @@
 
         private var text: String {
             let said = transfer.handle.errorText
-            return said.isEmpty ? OKCurl.easyErrorText(code).map { String(cString: $0) } ?? "" : said
+            return said.isEmpty || tellsProxy(said)
+                ? OKCurl.easyErrorText(code).map { String(cString: $0) } ?? "" : said
+        }
+
+        /// Whether a text may have the address of the proxy in it, and in that a password.
+        private func tellsProxy(_ said: String) -> Bool {
+            if ["Received HTTP code", "Proxy CONNECT aborted"].contains(where: { said.hasPrefix($0) }) { return false }
+            return code == 5 || said.lowercased().contains("proxy")
         }
 
         private var meaning: (NetworkError.Code, String) {

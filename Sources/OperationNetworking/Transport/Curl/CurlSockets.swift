@@ -20,12 +20,21 @@
             var port: UInt16 = 0
         }
 
+        /// What a connection is known by: two to different servers may have one port at our end.
+        struct Ports {
+            let local: UInt16
+            /// The one that was wanted: an override may lead elsewhere.
+            let remote: UInt16
+        }
+
         static let capacity = 256
 
         private let poll: Int32
         private var entries: [Entry] = []
         private var changed: [Int32] = []
-        private var socketsOfPorts: [UInt16: Int32] = [:]
+        private var socketsOfPorts: [UInt16: Set<Int32>] = [:]
+        /// Those of ours whose port was not asked for yet.
+        private var newSockets: Set<Int32> = []
         private let events = UnsafeMutablePointer<OKPollEvent>.allocate(capacity: capacity)
 
         init(bell: Int32) {
@@ -47,13 +56,20 @@
         mutating func opened(_ socket: Int32) {
             grow(socket)
             entries[Int(socket)] = Entry(isChanged: entries[Int(socket)].isChanged, isOurs: true)
+            newSockets.insert(socket)
         }
 
         /// Before it is closed: a child process may have it for a moment longer, and then the kernel would keep it.
         mutating func closes(_ socket: Int32) {
             guard socket >= 0, Int(socket) < entries.count else { return }
             if entries[Int(socket)].registered != 0 { OKPollWatch(poll, socket, 0, true) }
-            if entries[Int(socket)].port != 0 { socketsOfPorts[entries[Int(socket)].port] = nil }
+            let port = entries[Int(socket)].port
+            if port == 0 {
+                newSockets.remove(socket)
+            } else {
+                socketsOfPorts[port]?.remove(socket)
+                if socketsOfPorts[port]?.isEmpty == true { socketsOfPorts[port] = nil }
+            }
             entries[Int(socket)] = Entry(isChanged: entries[Int(socket)].isChanged)
         }
 
@@ -61,19 +77,38 @@
         /// server, or has something to say.
         ///
         /// libcurl notices an end, but not a reset.
-        mutating func isBroken(localPort: UInt16) -> Bool {
-            guard localPort != 0, let socket = socketsOfPorts[localPort] ?? find(localPort) else { return false }
+        mutating func isBroken(_ ports: Ports) -> Bool {
+            guard let socket = find(ports) else { return false }
             var byte: UInt8 = 0
             let count = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
             return count >= 0 || errno != EAGAIN
         }
 
-        private mutating func find(_ port: UInt16) -> Int32? {
-            for index in entries.indices where entries[index].isOurs && entries[index].port == 0 {
-                entries[index].port = OKLocalPort(Int32(index))
-                if entries[index].port != 0 { socketsOfPorts[entries[index].port] = Int32(index) }
+        /// The socket of a connection; nil if that is not known for sure.
+        private mutating func find(_ ports: Ports) -> Int32? {
+            guard ports.local != 0 else { return nil }
+            for socket in newSockets {
+                let port = OKLocalPort(socket)
+                guard port != 0 else { continue }
+                entries[Int(socket)].port = port
+                socketsOfPorts[port, default: []].insert(socket)
+                newSockets.remove(socket)
             }
-            return socketsOfPorts[port]
+            guard let sockets = socketsOfPorts[ports.local] else { return nil }
+            if sockets.count == 1 { return sockets.first }
+            let fitting = sockets.filter { Self.remotePort(of: $0) == ports.remote }
+            return fitting.count == 1 ? fitting.first : nil
+        }
+
+        /// 0 if it is not connected any more.
+        private static func remotePort(of socket: Int32) -> UInt16 {
+            var address = sockaddr_in6()
+            var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+            let result = withUnsafeMutableBytes(of: &address) { bytes in
+                bytes.baseAddress.map { getpeername(socket, $0.assumingMemoryBound(to: sockaddr.self), &length) }
+            }
+            // Both families have it in the same place.
+            return result == 0 ? UInt16(bigEndian: address.sin6_port) : 0
         }
 
         private mutating func grow(_ socket: Int32) {

@@ -59,9 +59,10 @@
                 return 0
             }
             handle.set(OKCurlOptionPreRequestData, context)
-            _ = OKCurlSetPreRequest(handle.easy) { context, _, _, _, localPort in
-                let port = UInt16(truncatingIfNeeded: localPort)
-                return Int32(CurlTransfer.of(context)?.announceRequest(fromPort: port) ?? OKCurlPreRequestAbort)
+            _ = OKCurlSetPreRequest(handle.easy) { context, _, _, remotePort, localPort in
+                let ports = CurlSockets.Ports(
+                    local: UInt16(truncatingIfNeeded: localPort), remote: UInt16(truncatingIfNeeded: remotePort))
+                return Int32(CurlTransfer.of(context)?.announceRequest(over: ports) ?? OKCurlPreRequestAbort)
             }
         }
 

@@ -50,7 +50,7 @@
             let head = ResponseHead(
                 url: task.request.url, status: parts.status, headers: parts.fields, version: parts.version,
                 reason: parts.reason, isDecoded: isFinal && intake.decodes)
-            isBodyAwaited = isFinal && task.request.method != "HEAD" && head.headers["Content-Length"] != "0"
+            if isFinal { bodyCount = BodyCount(parts, method: task.request.method) }
             task.tell(isFinal ? .head(head) : .informational(head))
         }
 
@@ -71,7 +71,6 @@
         /// Bytes of the body.
         func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
             guard let task, problem == nil else { return 0 }
-            isBodyAwaited = false
             if deadlines.received(at: loop.now) { loop.rearm(self) }
             switch task.permission {
             case .drop:
@@ -82,9 +81,12 @@
                 isReceivingStalled = true
                 return OKCurlWritePause
             case .go where !intake.decodes:
+                bodyCount.add(bytes.count)
                 task.confined.receiver?.task(task, didReceive: bytes)
                 return bytes.count
-            case .go: return decode(bytes, task)
+            case .go:
+                bodyCount.add(bytes.count)
+                return decode(bytes, task)
             }
         }
 

@@ -7,7 +7,7 @@
     // What libcurl asks while it sends the request. Each answer is what its callback is to return.
     extension CurlTransfer {
         /// The connection is ready, and the request is about to be sent over it.
-        func announceRequest(fromPort port: UInt16) -> Int {
+        func announceRequest(over ports: CurlSockets.Ports) -> Int {
             guard let task, problem == nil else { return OKCurlPreRequestAbort }
             let wishes = task.presentWishes
             if wishes.isCancelled { return OKCurlPreRequestAbort }
@@ -15,7 +15,7 @@
                 isRepetitionRefused = true
                 return OKCurlPreRequestAbort
             }
-            if requestCount == 0, wishes.isSuspended || usesBrokenConnection(port, task) {
+            if requestCount == 0, wishes.isSuspended || usesBrokenConnection(ports, task) {
                 isGivenUp = true
                 return OKCurlPreRequestAbort
             }
@@ -26,6 +26,7 @@
                 return OKCurlPreRequestAbort
             }
             task.confined.machine.connected()
+            task.confined.wasSent = true
             deadlines.connected(at: loop.now)
             nameIsKnown()
             loop.rearm(self)
@@ -44,9 +45,9 @@
             }
         }
 
-        private func usesBrokenConnection(_ port: UInt16, _ task: CurlTask) -> Bool {
+        private func usesBrokenConnection(_ ports: CurlSockets.Ports, _ task: CurlTask) -> Bool {
             guard !task.request.origin.isSecure, handle.long(OKCurlInfoNewConnections) == 0 else { return false }
-            return loop.sockets.isBroken(localPort: port)
+            return loop.sockets.isBroken(ports)
         }
 
         /// libcurl wants bytes of the body to send.
@@ -132,15 +133,17 @@
         /// As many old connections as may break under one request: as many as libcurl itself puts up with.
         private static var maximumRepetitions: Int { 5 }
 
-        /// What libcurl's code means where it wanted to ask once more by itself (417): the answer is there, but its body may
-        /// have been thrown away for that.
+        /// What libcurl's code means where it wanted to ask once more by itself: the head of the answer is there, but its body
+        /// may have been thrown away for that (417), or have been cut (a stream of HTTP/2 that was reset).
         func codeOfAnswer(_ code: Int32) -> Int32 {
             guard isRepetitionRefused else { return code }
-            if isBodyAwaited {
+            if !bodyCount.isComplete {
                 fail(
                     .truncatedBody,
-                    "The server refused what it was asked to expect, and libcurl threw away why. Try again with "
-                        + "expectsContinue switched off.")
+                    status == 417
+                        ? "The server refused what it was asked to expect, and libcurl threw away why. Try again with "
+                            + "expectsContinue switched off."
+                        : "The connection, or the stream, ended before the body was complete. Try again.")
             }
             return 0
         }

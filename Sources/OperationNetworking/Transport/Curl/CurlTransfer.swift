@@ -34,10 +34,11 @@
         var requestCount = 0
         /// Nothing was sent, and libcurl gave it up for us: it was suspended, or the connection was broken.
         var isGivenUp = false
-        /// The response is complete, and libcurl wanted to ask once more (417), and was not let.
+        /// The head of the response is there, and libcurl wanted to ask once more (417, or a stream that was reset), and was
+        /// not let.
         var isRepetitionRefused = false
-        /// A body is to come, and nothing of it has.
-        var isBodyAwaited = false
+        /// How much of the body came, as it goes over the wire.
+        var bodyCount = BodyCount()
         /// The name of the host may be being looked up for it.
         private(set) var isLookingUp = false
         /// libcurl has it no longer, or never took it.
@@ -77,7 +78,7 @@
             outlet = BodyOutlet(task.request.body)
             brakes = []
             (isReceivingStalled, isSendingStalled, isGivenUp) = (false, false, false)
-            (isRepetitionRefused, isBodyAwaited, isDone) = (false, false, false)
+            (isRepetitionRefused, isDone, bodyCount) = (false, false, BodyCount())
             (status, headerCount, requestCount) = (nil, 0, 0)
             handle.prepare(
                 task.request, wholeLimit: 64 << 10, wantsNewConnection: task.confined.extras.wantsNewConnection)

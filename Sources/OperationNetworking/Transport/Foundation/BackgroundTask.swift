@@ -15,8 +15,15 @@
             case spooling(BodySpool)
             case running(URLSessionTask, SpooledFile?)
             /// The response is complete, and is being handed over.
-            case telling(FileHandle?)
+            case telling(Rest)
             case ended
+        }
+
+        /// What the receiver is still to be told.
+        private struct Rest {
+            var head: ResponseHead?
+            var data: Data?
+            let file: FileHandle?
         }
 
         private static let portion = 64 << 10
@@ -41,11 +48,13 @@
             self.reporter = reporter
         }
 
-        func resume() { post(wishes.withLock { $0.resume() }) }
-        func suspend() { post(wishes.withLock { $0.suspend() }) }
+        func resume() { post(wishes.withLock { $0.resume(at: Self.now) }) }
+        func suspend() { post(wishes.withLock { $0.suspend(at: Self.now) }) }
         func cancel() { post(wishes.withLock { $0.cancel() }) }
-        func hold() { post(wishes.withLock { $0.hold() }) }
-        func proceed() { post(wishes.withLock { $0.proceed() }) }
+        func hold() { post(wishes.withLock { $0.hold(at: Self.now) }) }
+        func proceed() { post(wishes.withLock { $0.proceed(at: Self.now) }) }
+
+        private static var now: Int64 { URLSessionCarrier.now }
 
         private func post(_ isNews: Bool) {
             if isNews { queue.async { self.visit() } }
@@ -59,7 +68,7 @@
             switch state {
             case .created where wishes.isStarted && !wishes.isSuspended: begin()
             case .running(let task, _): wishes.isSuspended ? task.suspend() : task.resume()
-            case .telling(let file): tell(file)
+            case .telling(let rest): tell(rest)
             case .created, .spooling, .ended: break
             }
         }
@@ -112,21 +121,35 @@
                 }
                 body = file
                 do {
-                    state = .telling(try file.map { try FileHandle(forReadingFrom: $0.url) })
+                    let handle = try file.map { try FileHandle(forReadingFrom: $0.url) }
+                    state = .telling(Rest(head: head, data: data.flatMap { $0.isEmpty ? nil : $0 }, file: handle))
                 } catch {
                     return end(Self.unreadable(error))
                 }
-                receiver?.task(self, didReceive: head)
-                if let data, !data.isEmpty { data.withUnsafeBytes { receiver?.task(self, didReceive: $0) } }
                 visit()
             }
         }
 
-        /// Hands the body over, until a brake is set.
-        private func tell(_ file: FileHandle?) {
+        /// Hands head and body over, until a brake is set.
+        private func tell(_ rest: Rest) {
+            var rest = rest
             while wishes.withLock({ !$0.isBraked && !$0.isCancelled }) {
+                if let head = rest.head {
+                    rest.head = nil
+                    state = .telling(rest)
+                    receiver?.task(self, didReceive: head)
+                    continue
+                }
                 let data: Data?
-                do { data = try file?.read(upToCount: Self.portion) } catch { return end(Self.unreadable(error)) }
+                do {
+                    data = try rest.data ?? rest.file?.read(upToCount: Self.portion)
+                } catch {
+                    return end(Self.unreadable(error))
+                }
+                if rest.data != nil {
+                    rest.data = nil
+                    state = .telling(rest)
+                }
                 guard let data, !data.isEmpty else { return end(nil) }
                 data.withUnsafeBytes { receiver?.task(self, didReceive: $0) }
             }

@@ -82,10 +82,28 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
                     NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate,
                     NSURLAuthenticationMethodDefault,
                 ].contains(challenge.protectionSpace.authenticationMethod)
-            // Who the user is, is for the layer above; whom to trust is for the system, or the session's own delegate.
-            completionHandler(isAboutUser ? .rejectProtectionSpace : .performDefaultHandling, nil)
+            // Who the user is, is for the layer above; whom to trust is for the session's own delegate, or the system.
+            guard !isAboutUser else { return completionHandler(.rejectProtectionSpace, nil) }
+            askDelegate(of: session, task, challenge, completionHandler)
         #endif
     }
+
+    #if canImport(Darwin)
+        /// The system asks the delegate of a task and no other, and would leave out the pins and certificates of the session's
+        /// own: it is asked as without us, first for the session and then for the task.
+        private func askDelegate(
+            of session: URLSession, _ task: URLSessionTask, _ challenge: URLAuthenticationChallenge,
+            _ answer: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            let delegate = session.delegate
+            if delegate?.urlSession?(session, didReceive: challenge, completionHandler: answer) != nil { return }
+            let ofTasks = delegate as? any URLSessionTaskDelegate
+            if ofTasks?.urlSession?(session, task: task, didReceive: challenge, completionHandler: answer) != nil {
+                return
+            }
+            answer(.performDefaultHandling, nil)
+        }
+    #endif
 
     #if canImport(Darwin)
         func urlSession(

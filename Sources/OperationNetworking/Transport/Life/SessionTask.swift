@@ -19,6 +19,8 @@ package final class SessionTask<Carrier: TaskCarrier>: OrderedTask {
         package fileprivate(set) var pending = Fifo<TaskEvent>()
         package fileprivate(set) var pendingBytes = 0
         package var resumedAt: Int64 = 0
+        /// Whether the request may have been sent, over whichever connection: then it is not unsent any more.
+        package var wasSent = false
         /// How many bytes of the request's body were sent, and how many of them the receiver was told of.
         package fileprivate(set) var sent: Int64 = 0
         fileprivate var toldSent: Int64 = 0
@@ -153,6 +155,8 @@ extension SessionTask {
                 code: .cancelled, phase: error?.phase ?? .receiving, message: "The request was cancelled.")
         }
         error?.request = request.summary
+        // Over another connection than the last one, perhaps.
+        if confined.wasSent { error?.isUnsent = false }
         dropPending()
         let receiver = confined.receiver
         confined.receiver = nil

@@ -45,6 +45,13 @@ struct CacheDecisionTests {
             (tagged, ["Cache-Control": "only-if-cached"], 59, .serve(0, age: 59)),
             (tagged, ["Cache-Control": "only-if-cached"], 60, .unavailable),
             (tagged, ["Cache-Control": "only-if-cached, max-stale"], 60, .serve(0, age: 60)),
+            (
+                with("max-age=60, stale-while-revalidate=30"), ["Cache-Control": "only-if-cached"], 61,
+                .unavailable
+            ),
+            (with("max-age=60, no-store"), [:], 1, .forward),
+            (with("max-age=60, no-store"), ["Cache-Control": "max-stale"], 99, .forward),
+            (with("max-age=60, no-store, must-understand"), [:], 1, .serve(0, age: 1)),
             (with("max-age=60, immutable"), ["Cache-Control": "max-age=0"], 10, .serve(0, age: 10)),
             (with("max-age=60, immutable"), ["Cache-Control": "no-cache"], 10, .revalidate(0)),
             (with("max-age=60, immutable"), [:], 60, .revalidate(0)),
@@ -113,7 +120,7 @@ struct CacheDecisionTests {
     @Test(
         arguments: [
             ("max-age=60, stale-if-error=30", "", 90, 90), ("max-age=60, stale-if-error=30", "", 91, nil),
-            ("max-age=60", "stale-if-error=30", 90, 90),
+            ("max-age=60", "stale-if-error=30", 90, 90), ("max-age=60, stale-if-error=30", "no-cache", 70, nil),
             ("max-age=60", "", 61, nil), ("max-age=60, stale-if-error=30, must-revalidate", "", 61, nil),
             ("max-age=60, stale-if-error=30", "", 10, 10),
         ] as [(String, String, Double, Int?)])
@@ -139,7 +146,8 @@ struct CacheDecisionTests {
                 "Cache-Control": "max-age=100", "x": "3", "Content-Length": "0", "Content-Encoding": "gzip",
                 "Connection": "close", "Set-Cookie": "a=b",
             ])
-        let new = old.freshened(by: head, requested: CacheSamples.now + 10, received: CacheSamples.now + 11)
+        let new = old.freshened(
+            by: head, to: [:], requested: CacheSamples.now + 10, received: CacheSamples.now + 11)
         #expect(
             new.headers["Cache-Control"] == "max-age=100" && new.headers.values("X") == ["3"] && new.headers["Y"] == "y"
         )
@@ -172,5 +180,45 @@ struct CacheDecisionTests {
             url: url, age: 42, bodyLength: 7)
         #expect(head.headers == ["Age": "42", "Content-Length": "7", "X": "y"])
         #expect(head.url == url && head.status == 200)
+    }
+
+    @Test func `an answer that it still holds may say that it depends on more`() throws {
+        let german: HeaderFields = ["Accept-Language": "de"]
+        let old = try CacheSamples.response(200, Self.tagged, to: german)
+        let head = try CacheSamples.head(304, ["Vary": "Accept-Language", "Cache-Control": "max-age=60"])
+        let new = old.freshened(by: head, to: german, requested: CacheSamples.now, received: CacheSamples.now)
+        func decide(_ request: HeaderFields) -> CacheDecision {
+            CacheDecision.decide(method: "GET", request: request, responses: [new], now: CacheSamples.now)
+        }
+        #expect(decide(german) == .serve(0, age: 0) && decide(["Accept-Language": "fr"]) == .forward)
+    }
+
+    @Test func `who wants a body decompressed does not get it as it came, nor the other way round`() throws {
+        var raw = TransferOptions()
+        raw.decodesContent = false
+        for (options, other) in [(TransferOptions(), raw), (raw, TransferOptions())] {
+            let response = try CacheSamples.response(
+                200, ["Cache-Control": "max-age=60", "Content-Encoding": "gzip"],
+                to: CacheSelection.wishes([:], options))
+            #expect(CacheSelection.fits(response.selecting, CacheSelection.wishes([:], options)))
+            #expect(!CacheSelection.fits(response.selecting, CacheSelection.wishes([:], other)))
+            let plain = try CacheSamples.response(200, Self.tagged, to: CacheSelection.wishes([:], options))
+            #expect(CacheSelection.fits(plain.selecting, CacheSelection.wishes([:], other)))
+        }
+    }
+
+    @Test func `no value of a request is kept so that it could be read, or found without the key`() throws {
+        let request: HeaderFields = ["X-Api-Key": "s3cret"]
+        func response(_ key: CacheKey) throws -> CachedResponse {
+            CachedResponse(
+                try CacheSamples.head(200, ["Cache-Control": "max-age=60", "Vary": "X-Api-Key"]), to: request,
+                requested: CacheSamples.now, received: CacheSamples.now, key: key)
+        }
+        let (one, other) = (CacheKey.random(), CacheKey.random())
+        let kept = try response(one)
+        #expect(!String(decoding: try JSONEncoder().encode(kept), as: UTF8.self).contains("s3cret"))
+        #expect(try kept.selecting != response(other).selecting && kept.selecting == response(one).selecting)
+        #expect(CacheSelection.fits(kept.selecting, request, key: one))
+        #expect(!CacheSelection.fits(kept.selecting, request, key: other))
     }
 }

@@ -29,6 +29,7 @@ struct CacheRulesTests {
             ("GET", 200, fresh, ["Range": "bytes=0-1"], false),
             ("GET", 200, fresh, ["Cache-Control": "no-store"], false),
             ("GET", 200, fresh, ["Authorization": "Basic x"], true),
+            ("GET", 200, fresh, ["Authorization": "Digest username=x, nc=00000001"], false),
             ("GET", 200, ["Cache-Control": "must-understand, no-store, max-age=60"], [:], true),
             ("GET", 299, ["Cache-Control": "must-understand, no-store, max-age=60"], [:], false),
             ("GET", 200, ["Expires": "0"], [:], false),

@@ -136,7 +136,7 @@ struct DiskCacheTests {
         #expect(disk.body(home, for: ["Accept-Language": "3"]) == Data("new".utf8))
         #expect(folder.files(".body").count == 8)
         disk.forget(home)
-        #expect(folder.files("").isEmpty)
+        #expect(folder.files("").map(\.lastPathComponent) == ["changes", "secret"])
     }
 
     @Test func `there are never more bytes than allowed, and what was used last stays`() throws {
@@ -160,7 +160,7 @@ struct DiskCacheTests {
         #expect(try disk.keep(Self.bytes(12_500), at: home, chunk: 1000))
         let tiny = CacheFolderFixture()
         #expect(try !tiny.disk(CacheLimits(totalBytes: 0)).keep(Self.bytes(1), at: home))
-        #expect(tiny.files("").isEmpty)
+        #expect(tiny.files("").map(\.lastPathComponent) == ["secret"])
         #expect(folder.files(".part").isEmpty)
     }
 
@@ -269,9 +269,66 @@ struct DiskCacheTests {
         try disk.keep(Data("x".utf8), at: home)
         let variant = try #require(disk.card(home, now: CacheSamples.now)?.variants.first)
         let head = try CacheSamples.head(304, ["Cache-Control": "max-age=999"])
-        let response = variant.response.freshened(by: head, requested: CacheSamples.now, received: CacheSamples.now)
+        let response = variant.response.freshened(
+            by: head, to: [:], requested: CacheSamples.now, received: CacheSamples.now)
         disk.freshen(variant.body, with: response, at: home, now: CacheSamples.now)
         #expect(folder.disk().card(home, now: CacheSamples.now)?.responses == [response])
         #expect(disk.body(home) == Data("x".utf8))
+    }
+
+    @Test(arguments: ["the same", "another"])
+    func `what was forgotten while it was being written does not come back`(instance: String) throws {
+        let folder = CacheFolderFixture()
+        let disk = folder.disk()
+        let forgetter = instance == "the same" ? disk : folder.disk()
+        let forgets: [(String, (DiskCache) -> Void)] = [
+            ("this one", { $0.forget(self.home) }), ("all", { $0.forgetAll() }),
+            (
+                "this one, and many after it",
+                { disk in for index in 0..<100 { disk.forget("\(index == 0 ? self.home : "x")") } }
+            ),
+        ]
+        let response = try CacheSamples.response(200, DiskCache.fresh)
+        for (name, forget) in forgets {
+            let writer = try #require(disk.openWriter())
+            #expect(disk.append(Data("old".utf8), to: writer, now: CacheSamples.now))
+            forget(forgetter)
+            disk.commit(writer, response, at: home, now: CacheSamples.now)
+            #expect(disk.body(home) == nil && folder.files(".body").isEmpty, "\(name)")
+            // What was asked for before that, too, though its response came afterwards.
+            let moment = disk.moment
+            forget(forgetter)
+            let late = try #require(disk.openWriter(since: moment))
+            disk.commit(late, response, at: home, now: CacheSamples.now)
+            #expect(disk.body(home) == nil && folder.files(".body").isEmpty, "\(name)")
+        }
+        let writer = try #require(disk.openWriter())
+        forgetter.forget("https://h.com/other")
+        disk.commit(writer, response, at: home, now: CacheSamples.now)
+        #expect(disk.body(home) == Data())
+    }
+
+    @Test func `changes that cannot be read, or were begun anew, count as any change`() {
+        var changes = CacheChanges()
+        for key in ["a", "b", "a"] { changes.forget(key) }
+        #expect(CacheChanges(changes.encoded) == changes && changes.moment == 3)
+        #expect(changes.hasForgotten("a", since: 2) && !changes.hasForgotten("b", since: 2))
+        #expect(changes.hasForgotten("b", since: 1) && !changes.hasForgotten("c", since: 0))
+        changes.forget(nil)
+        #expect(changes.hasForgotten("c", since: 3))
+        for bytes in [Array("nonsense".utf8), [], [0xFF], Array("1\na\nb".utf8)] {
+            #expect(CacheChanges(bytes).moment == 0 && CacheChanges(bytes).hasForgotten("c", since: 3))
+        }
+        for _ in 0..<1_000 { changes.forget("d") }
+        #expect(changes.hasForgotten("c", since: 4) && !changes.hasForgotten("c", since: changes.moment - 64))
+        #expect(changes.encoded.count < 1_000)
+    }
+
+    @Test func `all instances of a folder hide values in the same way, and each folder in its own`() throws {
+        let (folder, other) = (CacheFolderFixture(), CacheFolderFixture())
+        #expect(folder.disk().key == folder.disk().key && folder.disk().key != other.disk().key)
+        let file = try #require(folder.files("secret").first)
+        let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? NSNumber
+        #expect(mode?.intValue == 0o600)
     }
 }

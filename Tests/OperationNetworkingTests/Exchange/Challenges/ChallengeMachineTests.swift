@@ -187,4 +187,23 @@ struct ChallengeMachineTests {
     @Test func `a credential's secret is in no description`() {
         #expect(!"\(anna)".contains("secret") && !"\(Credential.token("secret"))".contains("secret"))
     }
+
+    @Test func `a memory of Basic grows with the paths at which it was accepted`() throws {
+        var memory = ProofMemory()
+        func reached(_ path: String) throws -> Bool { try memory.use(for: hop("GET", "https://h.com\(path)")) != nil }
+        let challenge = Challenge.parse(["Basic realm=r"])[0]
+        let basic = try #require(Proof(challenge, anna, at: hop().address.origin, clientNonce: "c"))
+        for path in ["/a/x", "/b/x", "/a/deeper/x"] {
+            memory.remember(basic, acceptedBy: try hop("GET", "https://h.com\(path)"))
+        }
+        let first = try ["/a/z", "/b/z", "/c/z"].map(reached)
+        #expect(first == [true, true, false])
+        for index in 0..<100 { memory.remember(basic, acceptedBy: try hop("GET", "https://h.com/\(index)/x")) }
+        let second = try ["/99/z", "/90/z", "/a/z"].map(reached)
+        #expect(second == [true, true, false])
+        memory.remember(basic, acceptedBy: try hop("GET", "https://h.com/x"))
+        #expect(try reached("/a/z"))
+        memory.forget(basic)
+        #expect(try !reached("/a/z"))
+    }
 }

@@ -199,4 +199,12 @@ struct CookieShelfTests {
             }
         }
     }
+
+    @Test func `a secure cookie that is over shadows none`() throws {
+        var shelf = try shelf(["a=1; Secure; Max-Age=10"], from: "https://h.com/")
+        _ = try shelf.receive(["a=2"], from: WebAddress("http://h.com/"), now: now + 9)
+        #expect(shelf.cookies.map(\.value) == ["1"])
+        _ = try shelf.receive(["a=3"], from: WebAddress("http://h.com/"), now: now + 10)
+        #expect(shelf.cookies.map(\.value) == ["3"])
+    }
 }

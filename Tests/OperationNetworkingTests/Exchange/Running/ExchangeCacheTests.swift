@@ -228,6 +228,85 @@
             #expect(count() == 2)
         }
 
+        @Test func `an answer that it still holds, but is not to be kept, is obeyed`() async throws {
+            server.route("/a") { request in
+                request["If-None-Match"] == nil
+                    ? .text("body").with("ETag", "\"a\"").with("Cache-Control", "max-age=10")
+                    : .status(304, ["ETag": "\"a\"", "Cache-Control": "max-age=100, no-store"])
+            }
+            let session = session()
+            _ = try await session.fetch(server.url("/a"))
+            time.advance(10)
+            #expect(try await session.fetch(server.url("/a")).text == "body")
+            _ = await session.configuration.cache?.diskUsage()
+            #expect(folder.files(".body").isEmpty && folder.files(".card").isEmpty)
+            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(server.requests.map { $0["If-None-Match"] } == [nil, "\"a\"", nil])
+        }
+
+        @Test(arguments: [true, false])
+        func `a response that was asked for before a change is not kept after it`(cameLate: Bool) async throws {
+            let gate = Gate()
+            server.route("GET", "/a") { _ in
+                let head = LoopbackStep.head(200, ["Content-Length": "4", "Cache-Control": "max-age=60"])
+                return cameLate
+                    ? LoopbackAnswer(.stall(until: gate), head, .send("body"))
+                    : LoopbackAnswer(head, .send("bo"), .stall(until: gate), .send("dy"))
+            }
+            server.route("PUT", "/a") { _ in .text("done") }
+            let session = session()
+            let probe = ExchangeProbe()
+            session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
+            _ = await server.requests(atLeast: 1)
+            if !cameLate { await probe.headArrived() }
+            _ = try await session.fetch("PUT", server.url("/a"), body: .data(Data("x".utf8)))
+            gate.open()
+            #expect(await probe.ended().text == "body")
+            _ = try await session.fetch(server.url("/a"))
+            #expect(count() == 3)
+            _ = try await session.fetch(server.url("/a"))
+            #expect(count() == 3)
+        }
+
+        @Test func `a change counts though its answer is refused`() async throws {
+            server.route("GET", "/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
+            server.route("PUT", "/a") { _ in LoopbackAnswer.repeating([65], count: 1001) }
+            server.route("DELETE", "/a") { _ in .redirect(to: "ftp://h.com/") }
+            let session = session { $0.limits.bodyBytes = 1000 }
+            for (method, total) in [("PUT", 3), ("DELETE", 5)] {
+                _ = try await session.fetch(server.url("/a"))
+                _ = try await session.fetch(method, server.url("/a"))
+                _ = try await session.fetch(server.url("/a"))
+                #expect(count() == total)
+            }
+        }
+
+        @Test func `with only-if-cached a damaged body is not asked for again`() async throws {
+            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
+            let session = session()
+            _ = try await session.fetch(server.url("/a"))
+            _ = await session.configuration.cache?.diskUsage()
+            try Data("evil".utf8).write(to: try #require(folder.files(".body").first))
+            let seen = try await session.fetch(server.url("/a"), headers: ["Cache-Control": "only-if-cached"])
+            #expect(seen.status == 504 && seen.isOrderly && count() == 1)
+        }
+
+        @Test func `who wants a body decompressed gets it so, though it was kept as it came`() async throws {
+            server.route("/a") { _ in .gzip(Array("plain".utf8)).with("Cache-Control", "max-age=60") }
+            let session = session()
+            var options = TransferOptions()
+            options.decodesContent = false
+            let probe = ExchangeProbe()
+            session.makeTask(
+                with: try NetworkRequest(url: server.url("/a"), options: options), receiver: probe
+            ).resume()
+            #expect(await probe.ended().body.starts(with: [0x1F, 0x8B]))
+            #expect(try await session.fetch(server.url("/a")).text == "plain")
+            #expect(count() == 2)
+            #expect(try await session.fetch(server.url("/a")).text == "plain")
+            #expect(count() == 2)
+        }
+
         @Test func `redirects are kept where they may be, and a sign-in counts for its user alone`() async throws {
             server.route("/old") { _ in .redirect(to: "/new", status: 301).with("Cache-Control", "max-age=60") }
             server.route("/new") { _ in .text("new").with("Cache-Control", "max-age=60") }

@@ -61,6 +61,33 @@
             #expect(try await session.fetch("HEAD", server.url("/told")).error == nil)
         }
 
+        @Test func `a response that has no body is not refused for the length that it names`() async throws {
+            server.route("/same") { _ in .status(304, ["Content-Length": "5000", "ETag": "\"a\""]) }
+            let session = session { $0.limits.bodyBytes = 1000 }
+            let seen = try await session.fetch(server.url("/same"), headers: ["If-None-Match": "\"a\""])
+            #expect(seen.status == 304 && seen.error == nil, "\(String(describing: seen.error))")
+        }
+
+        @Test func `a redirect whose body drips is waited for so long and no longer`() async throws {
+            let gate = Gate()
+            server.route("/a") { _ in
+                LoopbackAnswer(
+                    .head(302, ["Location": "/b", "Transfer-Encoding": "chunked"]), .chunk("x"), .stall(until: gate))
+            }
+            server.route("/b") { _ in .text("b") }
+            let clock = ManualClock()
+            let isDraining = Gate()
+            let session = session { $0.clock = NoticingClock(clock: clock, noticed: isDraining) }
+            let probe = ExchangeProbe()
+            session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
+            await isDraining.passage()
+            #expect(server.requests.map(\.path) == ["/a"])
+            clock.advance(by: .seconds(2))
+            let seen = await probe.ended()
+            #expect(seen.text == "b" && seen.isOrderly && clock.pendingCount == 0)
+            gate.open()
+        }
+
         @Test func `a head has at most so many bytes`() async throws {
             server.route("/") { _ in .text("x").with("X-Long", String(repeating: "y", count: 5000)) }
             #expect(
@@ -220,6 +247,21 @@
             }
             #expect(complete > 0)
             #expect(server.violations.isEmpty)
+        }
+    }
+
+    /// Opens a gate when something is to happen later.
+    private struct NoticingClock: OperationClock {
+        let clock: ManualClock
+        let noticed: Gate
+
+        var now: OperationInstant { clock.now }
+
+        func schedule(
+            at instant: OperationInstant, _ action: @escaping @Sendable () -> Void
+        ) -> any OperationTimer {
+            defer { noticed.open() }
+            return clock.schedule(at: instant, action)
         }
     }
 #endif

@@ -37,7 +37,15 @@ struct ExchangeOrderTests {
         var complete = 0
         for seed in UInt64(0)..<3_000 {
             let transport = ScriptedSession(Self.events)
-            let session = ExchangeSession(over: transport)
+            let later = Locked<[@Sendable () -> Void]>([])
+            let session = ExchangeSession(over: transport, configuration: ExchangeConfiguration()) { work in
+                later.withLock { $0.append(work) }
+            }
+            @Sendable func tell() -> Bool {
+                let work = later.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                work?()
+                return work != nil
+            }
             let wishes = Locked(Wishes())
             let probe = ExchangeProbe(
                 whenHead: { _ in wishes.withLock { $0.note("a head") } },
@@ -69,6 +77,7 @@ struct ExchangeOrderTests {
                 return true
             }
             explorer.add("network") { _ in transport.step() ? true : nil }
+            explorer.add("teller") { _ in tell() ? true : nil }
             explorer.run()
             wishes.withLock { wishes in
                 wishes.isSuspended = false
@@ -76,7 +85,7 @@ struct ExchangeOrderTests {
             }
             task.proceed()
             task.resume()
-            while transport.step() {}
+            while tell() || transport.step() {}
             let seen = await probe.ended()
             let end = wishes.withLock { $0 }
             #expect(seen.isOrderly && end.faults.isEmpty, "seed \(seed): \(seen.faults) \(end.faults)")
@@ -112,5 +121,30 @@ struct ExchangeOrderTests {
         while transport.step() {}
         #expect(await probe.ended().text.count == 20)
         #expect(task == nil)
+    }
+
+    @Test func `who releases a brake is not called back on the spot`() throws {
+        let transport = ScriptedSession(Self.events)
+        let later = Locked<[@Sendable () -> Void]>([])
+        let session = ExchangeSession(over: transport, configuration: ExchangeConfiguration()) { work in
+            later.withLock { $0.append(work) }
+        }
+        for isHeld in [false, true] {
+            let probe = ExchangeProbe()
+            let url = try #require(URL(string: "https://h.com/z"))
+            let task = session.makeTask(with: try NetworkRequest(url: url), receiver: probe)
+            task.resume()
+            // Another thread has a head under way when the brake is set: the scripted session does not know of it yet.
+            let inner = try #require(transport.lastTask)
+            if isHeld { task.hold() } else { task.suspend() }
+            inner.tellHead(200)
+            #expect(probe.seen.heads.isEmpty)
+            if isHeld { task.proceed() } else { task.resume() }
+            #expect(probe.seen.heads.isEmpty)
+            for work in later.withLock({ $0 }) { work() }
+            later.withLock { $0 = [] }
+            #expect(probe.seen.heads.count == 1)
+            task.cancel()
+        }
     }
 }

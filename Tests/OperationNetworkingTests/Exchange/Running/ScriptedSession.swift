@@ -28,6 +28,8 @@ final class ScriptedSession: NetworkSession {
     /// Lets one of the tasks that can do something do its next step; false if none can.
     func step() -> Bool { tasks.withLock { $0 }.contains { $0.step() } }
 
+    var lastTask: ScriptedTask? { tasks.withLock { $0.last } }
+
     var requests: [NetworkRequest] { tasks.withLock { $0 }.map(\.request) }
 }
 
@@ -52,6 +54,12 @@ final class ScriptedTask: NetworkTask {
     init(_ request: NetworkRequest, _ events: [ScriptedSession.Event], _ receiver: any NetworkReceiver) {
         self.request = request
         state = Locked(State(events: events[...], receiver: receiver))
+    }
+
+    /// Tells a head whatever the brakes, as if it had been on its way.
+    func tellHead(_ status: Int) {
+        guard let receiver = state.withLock({ $0.receiver }) else { return }
+        receiver.task(self, didReceive: ResponseHead(url: request.url, status: status, headers: [:]))
     }
 
     func step() -> Bool {

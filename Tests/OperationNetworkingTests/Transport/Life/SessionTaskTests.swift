@@ -176,6 +176,13 @@ struct SessionTaskTests {
         #expect(record.ends == 1 && record.faults.isEmpty)
     }
 
+    @Test func `what was sent once does not become unsent because the next connection failed`() {
+        start()
+        task.confined.wasSent = true
+        host.finish(task, NetworkError(code: .cannotConnect, phase: .connecting, message: ""))
+        #expect(record.error?.code == .cannotConnect && record.error?.isUnsent == false)
+    }
+
     /// What a session does when the response is there: each is a moment before which another thread may let go of the brake.
     private static let lastSteps: [@Sendable (FakeTask, FakeHost, inout Bool) -> Void] = [
         { task, _, _ in task.tell(.head(ResponseHead(url: task.request.url, status: 204, headers: [:]))) },

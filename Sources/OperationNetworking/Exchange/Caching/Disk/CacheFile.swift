@@ -20,6 +20,9 @@ package struct CacheFile: Equatable, Sendable {
     static let partSuffix = ".part"
     static let cardSuffix = ".card"
     static let bodySuffix = ".body"
+    /// What was forgotten last, and what values are hidden with: both stay whatever is thrown away.
+    static let changes = "changes"
+    static let secret = "secret"
 
     /// Whether it is still being written, or was when a program ended.
     package var isPart: Bool { name.hasSuffix(Self.partSuffix) }

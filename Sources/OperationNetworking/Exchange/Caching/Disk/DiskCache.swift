@@ -13,6 +13,8 @@ import OperationCore
 package final class DiskCache {
     private let folder: CacheFolder
     private let limits: CacheLimits
+    /// What the fields of requests are hidden with.
+    package let key: CacheKey
     /// The bytes in the folder when it was last looked at, and what was added and removed here since.
     private var used: Int64 = 0
     /// What was added since then; others may have added as much.
@@ -20,13 +22,41 @@ package final class DiskCache {
     private var recency: [String: UInt64] = [:]
     private var lastUse: UInt64 = 0
     private var readers: [Int: CacheBodyReader] = [:]
-    private var writers: [Int: CacheBodyWriter] = [:]
+    private var writers: [Int: (body: CacheBodyWriter, since: CacheChanges.Moment)] = [:]
     private var lastNumber = 0
 
     package init(folder: CacheFolder, limits: CacheLimits) {
         self.folder = folder
         self.limits = limits
         folder.prepare()
+        key = Self.key(in: folder)
+    }
+
+    /// The same for all that share the folder; one that cannot be written down is another each time, and what was kept with
+    /// it fits nothing any more.
+    private static func key(in folder: CacheFolder) -> CacheKey {
+        func known() -> CacheKey? {
+            folder.read(CacheFile.secret).flatMap { $0.count == CacheKey.size ? CacheKey($0) : nil }
+        }
+        return known()
+            ?? folder.exclusively {
+                if let key = known() { return key }
+                let key = CacheKey.random()
+                _ = folder.write(key.bytes, to: CacheFile.secret)
+                return key
+            }
+    }
+
+    /// Now, for whoever is about to fetch a response.
+    package var moment: CacheChanges.Moment { changes.moment }
+
+    private var changes: CacheChanges { CacheChanges(folder.read(CacheFile.changes) ?? []) }
+
+    /// The folder is claimed.
+    private func noteForgotten(_ key: String?) {
+        var changes = changes
+        changes.forget(key)
+        _ = folder.write(changes.encoded, to: CacheFile.changes)
     }
 
     /// What is kept at an address; what is damaged is removed.
@@ -74,17 +104,19 @@ package final class DiskCache {
         readers[number] = nil
     }
 
-    /// Begins to write a body.
-    package func openWriter() -> Int? {
+    /// Begins to write a body, which is not kept if its address is forgotten meanwhile.
+    ///
+    /// - Parameter moment: When it was asked for; nil for now.
+    package func openWriter(since moment: CacheChanges.Moment? = nil) -> Int? {
         guard let writer = CacheBodyWriter(in: folder) else { return nil }
         lastNumber += 1
-        writers[lastNumber] = writer
+        writers[lastNumber] = (writer, moment ?? self.moment)
         return lastNumber
     }
 
     /// Writes on; false if the body is not to be kept after all.
     package func append(_ data: Data, to number: Int, now: Date) -> Bool {
-        guard let writer = writers[number] else { return false }
+        guard let writer = writers[number]?.body else { return false }
         guard writer.length + Int64(data.count) <= limits.bodyBytes,
             hasRoom(Int64(data.count)) || folder.exclusively({ makeRoom(Int64(data.count), now: now) }),
             data.withUnsafeBytes({ writer.append($0) })
@@ -97,19 +129,20 @@ package final class DiskCache {
     }
 
     package func discardWriter(_ number: Int) {
-        guard let writer = writers.removeValue(forKey: number) else { return }
+        guard let writer = writers.removeValue(forKey: number)?.body else { return }
         used -= writer.length
     }
 
     /// The body is complete: from now on the response is kept.
     package func commit(_ number: Int, _ response: CachedResponse, at resource: String, now: Date) {
-        guard let writer = writers.removeValue(forKey: number) else { return }
+        guard let (writer, since) = writers.removeValue(forKey: number) else { return }
         let key = CacheFile.key(of: resource)
         guard let body = writer.finish(key: key) else {
             used -= writer.length
             return
         }
         folder.exclusively {
+            guard !changes.hasForgotten(key, since: since) else { return remove(body) }
             var card = self.card(resource, now: now) ?? CacheCard(resource: resource)
             let removed = card.put(CacheCard.Variant(response: response, body: body))
             guard save(card, now: now) else { return remove(body) }
@@ -127,8 +160,10 @@ package final class DiskCache {
 
     /// Forgets what is kept at an address.
     package func forget(_ resource: String) {
-        let name = CacheFile.key(of: resource) + CacheFile.cardSuffix
+        let key = CacheFile.key(of: resource)
+        let name = key + CacheFile.cardSuffix
         folder.exclusively {
+            noteForgotten(key)
             guard let bytes = folder.read(name) else { return }
             folder.remove(name)
             used -= Int64(bytes.count)
@@ -138,7 +173,10 @@ package final class DiskCache {
 
     /// Forgets everything, of other instances, too.
     package func forgetAll() {
-        for file in folder.list() where !file.isPart { folder.remove(file.name) }
+        folder.exclusively {
+            noteForgotten(nil)
+            for file in folder.list() where !file.isPart { folder.remove(file.name) }
+        }
         unseen = .max
     }
 
@@ -148,6 +186,11 @@ package final class DiskCache {
     private func drop(_ body: CacheBody, of resource: String, now: Date) {
         folder.remove(body.name)
         unseen = .max
+        withdraw(body, of: resource, now: now)
+    }
+
+    /// Takes a response off its card; the body stays for whoever is about to read it, until `remove`.
+    package func withdraw(_ body: CacheBody, of resource: String, now: Date) {
         folder.exclusively {
             // Another cache may have put a new card there meanwhile, which does not name the body.
             guard var card = card(resource, now: now), card.remove(body) else { return }
@@ -159,7 +202,7 @@ package final class DiskCache {
         }
     }
 
-    private func remove(_ body: CacheBody) {
+    package func remove(_ body: CacheBody) {
         folder.remove(body.name)
         used -= body.length
     }
