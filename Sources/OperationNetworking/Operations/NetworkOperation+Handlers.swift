@@ -45,6 +45,8 @@ extension NetworkOperation {
     }
 
     /// Calls `body` when the operation was cancelled, with the operation; on the callback queue, beside the handlers.
+    ///
+    /// Keep the operation: a cancelled one that nobody holds any more is gone before it could be handed over.
     @discardableResult
     public final func onCancellation(
         _ body: @escaping @Sendable (NetworkOperation<TaskResult, ResultType>, CancellationCause) -> Void

@@ -115,7 +115,9 @@ struct QueueRoomTests {
         #expect(await many.value == nil)
         #expect(await few.value == nil)
         await queue.drained()
-        #expect(ran.events == [.array, .array, .array, .closure])
+        // It came in when the first of them had ended; the others may still have been running on another thread.
+        #expect(ran.events.first == .array)
+        #expect(ran.events.filter { $0 == .array }.count == 3 && ran.count == 4)
     }
 
     @Test func `more at once than the queue may ever have are refused, also where it is made smaller`() async {

@@ -106,6 +106,8 @@ struct EvaluationPoolTests {
         #expect(workers.count == 0)
         // No thread of the queue does anything from here on.
         for (number, operation) in operations.enumerated() { #expect(try await operation.value == "/\(number)") }
+        // A result is told before its operation has left the queue.
+        await queue.drained()
         #expect(queue.counts.finished == 5)
         bench.closeSession()
     }

@@ -383,8 +383,9 @@ struct OperationControlTests {
             silent.start()
             silent.cancel()
             await silent.ended()
+            await bench.settled()
+            withExtendedLifetime(silent) {}
         }
-        await bench.settled()
         #expect(lines.events == ["up true", "down 200 5", "success 1 5", "requested true"])
         try await bench.checkNothingIsLeft()
     }

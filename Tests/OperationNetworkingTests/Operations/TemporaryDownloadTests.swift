@@ -151,7 +151,7 @@ struct TemporaryDownloadTests {
         let error = await failure(of: operation)
         #expect(error?.code == .unacceptableContentType)
         #expect(error?.bodyPrefix == Data("<html>".utf8))
-        #expect(folder.content == [])
+        #expect(try await folder.contentAtRest() == [])
     }
 
     @Test("Of a refused answer as much is kept as the rules say", arguments: [true, false])

@@ -76,8 +76,9 @@ public final class ParkingLot: Sendable {
     /// How many operations wait now.
     public var parkedCount: Int { state.withLock { $0.machine.count } }
 
-    /// Waits for the network; `body` is called once, on another thread, unless one leaves before. Nil if there is no
-    /// place.
+    /// Waits for the network; nil if there is no place.
+    ///
+    /// `body` is called once, on another thread, unless one leaves before.
     package func park(atMost limit: Duration?, _ body: @escaping Body) -> Ticket? {
         watch()
         let (now, chance) = (clock.now, chance())
