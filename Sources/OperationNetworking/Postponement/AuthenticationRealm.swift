@@ -20,6 +20,7 @@ public final class AuthenticationRealm: Sendable {
 
     /// One that waits for a credential.
     struct Waiter: Sendable {
+        weak var operation: (any AttemptHost)?
         let goOn: @Sendable () -> Void
         let fail: @Sendable (NetworkError) -> Void
     }
@@ -80,7 +81,19 @@ public final class AuthenticationRealm: Sendable {
         options.isRejected(head) && (head.url == request.url || RequestOrigin(of: head.url) == request.origin)
     }
 
+    /// Those that wait, in the order in which they came.
+    var postponed: [any AnyNetworkOperation] {
+        let waiters = state.withLock { $0.waiters }
+        return waiters.sorted { $0.key < $1.key }.compactMap { $0.value.operation }
+    }
+
     // What the operations ask.
+
+    /// The credential that may be used now; nil if somebody has to be asked.
+    func current() -> (credential: any Sendable, version: Int)? {
+        let now = options.clock.now
+        return state.withLock { $0.machine.current(now: now) }
+    }
 
     /// A request is ready and wants a credential.
     func want(_ waiter: Waiter) -> Machine.Answer {

@@ -75,6 +75,9 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     /// Lets those fail that wait now, for instance because a sign-in was given up; a refresh that is under way goes on.
     public func failPostponed(because error: (any Error)? = nil) { realm.failPostponed(because: error) }
 
+    /// The operations that wait for a credential, in the order in which they came.
+    public var postponed: [any AnyNetworkOperation] { realm.postponed }
+
     /// How many operations wait for a credential.
     public var postponedCount: Int { realm.postponedCount }
 }

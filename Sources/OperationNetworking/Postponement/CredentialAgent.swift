@@ -33,24 +33,31 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         state.withLock { $0.used = nil }
         let realm = realms.first { $0.covers(request.origin) && !exempt.contains(ObjectIdentifier($0)) }
         guard let realm else { return answer(.go(request)) }
+        // As a rule there is one, and nothing has to be kept for a wait.
+        if let (credential, version) = realm.current() { return answer(put(credential, version, realm, request)) }
         let turns = TurnTaking()
         let waiter = AuthenticationRealm.Waiter(
-            goOn: { turns.second { answer(.again) } },
+            operation: host, goOn: { turns.second { answer(.again) } },
             fail: { error in turns.second { answer(.refuse(error)) } })
         switch realm.want(waiter) {
-        case .give(let credential, let version):
-            do {
-                let request = try realm.closures.apply(credential, request)
-                state.withLock { $0.used = (realm, version) }
-                answer(.go(request))
-            } catch {
-                answer(.refuse(NetworkError(error, phase: .checking)))
-            }
+        case .give(let credential, let version): answer(put(credential, version, realm, request))
         case .wait(let ticket):
             stand(in: realm, ticket)
             turns.first { answer(.hold(realm.reason)) }
         case .fail(let failure): answer(.refuse(realm.error(failure)))
         case .replay, .refuse: answer(.again)
+        }
+    }
+
+    private func put(
+        _ credential: any Sendable, _ version: Int, _ realm: AuthenticationRealm, _ request: NetworkRequest
+    ) -> AttemptClearance {
+        do {
+            let request = try realm.closures.apply(credential, request)
+            state.withLock { $0.used = (realm, version) }
+            return .go(request)
+        } catch {
+            return .refuse(NetworkError(error, phase: .checking))
         }
     }
 
@@ -73,6 +80,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
             answer(AttemptAnswer(.fail, note: "\(error)", error: Self.completed(error, report.error)))
         }
         let waiter = AuthenticationRealm.Waiter(
+            operation: host,
             goOn: {
                 turns.second { answer(AttemptAnswer(.replay(after: .zero), note: "there is a new credential: again")) }
             },

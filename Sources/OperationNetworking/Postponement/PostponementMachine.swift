@@ -132,6 +132,12 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
 
 // What operations ask.
 extension PostponementMachine {
+    /// The credential that may be used now, as far as nothing else has to be done for it.
+    package func current(now: OperationInstant) -> (credential: Credential, version: Int)? {
+        guard case .valid(let credential, let staleAt, _) = state, staleAt.map({ now < $0 }) ?? true else { return nil }
+        return (credential, version)
+    }
+
     /// A request is ready and wants a credential.
     package mutating func want(now: OperationInstant) -> (Answer, [Action]) {
         switch state {

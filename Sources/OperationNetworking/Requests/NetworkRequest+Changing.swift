@@ -8,8 +8,13 @@ extension NetworkRequest {
     /// The request with that header field, in the place of all of that name.
     public func with(_ name: String, _ value: String) throws(NetworkError) -> NetworkRequest {
         var headers = headers
-        headers[name] = value
-        return try NetworkRequest(method, url: url, headers: headers, body: body, options: options)
+        guard name.utf8.count != "Content-Length".utf8.count else {
+            headers[name] = value
+            return try NetworkRequest(method, url: url, headers: headers, body: body, options: options)
+        }
+        // All else was checked before.
+        headers[name] = try RequestChecks(method: method, url: url).checkedValue(HeaderFields.Field(name, value))
+        return NetworkRequest(self, checkedHeaders: headers)
     }
 
     /// The request with that value in its query, in the place of all of that name.

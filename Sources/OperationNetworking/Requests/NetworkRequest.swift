@@ -54,6 +54,13 @@ public struct NetworkRequest: Sendable {
         self.options = options
     }
 
+    /// The same request with header fields that were checked.
+    init(_ request: NetworkRequest, checkedHeaders headers: HeaderFields) {
+        (method, url, body, options) = (request.method, request.url, request.body, request.options)
+        origin = request.origin
+        self.headers = headers
+    }
+
     /// Method and URL without secrets.
     public var summary: RequestSummary { RequestSummary(method: method, url: url) }
 

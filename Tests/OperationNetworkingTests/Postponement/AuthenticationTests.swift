@@ -280,6 +280,9 @@ struct AuthenticationTests {
         for operation in operations { operation.start() }
         await until { authenticator.postponedCount == 3 }
         #expect(bench.server.counts.heads == 0)
+        #expect(
+            authenticator.postponed.map(ObjectIdentifier.init).sorted()
+                == operations.map(ObjectIdentifier.init).sorted())
         authenticator.failPostponed(because: Refusal())
         #expect(await results(operations).allSatisfy { $0?.error?.cause is Refusal })
         let later = bench.operation(authenticator)

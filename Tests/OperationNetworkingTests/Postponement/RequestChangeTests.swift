@@ -1,0 +1,50 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import Testing
+
+@Suite("Requests that are changed")
+struct RequestChangeTests {
+    private func request() throws -> NetworkRequest {
+        try NetworkRequest(
+            "POST", url: #require(URL(string: "https://example.com/a?b=1&c=2")),
+            headers: ["X-Token": "1", "Accept": "text/plain", "x-token": "2"], body: .data(Data("1".utf8)).withContentType("application/json"))
+    }
+
+    @Test("A field takes the place of all of its name, the rest stays")
+    func fields() throws {
+        let changed = try request().with("X-TOKEN", " 3 ")
+        #expect(changed.headers.map(\.name).sorted() == ["Accept", "Content-Type", "X-TOKEN"])
+        #expect(changed.headers["x-token"] == "3")
+        #expect(try changed.method == "POST" && changed.url == request().url)
+        #expect(try changed.body.length == request().body.length)
+    }
+
+    @Test(
+        "What could not be sent is refused, as when a request is made",
+        arguments: [
+            ("X-A", "1\r\n2", NetworkError.Code.invalidHeaderValue), ("X A", "1", .invalidHeaderName),
+            ("Host", "other", .reservedHeader), ("Content-Length", "7000", .bodyLengthMismatch),
+        ])
+    func refusals(name: String, value: String, code: NetworkError.Code) throws {
+        let request = try request()
+        let error = #expect(throws: NetworkError.self) { try request.with(name, value) }
+        #expect(error?.code == code)
+    }
+
+    @Test("A value of the query takes the place of all of its name")
+    func query() throws {
+        let url = try request().with(query: "b", "x y&z").url
+        #expect(url.absoluteString == "https://example.com/a?c=2&b=x%20y%26z")
+    }
+
+    @Test("Another body says itself what it is")
+    func body() throws {
+        let changed = try request().with(body: .data(Data("x".utf8)))
+        #expect(changed.headers["Content-Type"] == nil && changed.body.length == 1)
+        let form = try request().with(body: .data(Data("x".utf8)).withContentType("text/plain"))
+        #expect(form.headers["Content-Type"] == "text/plain")
+    }
+}
