@@ -77,7 +77,7 @@ struct AuthenticationTests {
             await results(operations).allSatisfy { $0?.error?.code == .refreshFailed && $0?.error?.cause is Refusal })
         #expect(await failures == Array(repeating: .refreshFailed, count: 4))
         #expect(bench.asked.events.count == 1)
-        #expect(queue.counts.unended == 0)
+        await queue.drained()
         // It is remembered for this credential, and forgotten with the next one.
         #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed)
         #expect(bench.asked.events.count == 1)
