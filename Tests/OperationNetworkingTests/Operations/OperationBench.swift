@@ -87,6 +87,8 @@ func failure<Result, Value: Sendable>(
         let value = try await operation.run()
         Issue.record("no failure but \(value)", sourceLocation: location)
     } catch {
+        // Waiters learn of the outcome first; handlers are put on their queue before the operation has ended.
+        await operation.ended()
         if case .failed(let error) = error { return error }
         Issue.record("no failure but \(error)", sourceLocation: location)
     }

@@ -374,6 +374,7 @@ struct OperationControlTests {
             operation.onSuccess { operation, count in lines.record("success \(operation.attemptCount) \(count)") }
             operation.onCancellation { _, _ in lines.record("wrong") }
             #expect(try await operation.run() == 5)
+            await operation.ended()
             await bench.settled()
             #expect(delegate.told.events.last?.0 == id)
             #expect(delegate.told.events.last?.1 == TransferProgress(completedBytes: 1 << 20, totalBytes: 1 << 20))

@@ -173,6 +173,7 @@ struct RetryWindowTests {
         operation.retryHandler = { lines.record("event \($0.reason)") }
         operation.failureHandler = { lines.record("failure \($0.retryEnd.map { "\($0)" } ?? "none")") }
         _ = await failure(of: operation)
+        await operation.ended()
         await bench.settled()
         #expect(
             lines.events.prefix(3) == ["event attemptsUsedUp", "delegate attemptsUsedUp", "failure attemptsUsedUp"])
