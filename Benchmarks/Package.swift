@@ -10,6 +10,7 @@ let package = Package(
     products: [
         .executable(name: "network-operations", targets: ["NetworkOperationsBenchmark"]),
         .executable(name: "operations", targets: ["OperationsBenchmark"]),
+        .executable(name: "resilience", targets: ["ResilienceBenchmark"]),
         .executable(name: "scheduling", targets: ["SchedulingBenchmark"]),
         .executable(name: "transport", targets: ["TransportBenchmark"]),
     ],
@@ -38,6 +39,14 @@ let package = Package(
             dependencies: [
                 "AllocationCounter", "BenchmarkSupport", "NetworkBenchmarkSupport",
                 .product(name: "OperationNetworking", package: "OperationKit"),
+            ]
+        ),
+        .executableTarget(
+            name: "ResilienceBenchmark",
+            dependencies: [
+                "AllocationCounter", "BenchmarkSupport", "NetworkBenchmarkSupport",
+                .product(name: "OperationNetworking", package: "OperationKit"),
+                .product(name: "OperationTestKit", package: "OperationKit"),
             ]
         ),
     ]

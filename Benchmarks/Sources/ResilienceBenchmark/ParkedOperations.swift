@@ -1,0 +1,53 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import AllocationCounter
+import BenchmarkSupport
+import Dispatch
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+
+/// What operations take that wait for the network, and at what pace they go on.
+func parkedOperations(_ scale: Scale) -> [Figure] {
+    let count = scale.isSmoke ? 1_000 : 100_000
+    let clock = ManualClock(), network = ManualConnectivity(.unsatisfied), session = StubSession()
+    let lot = ParkingLot(
+        monitor: network, capacity: count, pace: ParkingPace(perSecond: 1_000), clock: clock, chance: { 0.5 })
+    guard let request = URL(string: "http://example.com/").flatMap({ try? NetworkRequest(url: $0) }) else { return [] }
+    session.route("GET", "/") { _ in .text("Hello") }
+    let queue = DispatchQueue(label: "callbacks")
+    let operations = (0..<count).map { _ in
+        let operation = NetworkDataOperation(request: request, urlSession: session) { data, _ in data.count }
+        operation.callbackQueue = queue
+        operation.clock = clock
+        operation.offline = OfflinePolicy(lot: lot)
+        return operation
+    }
+    var figures: [Figure] = []
+    let before = allocation_counter_live_bytes()
+    allocation_counter_set_counting(1)
+    for operation in operations { operation.start() }
+    allocation_counter_set_counting(0)
+    guard lot.parkedCount == count else { return [] }
+    if allocation_counter_is_available() == 1 {
+        figures.append(
+            .plain(
+                "\(count) operations that wait for the network: heap of each beyond itself", unit: "B",
+                Double(allocation_counter_live_bytes() - before) / Double(count), target: .atMost(1_024)))
+    }
+    network.write(.satisfied)
+    clock.advance(by: .milliseconds(750))
+    var most = 0
+    for _ in 0..<(count / 100) {
+        let waiting = lot.parkedCount
+        clock.advance(by: .milliseconds(100))
+        most = max(most, waiting - lot.parkedCount)
+    }
+    figures.append(
+        .plain("those that go on in a tenth of a second, of 100", unit: "", Double(most), target: .atMost(110)))
+    figures.append(.plain("those that still wait", unit: "", Double(lot.parkedCount), target: .atMost(0)))
+    for operation in operations { operation.waitUntilFinished() }
+    return figures
+}
