@@ -10,7 +10,8 @@ struct RequestChangeTests {
     private func request() throws -> NetworkRequest {
         try NetworkRequest(
             "POST", url: #require(URL(string: "https://example.com/a?b=1&c=2")),
-            headers: ["X-Token": "1", "Accept": "text/plain", "x-token": "2"], body: .data(Data("1".utf8)).withContentType("application/json"))
+            headers: ["X-Token": "1", "Accept": "text/plain", "x-token": "2"],
+            body: .data(Data("1".utf8)).withContentType("application/json"))
     }
 
     @Test("A field takes the place of all of its name, the rest stays")
