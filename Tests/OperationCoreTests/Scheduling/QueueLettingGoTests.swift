@@ -115,9 +115,9 @@ struct QueueLettingGoTests {
             done.open()
         }
         await began.passage()
-        for _ in 0..<10_000 where !done.isOpen {
+        _ = await eventually { [workers] in
             if workers.count > 1 { workers.step(1) }
-            await Task.yield()
+            return done.isOpen
         }
         #expect(next.outcome == .success(1))
         // Else its thread would wait for ever.

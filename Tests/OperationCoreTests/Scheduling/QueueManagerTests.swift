@@ -61,7 +61,7 @@ struct QueueManagerTests {
         let queue = QueueManager("places", width: 2)
         let operations = (0..<4).map { _ in HandDriven() }
         try queue.add(operations)
-        _ = await operations[1].calls.events(atLeast: 1)
+        for operation in operations[...1] { _ = await operation.calls.events(atLeast: 1) }
         #expect(operations.map(\.state) == [.executing, .executing, .notStarted, .notStarted])
         operations[0].finish(withResult: 0)
         _ = await operations[2].calls.events(atLeast: 1)

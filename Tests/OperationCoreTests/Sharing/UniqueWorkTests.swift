@@ -176,7 +176,8 @@ struct UniqueWorkTests {
         first.finish(withResult: 1)
         queue.cancelAll()
         await queue.drained()
-        #expect(queue.engine.uniqueWork.storedCount == 0)
+        let engine = queue.engine
+        #expect(await eventually { engine.uniqueWork.storedCount == 0 })
     }
 
     @Test func `nothing is left of those that ended`() async throws {

@@ -71,7 +71,8 @@ final class RecordingReceiver: NetworkReceiver {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isThere = state.withLock { state in
-                    if state.record.ends > 0 || isReached(state.record) || Task.isCancelled { return true }
+                    let isOver = state.record.ends > 0 || isReached(state.record)
+                    if Task.isCancelled || isOver && !state.isInside { return true }
                     let waiter = Waiter(number: number, isReached: isReached, pass: { continuation.resume() })
                     state.waiting.append(waiter)
                     return false
@@ -150,17 +151,20 @@ final class RecordingReceiver: NetworkReceiver {
     }
 
     private func note(_ event: Event, _ task: any NetworkTask, _ change: (inout Record) -> Void) {
-        let passing = state.withLock { state in
+        state.withLock { state in
             if state.isInside { state.record.faults.append("two calls at once") }
             state.isInside = true
             if state.record.ends > 0 { state.record.faults.append("\(event) after the end") }
             change(&state.record)
+        }
+        react(event, task)
+        // Only now: who waits for an event waits for what was done about it, too.
+        let passing = state.withLock { state in
+            state.isInside = false
             let (record, all) = (state.record, state.waiting)
             state.waiting = all.filter { record.ends == 0 && !$0.isReached(record) }
             return all.filter { record.ends > 0 || $0.isReached(record) }
         }
-        react(event, task)
-        state.withLock { $0.isInside = false }
         for waiter in passing { waiter.pass() }
     }
 }

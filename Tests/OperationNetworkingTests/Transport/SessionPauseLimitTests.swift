@@ -71,7 +71,7 @@
             for task in first { task.resume() }
             try await pass()
             let recorder = TransferRecorder()
-            let limit = Duration.milliseconds(30)
+            let limit = Duration.milliseconds(200)
             let task = try makeTask(deaf.url(), TransferTimeouts(connect: limit), recorder)
             task.resume()
             // While our clock stands still libcurl's goes on, and is looked at with each request.

@@ -107,6 +107,8 @@
                 session.makeTask(with: request, receiver: recorder).resume()
             }
             _ = await server.heads(atLeast: 1)
+            // Then the session knows of all of them.
+            try await leap(.zero)
             try await leap(.seconds(21))
             #expect(recorders.allSatisfy { $0.now.ends.isEmpty })
             gate.open()

@@ -102,7 +102,8 @@
 
         /// Tells what is known at the end of a transfer, and gives it back.
         private func conclude(_ transfer: CurlTransfer, _ task: CurlTask, _ error: NetworkError?) {
-            let metrics = CurlMetrics.collect(transfer, task, now: now)
+            // Not the moment at which the loop awoke: what libcurl timed came later.
+            let metrics = CurlMetrics.collect(transfer, task, now: engine.now)
             let trailers = transfer.trailers
             release(task, isComplete: true)
             if error != nil {

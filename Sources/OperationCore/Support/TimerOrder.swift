@@ -1,0 +1,126 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// The order in which entries fall due, by their slots: what ``TimerHeap`` keeps besides what waits.
+///
+/// An indexed heap of plain numbers, four children to a node: an entry on its way up or down moves a few bytes of one
+/// list, and counts no reference.
+@usableFromInline
+package struct TimerOrder: Sendable {
+    @usableFromInline package typealias Slot = Int32
+
+    private struct Entry {
+        let due: OperationInstant
+        /// Which it is of all that ever came: of two that are due at the same moment the earlier one goes first.
+        let number: UInt64
+        let slot: Slot
+
+        func precedes(_ other: Entry) -> Bool {
+            due < other.due || number < other.number && due == other.due
+        }
+    }
+
+    /// Where the entry of a slot stands.
+    private struct Place {
+        /// Its position in the heap; for a slot that is free, the next free one.
+        var position: Slot
+        /// How often the slot was taken: an old name leads to nobody.
+        var round: UInt32
+        var isTaken: Bool
+    }
+
+    private var entries: [Entry] = []
+    private var places: [Place] = []
+    private var firstFree: Slot = -1
+    private var lastNumber: UInt64 = 0
+
+    init() {}
+
+    /// How many entries there are.
+    @usableFromInline var count: Int { entries.count }
+
+    /// When the first one is due.
+    @usableFromInline var nextDue: OperationInstant? { entries.first?.due }
+
+    /// Adds an entry; returns its slot, which is at most one more than the last that there ever was, and its name.
+    @usableFromInline
+    mutating func insert(due: OperationInstant) -> (slot: Slot, name: UInt64) {
+        lastNumber += 1
+        var slot = firstFree
+        if slot >= 0 {
+            firstFree = places[Int(slot)].position
+            places[Int(slot)].round &+= 1
+            places[Int(slot)].isTaken = true
+        } else {
+            slot = Slot(places.count)
+            places.append(Place(position: 0, round: 0, isTaken: true))
+        }
+        let entry = Entry(due: due, number: lastNumber, slot: slot)
+        entries.append(entry)
+        siftUp(entry, from: entries.count - 1)
+        return (slot, UInt64(places[Int(slot)].round) << 32 | UInt64(slot))
+    }
+
+    /// Removes an entry; nil if it is no longer there.
+    @usableFromInline
+    mutating func remove(_ name: UInt64) -> Slot? {
+        let index = Int(name & 0xFFFF_FFFF)
+        guard index < places.count, places[index].isTaken, places[index].round == UInt32(name >> 32) else { return nil }
+        return removeEntry(at: Int(places[index].position))
+    }
+
+    /// Removes the first entry if it is due at `now`.
+    @usableFromInline
+    mutating func popDue(at now: OperationInstant) -> Slot? {
+        guard let first = entries.first, first.due <= now else { return nil }
+        return removeEntry(at: 0)
+    }
+
+    private mutating func removeEntry(at position: Int) -> Slot {
+        let slot = entries[position].slot
+        places[Int(slot)].isTaken = false
+        places[Int(slot)].position = firstFree
+        firstFree = slot
+        let last = entries.removeLast()
+        guard position < entries.count else { return slot }
+        if position > 0, last.precedes(entries[(position - 1) / 4]) {
+            siftUp(last, from: position)
+        } else {
+            siftDown(last, from: position)
+        }
+        return slot
+    }
+
+    private mutating func place(_ entry: Entry, at position: Int) {
+        entries[position] = entry
+        places[Int(entry.slot)].position = Slot(position)
+    }
+
+    private mutating func siftUp(_ entry: Entry, from start: Int) {
+        var position = start
+        while position > 0 {
+            let parent = (position - 1) / 4
+            guard entry.precedes(entries[parent]) else { break }
+            place(entries[parent], at: position)
+            position = parent
+        }
+        place(entry, at: position)
+    }
+
+    private mutating func siftDown(_ entry: Entry, from start: Int) {
+        var position = start
+        while true {
+            let firstChild = 4 * position + 1
+            guard firstChild < entries.count else { break }
+            var child = firstChild
+            for other in firstChild..<min(firstChild + 4, entries.count)
+            where entries[other].precedes(entries[child]) {
+                child = other
+            }
+            guard entries[child].precedes(entry) else { break }
+            place(entries[child], at: position)
+            position = child
+        }
+        place(entry, at: position)
+    }
+}
