@@ -13,7 +13,7 @@
         private let features: Int
 
         /// The library, or why it cannot be used.
-        static let shared = Result<CurlLibrary, NetworkError> { () throws(NetworkError) in try CurlLibrary() }
+        package static let shared = Result<CurlLibrary, NetworkError> { () throws(NetworkError) in try CurlLibrary() }
 
         /// It is the first that says when a request is about to be sent: without that nobody could know whether it was sent.
         private static let oldest: UInt32 = 0x07_50_00
@@ -49,7 +49,7 @@
         func has(_ feature: Int) -> Bool { features & feature != 0 }
 
         /// Whether it can let go of a transfer without waiting for the thread that looks a name up (7.87).
-        var leavesLookupsBehind: Bool { number >= 0x07_57_00 }
+        package var leavesLookupsBehind: Bool { number >= 0x07_57_00 }
 
         /// Whether a handle may serve a second transfer.
         ///
