@@ -8,7 +8,7 @@ import OperationTestKit
 import Testing
 
 /// Several programs at once on the folder of one cache, or on one file of cookies.
-@Suite(.timeLimit(Rounds.timeLimit), .serialized)
+@Suite(.timeLimit(.minutes(Rounds.minutes)), .serialized)
 struct SharedFolderTests {
     private static let limit: Int64 = 1 << 20
     private static let programs = 4
