@@ -226,6 +226,8 @@ struct OfflineTests {
             if afterFailure { await bench.bench.server.stopped() }
             operation.start()
             await bench.parked(1)
+            // It is counted before its ticket and its timer are known.
+            while operation.waitReason?.kind != .network { await Task.yield() }
             operation.cancel()
             #expect(operation.outcome?.cancellationCause == .requested)
             #expect(bench.lot.parkedCount == 0 && bench.clock.pendingCount == 0)
