@@ -35,6 +35,9 @@ let package = Package(
         .executableTarget(
             name: "ConnectivityProbe", dependencies: ["OperationNetworking"],
             path: "Tests/Fixtures/ConnectivityProbe"),
+        .executableTarget(
+            name: "ResolverProbe", dependencies: ["OperationCore", "OperationNetworking", "OperationTestKit"],
+            path: "Tests/Fixtures/ResolverProbe"),
         .testTarget(
             name: "OperationCoreTests", dependencies: ["OperationCore", "OperationTestKit", "MainThreadProbe"]),
         .testTarget(name: "OperationTestKitTests", dependencies: ["OperationTestKit"]),
@@ -42,7 +45,7 @@ let package = Package(
             name: "OperationNetworkingTests",
             dependencies: [
                 "OperationNetworking", "OperationTestKit", "DownloadProbe", "SessionProbe", "SharingProbe",
-                "EnvironmentProbe", "ConnectivityProbe",
+                "EnvironmentProbe", "ConnectivityProbe", "ResolverProbe",
             ]),
     ]
 )

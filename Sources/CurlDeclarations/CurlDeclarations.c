@@ -68,14 +68,16 @@ static bool find(void *library, const char *name, void **function, const char **
     return *function != NULL;
 }
 
-bool OKCurlLoad(const char **problem) {
+bool OKCurlLoad(const char *file, bool mayBeLinked, const char **problem) {
     *problem = NULL;
+    bool isLinked = mayBeLinked && dlsym(RTLD_DEFAULT, "curl_multi_socket_action") != NULL;
     // Whoever links FoundationNetworking has it; a copy linked into the program itself is as good.
-    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_NOLOAD);
-    if (library == NULL && dlsym(RTLD_DEFAULT, "curl_multi_socket_action") != NULL) library = RTLD_DEFAULT;
-    else if (library == NULL) library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL && dlsym(RTLD_DEFAULT, "curl_multi_socket_action") == NULL) {
-        *problem = "libcurl.so.4";
+    void *library = dlopen(file, RTLD_NOW | RTLD_NOLOAD);
+    if (library == NULL && isLinked) library = RTLD_DEFAULT;
+    else if (library == NULL) library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    // RTLD_DEFAULT may be NULL, too.
+    if (library == NULL && !isLinked) {
+        *problem = file;
         return false;
     }
     find(library, "curl_global_init", (void **)&OKCurl.globalInit, problem);

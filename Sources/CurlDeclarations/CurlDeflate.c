@@ -8,7 +8,6 @@
 #include "ZlibStream.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <stdlib.h>
 
 struct OKDeflater {
@@ -20,9 +19,7 @@ static int (*step)(Stream *, int);
 static int (*end)(Stream *);
 
 bool OKDeflateLoad(void) {
-    void *library = dlopen("libz.so.1", RTLD_NOW | RTLD_NOLOAD);
-    if (library == NULL) library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) library = RTLD_DEFAULT;
+    void *library = OKZlibFind();
     *(void **)&begin = dlsym(library, "deflateInit2_");
     *(void **)&step = dlsym(library, "deflate");
     *(void **)&end = dlsym(library, "deflateEnd");
@@ -46,19 +43,8 @@ void OKDeflateFree(OKDeflater *deflater) {
 
 int OKDeflate(OKDeflater *deflater, const void *input, size_t count, bool isLast, size_t *used, void *output,
               size_t capacity, size_t *made) {
-    Stream *stream = &deflater->stream;
-    unsigned int inputCount = count < UINT_MAX ? (unsigned int)count : UINT_MAX;
-    unsigned int outputCount = capacity < UINT_MAX ? (unsigned int)capacity : UINT_MAX;
-    stream->input = input;
-    stream->inputCount = inputCount;
-    stream->output = output;
-    stream->outputCount = outputCount;
     // 4 ends the stream, 0 goes on.
-    int status = step(stream, isLast && inputCount == count ? 4 : 0);
-    *used = inputCount - stream->inputCount;
-    *made = outputCount - stream->outputCount;
-    // 0 goes on, 1 is the end, -5 is that nothing could be done for want of input or room.
-    return status == 1 ? 1 : status == 0 || status == -5 ? 0 : -1;
+    return OKZlibStep(&deflater->stream, step, isLast ? 4 : 0, input, count, used, output, capacity, made);
 }
 
 #endif

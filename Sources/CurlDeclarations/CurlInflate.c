@@ -8,7 +8,6 @@
 #include "ZlibStream.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <stdlib.h>
 
 struct OKInflater {
@@ -21,9 +20,7 @@ static int (*reset)(Stream *);
 static int (*end)(Stream *);
 
 bool OKInflateLoad(void) {
-    void *library = dlopen("libz.so.1", RTLD_NOW | RTLD_NOLOAD);
-    if (library == NULL) library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) library = RTLD_DEFAULT;
+    void *library = OKZlibFind();
     *(void **)&begin = dlsym(library, "inflateInit2_");
     *(void **)&step = dlsym(library, "inflate");
     *(void **)&reset = dlsym(library, "inflateReset");
@@ -49,18 +46,7 @@ bool OKInflateReset(OKInflater *inflater) { return reset(&inflater->stream) == 0
 
 int OKInflate(OKInflater *inflater, const void *input, size_t count, size_t *used, void *output, size_t capacity,
               size_t *made) {
-    Stream *stream = &inflater->stream;
-    unsigned int inputCount = count < UINT_MAX ? (unsigned int)count : UINT_MAX;
-    unsigned int outputCount = capacity < UINT_MAX ? (unsigned int)capacity : UINT_MAX;
-    stream->input = input;
-    stream->inputCount = inputCount;
-    stream->output = output;
-    stream->outputCount = outputCount;
-    int status = step(stream, 0);
-    *used = inputCount - stream->inputCount;
-    *made = outputCount - stream->outputCount;
-    // 0 goes on, 1 is the end, -5 is that nothing could be done for want of input or room.
-    return status == 1 ? 1 : status == 0 || status == -5 ? 0 : -1;
+    return OKZlibStep(&inflater->stream, step, 0, input, count, used, output, capacity, made);
 }
 
 #endif

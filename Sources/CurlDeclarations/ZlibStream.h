@@ -4,6 +4,8 @@
 #ifndef OPERATIONKIT_ZLIB_STREAM_H
 #define OPERATIONKIT_ZLIB_STREAM_H
 
+#include <stddef.h>
+
 /// The stream of zlib's interface (`z_stream`), as its manual has it.
 typedef struct {
     const unsigned char *input;
@@ -21,5 +23,14 @@ typedef struct {
     unsigned long checksum;
     unsigned long reserved;
 } Stream;
+
+/// Where the functions of zlib are looked for: what is loaded already counts first.
+void *OKZlibFind(void);
+
+/// Makes one step with as much of the input as fits: 1 at the end of the stream, 0 before, -1 if the bytes are damaged.
+///
+/// `flush` holds for a step that takes the whole input.
+int OKZlibStep(Stream *stream, int (*step)(Stream *, int), int flush, const void *input, size_t count, size_t *used,
+               void *output, size_t capacity, size_t *made);
 
 #endif

@@ -63,9 +63,9 @@ typedef struct {
     unsigned int flags;
 } OKCurlBlob;
 
-/// Finds libcurl: in what is loaded, and if it is not, by its name. False if there is none, or a function is missing;
-/// `problem` says which. Not from several threads at once.
-bool OKCurlLoad(const char **problem);
+/// Finds libcurl by the name of its file, whether that is loaded or not, or in the program itself if it may be linked into
+/// it. False if there is none, or a function is missing; `problem` says which. Not from several threads at once.
+bool OKCurlLoad(const char *file, bool mayBeLinked, const char **problem);
 
 typedef size_t (*OKCurlDataCallback)(char *, size_t, size_t, void *);
 typedef int (*OKCurlSocketCallback)(OKCurlEasy *, int, int, void *, void *);

@@ -5,13 +5,17 @@ import Foundation
 import OperationNetworking
 
 // A program that uses a session as a test of it cannot be done inside of the tests: it forks, has other programs run
-// beside it, dies of SIGPIPE if it gets one, and has no descriptors left. Says what happened.
+// beside it, dies of SIGPIPE if it gets one, has no descriptors left, or no libcurl. Says what happened.
 
 #if os(Linux)
     let arguments = CommandLine.arguments
     guard arguments.count == 3, let url = URL(string: arguments[2]) else {
-        print("usage: SessionProbe fork|spawn|pipe|descriptors <url>")
+        print("usage: SessionProbe fork|spawn|pipe|descriptors|fallback <url>")
         exit(2)
+    }
+    if arguments[1] == "fallback" {
+        try Fallback(url).run()
+        exit(0)
     }
     let probe = Probe(url)
     switch arguments[1] {

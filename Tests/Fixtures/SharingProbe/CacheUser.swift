@@ -19,7 +19,8 @@ struct CacheUser {
         random = Numbers(state: seed)
     }
 
-    mutating func run(_ rounds: Int) throws -> String {
+    /// - Parameter isTelling: Whether it prints a dot after each round.
+    mutating func run(_ rounds: Int, isTelling: Bool) throws -> String {
         for _ in 0..<rounds {
             let resource = "https://h.com/\(random.next(below: 12))"
             switch random.next(below: 16) {
@@ -28,6 +29,7 @@ struct CacheUser {
             case 2..<7: try keep(at: resource)
             default: try read(resource)
             }
+            if isTelling { FileHandle.standardOutput.write(Data(".".utf8)) }
         }
         return "OK \(kept) kept, \(hits) hits, \(misses) misses"
     }

@@ -16,12 +16,12 @@ func fail(_ text: String) -> Never {
 let arguments = CommandLine.arguments
 guard arguments.count == 6, let seed = UInt64(arguments[3]), let rounds = Int(arguments[4]),
     let limit = Int64(arguments[5])
-else { fail("usage: SharingProbe cache|cookies <place> <seed> <rounds> <limit of bytes>") }
+else { fail("usage: SharingProbe cache|cache-by-rounds|cookies <place> <seed> <rounds> <limit of bytes>") }
 let place = URL(fileURLWithPath: arguments[2])
 switch arguments[1] {
-case "cache":
+case "cache", "cache-by-rounds":
     var user = CacheUser(CacheFolder(url: place), limit: limit, seed: seed)
-    print(try user.run(rounds))
+    print(try user.run(rounds, isTelling: arguments[1] == "cache-by-rounds"))
 case "cookies": print(try CookieUser(place, seed: seed).run(rounds))
 default: fail("\(arguments[1]) is nothing that it can do")
 }

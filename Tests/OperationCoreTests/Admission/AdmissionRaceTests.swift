@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Races on the way to the body", .timeLimit(Rounds.timeLimit))
+@Suite("Races on the way to the body", .timeLimit(.minutes(Rounds.minutes)))
 struct AdmissionRaceTests {
     @Test("A dependency added while the operation is admitted or cancelled is waited for or refused, never lost")
     func dependencyAgainstAdmission() async throws {

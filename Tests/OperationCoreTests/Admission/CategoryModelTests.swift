@@ -36,7 +36,7 @@ private struct SlowModel {
     }
 }
 
-@Suite("Categories against a slow model", .timeLimit(Rounds.timeLimit))
+@Suite("Categories against a slow model", .timeLimit(.minutes(Rounds.minutes)))
 struct CategoryModelTests {
     @Test("Random asking, ending and cancelling: permits conserved, limits kept, first come first served")
     func randomSchedules() {

@@ -38,7 +38,7 @@ extension Locked where Value == Int {
     }
 }
 
-@Suite("Races for a category", .timeLimit(Rounds.timeLimit))
+@Suite("Races for a category", .timeLimit(.minutes(Rounds.minutes)))
 struct CategoryRaceTests {
     @Test("The holder ends while those that wait are cancelled: each is either granted or cancelled, no permit is lost")
     func releaseAgainstCancel() async throws {

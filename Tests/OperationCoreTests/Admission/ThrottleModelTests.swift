@@ -19,7 +19,7 @@ private struct SlowModel {
     }
 }
 
-@Suite("Throttling against a slow model", .timeLimit(Rounds.timeLimit))
+@Suite("Throttling against a slow model", .timeLimit(.minutes(Rounds.minutes)))
 struct ThrottleModelTests {
     @Test("Random runs, ends, cancellations and moments: never two at once, never too early, each told once")
     func randomSchedules() {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(Rounds.timeLimit))
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct WaitingTests {
     @Test func `started by hand before it is ready it begins when it is`() async throws {
         let upstream = HandDriven(), downstream = HandDriven()

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Foundation's queue: barriers and completion blocks", .timeLimit(Rounds.timeLimit))
+@Suite("Foundation's queue: barriers and completion blocks", .timeLimit(.minutes(Rounds.minutes)))
 struct BarrierTests {
     @Test("L8: a cancelled operation added behind a waiting barrier does not lock the queue up")
     func cancelledBehindBarrier() async throws {

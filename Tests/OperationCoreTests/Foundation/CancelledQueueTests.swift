@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Foundation's graph: a cancelled queue", .timeLimit(Rounds.timeLimit))
+@Suite("Foundation's graph: a cancelled queue", .timeLimit(.minutes(Rounds.minutes)))
 struct CancelledQueueTests {
     @Test(
         "L3: a queue is cancelled under a running head with 100 dependents, then the head ends",

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Foundation's queue: ends before the start", .timeLimit(Rounds.timeLimit))
+@Suite("Foundation's queue: ends before the start", .timeLimit(.minutes(Rounds.minutes)))
 struct EarlyEndTests {
     @Test("L5: what is cancelled or finished in a suspended queue ends only when the queue starts it")
     func suspendedQueue() async throws {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Foundation's graph: dependents that go first", .timeLimit(Rounds.timeLimit))
+@Suite("Foundation's graph: dependents that go first", .timeLimit(.minutes(Rounds.minutes)))
 struct FreedDependentTests {
     @Test("L1: a dependent freed before its dependency ends does no harm", arguments: EdgeKind.allCases)
     func freedBefore(kind: EdgeKind) async throws {

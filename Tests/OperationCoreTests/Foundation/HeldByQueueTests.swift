@@ -8,7 +8,7 @@ import Testing
 
 // Foundation complains on standard output, and may crash, where an operation in a queue ends without having been
 // started by that queue. So each of these runs in a process of its own.
-@Suite("Foundation's queue: operations that it holds", .timeLimit(Rounds.timeLimit))
+@Suite("Foundation's queue: operations that it holds", .timeLimit(.minutes(Rounds.minutes)))
 struct HeldByQueueTests {
     @Test("L5: an operation that waits in a queue is not started by another thread that needs it")
     func neededByThread() async throws {

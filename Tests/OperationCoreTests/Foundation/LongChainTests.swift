@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Foundation's graph: long chains", .serialized, .timeLimit(Rounds.timeLimit))
+@Suite("Foundation's graph: long chains", .serialized, .timeLimit(.minutes(Rounds.minutes)))
 struct LongChainTests {
     /// What became of a chain before it is let go of.
     enum Fate: String, CaseIterable, Sendable, CustomTestStringConvertible {

@@ -9,7 +9,7 @@ import Testing
 // A queue asks an operation whether it is ready and notes the answer only afterwards. Where the last dependency ends in
 // between, on another thread, Foundation on Linux never looks again. Each round waits for its own operation: a later
 // one would wake the queue, and hide that the first was lost.
-@Suite("Foundation's queue: readiness that is lost", .timeLimit(Rounds.timeLimit))
+@Suite("Foundation's queue: readiness that is lost", .timeLimit(.minutes(Rounds.minutes)))
 struct LostReadinessTests {
     @Test(
         "An operation runs whose last dependency ends, started by hand, while a queue takes the operation in",

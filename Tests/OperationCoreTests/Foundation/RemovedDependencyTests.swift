@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Foundation's graph: dependencies taken back and circles", .timeLimit(Rounds.timeLimit))
+@Suite("Foundation's graph: dependencies taken back and circles", .timeLimit(.minutes(Rounds.minutes)))
 struct RemovedDependencyTests {
     @Test("L4: an operation whose only dependency was removed is ready and runs", arguments: EdgeKind.allCases)
     func removed(kind: EdgeKind) async throws {

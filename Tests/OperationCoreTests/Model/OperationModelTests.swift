@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Model of operations and their dependencies", .timeLimit(Rounds.timeLimit))
+@Suite("Model of operations and their dependencies", .timeLimit(.minutes(Rounds.minutes)))
 struct OperationModelTests {
     @Test("Whatever several threads ask for, operations do what the slow model does in some order of the requests")
     func modelAgrees() async throws {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("The book of owners", .timeLimit(Rounds.timeLimit))
+@Suite("The book of owners", .timeLimit(.minutes(Rounds.minutes)))
 struct OwnerBookTests {
     @Test("Whatever enters and leaves, the book agrees with a slow list of pairs")
     func agreesWithModel() {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Races over owners", .timeLimit(Rounds.timeLimit))
+@Suite("Races over owners", .timeLimit(.minutes(Rounds.minutes)))
 struct OwnerRaceTests {
     @Test("Each of many operations that threads give, end and cancel is counted as cancelled once or succeeds")
     func addingEndingCancelling() async throws {

@@ -12,7 +12,7 @@ private final class Raced: AsyncOperation<Int, RaceError>, @unchecked Sendable {
     override func main() {}
 }
 
-@Suite("Races for the outcome", .timeLimit(Rounds.timeLimit))
+@Suite("Races for the outcome", .timeLimit(.minutes(Rounds.minutes)))
 struct FinishRaceTests {
     @Test("Eight threads that finish, fail and cancel agree on one outcome, and so do all who were told")
     func oneOutcome() async throws {

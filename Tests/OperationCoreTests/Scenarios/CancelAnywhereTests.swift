@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Scenarios: cancelled at every state", .timeLimit(Rounds.timeLimit))
+@Suite("Scenarios: cancelled at every state", .timeLimit(.minutes(Rounds.minutes)))
 struct CancelAnywhereTests {
     /// Where an operation stands when it is cancelled.
     enum Moment: String, CaseIterable, Sendable, CustomTestStringConvertible {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Scenarios: cancellation", .timeLimit(Rounds.timeLimit))
+@Suite("Scenarios: cancellation", .timeLimit(.minutes(Rounds.minutes)))
 struct CancellationScenarioTests {
     @Test("Scenario 6 (PSOperations#74): what winds down keeps its place and its dependents until it has")
     func windsDown() async throws {

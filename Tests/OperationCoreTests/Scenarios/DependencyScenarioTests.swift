@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Scenarios: dependencies", .timeLimit(Rounds.timeLimit))
+@Suite("Scenarios: dependencies", .timeLimit(.minutes(Rounds.minutes)))
 struct DependencyScenarioTests {
     @Test(
         "Scenario 9 (swift-corelibs-foundation#3261): dependents are dropped, cancelled and taken back at random",

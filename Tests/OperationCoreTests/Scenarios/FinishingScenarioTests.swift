@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Scenarios: finishing", .timeLimit(Rounds.timeLimit))
+@Suite("Scenarios: finishing", .timeLimit(.minutes(Rounds.minutes)))
 struct FinishingScenarioTests {
     @Test(
         "Scenario 4 (ProcedureKit#175): no operation whose condition ends on another thread is lost",

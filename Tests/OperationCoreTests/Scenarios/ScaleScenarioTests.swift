@@ -9,7 +9,7 @@ import Testing
 private let smallStack = 512 << 10
 
 // Each on a small stack: what recursed along the chain would not fit. How long it takes is for the benchmarks.
-@Suite("Scenario 26: scale", .serialized, .timeLimit(Rounds.timeLimit))
+@Suite("Scenario 26: scale", .serialized, .timeLimit(.minutes(Rounds.minutes)))
 struct ScaleScenarioTests {
     private let length = Rounds.count(ci: 30_000, soak: 1_000_000)
 

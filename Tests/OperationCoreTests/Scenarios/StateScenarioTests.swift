@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Scenarios: watching states", .timeLimit(Rounds.timeLimit))
+@Suite("Scenarios: watching states", .timeLimit(.minutes(Rounds.minutes)))
 struct StateScenarioTests {
     private static let life: [OperationState] = [.notStarted, .executing, .suspended, .executing, .finished]
 

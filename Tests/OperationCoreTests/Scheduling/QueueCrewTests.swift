@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// How many threads work for a queue.
-@Suite(.timeLimit(Rounds.timeLimit))
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct QueueCrewTests {
     @Test func `an operation that ended while its body blocks does not hold up the queue`() async throws {
         let queue = QueueManager("ended", width: 1), go = Gate()

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// As many operations as anybody will ever have, on a small stack; and many threads at once.
-@Suite(.serialized, .timeLimit(Rounds.timeLimit))
+@Suite(.serialized, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueScaleTests {
     private static let smallStack = 512 << 10
 

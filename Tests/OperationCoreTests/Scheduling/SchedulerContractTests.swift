@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// The scheduler and its operations, driven together through orders drawn from a seed, against what DESIGN promises.
-@Suite("The scheduler's contract", .timeLimit(Rounds.timeLimit))
+@Suite("The scheduler's contract", .timeLimit(.minutes(Rounds.minutes)))
 struct SchedulerContractTests {
     @Test func `in whatever order things happen, limits and order hold and nothing is lost`() {
         NoticeHub.install()

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Model of sharing", .timeLimit(Rounds.timeLimit))
+@Suite("Model of sharing", .timeLimit(.minutes(Rounds.minutes)))
 struct SharingModelTests {
     @Test("Whatever is asked for, cancelled and ended, askers and runs do what a simple model does")
     func agreesWithModel() async throws {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Races over sharing", .timeLimit(Rounds.timeLimit))
+@Suite("Races over sharing", .timeLimit(.minutes(Rounds.minutes)))
 struct SharingRaceTests {
     @Test(
         "Of threads that ask, cancel and end, each asker is told once, and there is one run at a time",

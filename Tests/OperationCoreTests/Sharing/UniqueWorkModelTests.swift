@@ -8,7 +8,7 @@ import Testing
 
 private final class Piece {}
 
-@Suite("Model of unique work", .timeLimit(Rounds.timeLimit))
+@Suite("Model of unique work", .timeLimit(.minutes(Rounds.minutes)))
 struct UniqueWorkModelTests {
     @Test("Whatever comes, is cancelled and ends, the table agrees with a list for each key")
     func agreesWithModel() {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(Rounds.timeLimit))
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct TimeoutTests {
     private let clock = ManualClock()
 

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(Rounds.timeLimit))
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct MultipartFormTests {
     @Test func `a form of all kinds of parts, byte by byte`() throws {
         let file = try TemporaryFile(Data("file's bytes".utf8))

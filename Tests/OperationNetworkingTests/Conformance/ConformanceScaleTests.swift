@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(Rounds.timeLimit))
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct ConformanceScaleTests {
     @Test(arguments: SessionKind.allCases)
     func `ten thousand requests in flight all end, on few threads`(_ kind: SessionKind) async throws {

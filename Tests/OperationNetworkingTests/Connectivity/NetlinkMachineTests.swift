@@ -6,7 +6,7 @@ import OperationTestKit
 import Testing
 
 /// What is asked of the kernel, and when what it says is believed.
-@Suite(.timeLimit(Rounds.timeLimit))
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct NetlinkMachineTests {
     private static let port: UInt32 = 99
     private let port = Self.port

@@ -34,52 +34,17 @@
             while ProcessFigures.openDescriptors[descriptor] == socket { await Task.yield() }
         }
 
-        @Test(.enabled(if: NetworkNamespaces.areThere, "There are no network namespaces here, or no ip command."))
+        @Test(.enabled(if: NetworkNamespace.empty != nil, "There are no network namespaces here, or no ip command."))
         func `interfaces, addresses, routes and cables come and go`() async throws {
-            #expect(try await NetworkNamespaces.probe("changes") == "end")
+            let namespace = try #require(NetworkNamespace.empty)
+            #expect(try await namespace.probe("ConnectivityProbe", "changes") == "end")
         }
 
-        @Test(.enabled(if: NetworkNamespaces.areThere, "There are no network namespaces here, or no ip command."))
+        @Test(.enabled(if: NetworkNamespace.empty != nil, "There are no network namespaces here, or no ip command."))
         func `after a thousand flaps it knows what is so`() async throws {
             let rounds = Rounds.count(ci: 250, soak: 1_000)
-            #expect(try await NetworkNamespaces.probe("flapping", "\(rounds)") == "end")
-        }
-    }
-
-    /// Networks of their own for child processes.
-    enum NetworkNamespaces {
-        /// How one is entered; nil if that cannot be done here.
-        private static let launcher: [String]? = [["unshare", "-rn"], ["unshare", "-n"]].first { command in
-            run(command + ["ip", "link"]) != nil
-        }
-
-        static let areThere = launcher != nil
-
-        /// Runs the program of the tests in one, and returns what it prints.
-        static func probe(_ arguments: String...) async throws -> String {
-            let launcher = try #require(launcher)
-            let program = try #require(ProbeProgram.url("ConnectivityProbe"), "ConnectivityProbe was not built.")
-            return try await TestThread.run {
-                run(launcher + [program.path] + arguments) ?? "It could not be run."
-            }
-        }
-
-        /// What a program prints; nil if it fails.
-        private static func run(_ command: [String]) -> String? {
-            let process = Process(), output = Pipe()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            process.arguments = command
-            var environment = ProcessInfo.processInfo.environment
-            environment["PATH"] = (environment["PATH"] ?? "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
-            process.environment = environment
-            process.standardInput = FileHandle.nullDevice
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
-            guard (try? process.run()) != nil else { return nil }
-            let text = output.fileHandleForReading.readDataToEndOfFile()
-            process.waitUntilExit()
-            guard process.terminationStatus == 0 else { return nil }
-            return String(decoding: text, as: UTF8.self).trimmingCharacters(in: .newlines)
+            let namespace = try #require(NetworkNamespace.empty)
+            #expect(try await namespace.probe("ConnectivityProbe", "flapping", "\(rounds)") == "end")
         }
     }
 #endif

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// The lot itself: its timers, its watch on the network, and what it takes.
-@Suite(.timeLimit(Rounds.timeLimit))
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct ParkingLotTests {
     private let clock = ManualClock()
     private let network = ManualConnectivity(.unsatisfied)

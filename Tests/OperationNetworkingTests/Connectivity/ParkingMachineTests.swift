@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Those who wait for the network: in which order, at what pace and until when.
-@Suite(.timeLimit(Rounds.timeLimit))
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct ParkingMachineTests {
     private let pace = ParkingPace(perSecond: 10, settling: .seconds(1))
 

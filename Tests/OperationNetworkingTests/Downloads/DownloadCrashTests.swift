@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    @Suite(.timeLimit(Rounds.timeLimit), .serialized)
+    @Suite(.timeLimit(.minutes(Rounds.minutes)), .serialized)
     struct DownloadCrashTests {
         private static let size = Rounds.count(ci: 48 << 20, soak: 1 << 30)
         private static let kills = Rounds.count(ci: 12, soak: 200)

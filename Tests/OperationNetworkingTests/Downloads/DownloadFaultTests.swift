@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(Rounds.timeLimit))
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct DownloadFaultTests {
     @Test func `a disk that is slower than the server holds the transfer`() async throws {
         let bench = try DownloadBench()

@@ -252,7 +252,7 @@ struct NetworkDataOperationTests {
         #expect(counting.count >= 1)
     }
 
-    @Test("Thousands of operations at once all end, and nothing is left of them", .timeLimit(Rounds.timeLimit))
+    @Test("Thousands of operations at once all end, and nothing is left of them", .timeLimit(.minutes(Rounds.minutes)))
     func many() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }

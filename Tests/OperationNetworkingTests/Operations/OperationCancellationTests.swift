@@ -215,7 +215,7 @@ struct OperationCancellationTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("At random moments: one outcome each, and nothing is left", .timeLimit(Rounds.timeLimit))
+    @Test("At random moments: one outcome each, and nothing is left", .timeLimit(.minutes(Rounds.minutes)))
     func random() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .repeating([1, 2, 3], count: 100_000) }

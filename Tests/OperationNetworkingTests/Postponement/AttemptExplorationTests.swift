@@ -2,9 +2,10 @@
 // See LICENSE in the repository's root.
 
 import OperationNetworking
+import OperationTestKit
 import Testing
 
-@Suite("Attempts, retry and postponement in all orders", .timeLimit(Rounds.timeLimit))
+@Suite("Attempts, retry and postponement in all orders", .timeLimit(.minutes(Rounds.minutes)))
 struct AttemptExplorationTests {
     @Test("Whatever happens in whatever order: one outcome each, no old credential, no waiter left")
     func exploration() {

@@ -10,7 +10,7 @@
 
     /// A server that goes away and comes back while hundreds of requests are on their way to it.
     @Suite(
-        .enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."), .timeLimit(Rounds.timeLimit),
+        .enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."), .timeLimit(.minutes(Rounds.minutes)),
         .serialized)
     struct RestartTests {
         private static let inFlight = 300

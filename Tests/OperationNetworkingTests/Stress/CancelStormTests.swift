@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    @Suite(.timeLimit(Rounds.timeLimit))
+    @Suite(.timeLimit(.minutes(Rounds.minutes)))
     struct CancelStormTests {
         /// A step of a task's life at which it is cancelled.
         private enum Moment: CaseIterable, Sendable {

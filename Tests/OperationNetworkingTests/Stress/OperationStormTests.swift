@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    @Suite(.timeLimit(Rounds.timeLimit))
+    @Suite(.timeLimit(.minutes(Rounds.minutes)))
     struct OperationStormTests {
         private struct Storm {
             let server: LoopbackServer

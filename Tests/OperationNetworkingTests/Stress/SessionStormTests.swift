@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    @Suite(.timeLimit(Rounds.timeLimit))
+    @Suite(.timeLimit(.minutes(Rounds.minutes)))
     struct SessionStormTests {
         @Test(arguments: SessionKind.onLibcurl)
         func `a server that is restarted under load costs requests, and nothing else`(_ kind: SessionKind) async throws

@@ -10,14 +10,7 @@ struct Fixture: Sendable {
     private let executable: URL
 
     init(_ name: String) throws {
-        let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
-        let executables = [Bundle.main.executableURL, CommandLine.arguments.first.map(URL.init(fileURLWithPath:))]
-        let folders =
-            (bundles + executables.compactMap { $0 }).map { $0.deletingLastPathComponent() } + [Bundle.main.bundleURL]
-        executable = try #require(
-            folders.map { $0.appendingPathComponent(name) }
-                .first { FileManager.default.isExecutableFile(atPath: $0.path) },
-            "\(name) was not built beside the tests.")
+        executable = try #require(ProbeProgram.url(name), "\(name) was not built beside the tests.")
     }
 
     /// Runs it: what it printed, and its status or the number of the signal that ended it, as a negative one.

@@ -10,10 +10,40 @@ import Testing
 struct ProbeProgram: Sendable {
     private let number: Int32
     private let output = Output()
-    private let gate = Gate()
 
+    /// What it printed so far, and who waits for how much of it.
     private final class Output: Sendable {
-        let text = Locked("")
+        private struct State {
+            var bytes: [UInt8] = []
+            var isEnded = false
+            var waiting: [(count: Int, gate: Gate)] = []
+        }
+
+        private let state = Locked(State())
+
+        var text: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
+
+        func add(_ data: Data) { change { $0.bytes += data } }
+
+        func end() { change { $0.isEnded = true } }
+
+        /// The gate that opens with so many bytes, or with the end.
+        func gate(_ count: Int) -> Gate {
+            let gate = Gate()
+            change { $0.waiting.append((count, gate)) }
+            return gate
+        }
+
+        private func change(_ body: (inout State) -> Void) {
+            let passed = state.withLock { state in
+                body(&state)
+                let (isEnded, count) = (state.isEnded, state.bytes.count)
+                let passed = state.waiting.filter { isEnded || count >= $0.count }
+                state.waiting.removeAll { isEnded || count >= $0.count }
+                return passed
+            }
+            for (_, gate) in passed { gate.open() }
+        }
     }
 
     init(_ name: String, _ arguments: [String]) throws {
@@ -26,20 +56,22 @@ struct ProbeProgram: Sendable {
         process.standardError = FileHandle.nullDevice
         try process.run()
         number = process.processIdentifier
-        Thread { [output, gate] in
-            let bytes = pipe.fileHandleForReading.readDataToEndOfFile()
+        Thread { [output] in
+            while case let data = pipe.fileHandleForReading.availableData, !data.isEmpty { output.add(data) }
             process.waitUntilExit()
-            output.text.withLock { $0 = String(decoding: bytes, as: UTF8.self) }
-            gate.open()
+            output.end()
         }.start()
     }
 
     func kill() { _ = Foundation.kill(number, SIGKILL) }
 
+    /// Waits until it has printed so many bytes, or has ended.
+    func printed(_ count: Int) async { await output.gate(count).passage() }
+
     /// What it printed, when it has ended.
     func ended() async -> String {
-        await gate.passage()
-        return output.text.withLock { $0 }
+        await output.gate(.max).passage()
+        return output.text
     }
 
     /// The executable, beside the bundle of the tests wherever that was built.

@@ -6,66 +6,51 @@ import OperationCore
 
 /// The files of one download: the part, the card beside it, and the place where the file is to appear.
 ///
-/// Whatever stands under the part's name and is no plain file of one name (a link that somebody laid there, say), or may
-/// have been written by another user, is taken away and never written through. The part is claimed for as long as it is
-/// open, so that two downloads to one place cannot write into each other. Until it is complete nobody else may read it.
+/// The part is claimed for as long as it is open (``DownloadClaim``), so that two downloads to one place cannot write into
+/// each other. Until it is complete nobody else may read it.
 ///
 /// Not Sendable on purpose: it stays on the queue of its download.
 final class DownloadStore {
-    private static let attempts = 64
-    /// Of a part: its owner's alone.
-    private static let permissions: UInt16 = 0o600
     private static let chunkSize = 256 << 10
 
-    private let folder: PreparedFolder
-    private let destination: DownloadDestination
+    private let place: DownloadPlace
     private let options: DownloadOptions
-    private let names: DownloadNames
-    /// What would be written to, if it were not written beside it; of a download into a folder the part, for only the
-    /// response says the name.
-    private let place: URL
     private let cardFile: DownloadCardFile?
     private var file: OpenFile?
     /// Whether the file is in its place, even if not all that was to be done afterwards succeeded.
     private(set) var isPublished = false
     /// Whether there was no part before this one.
-    private var isNew = false
+    private var isNew: Bool
     private var card: DownloadCard?
     /// How many bytes the part has.
     private(set) var length: Int64 = 0
     /// The checksum of all bytes of the part; nil if not all of them came by.
     private var checksum: (any ChecksumStream)?
 
-    private var files: FileSystem { folder.files }
-    private var isTemporary: Bool { names.card == nil }
+    private var folder: PreparedFolder { place.folder }
+    private var files: FileSystem { place.folder.files }
+    private var isTemporary: Bool { place.isTemporary }
 
     /// Opens the directory, and refuses early what would be refused in the end.
     init(
         _ destination: DownloadDestination, source: String, options: DownloadOptions, files: FileSystem
     ) throws(FileOperationError) {
-        self.destination = destination
         self.options = options
-        switch destination.place {
-        case .temporary(let folder):
-            names = DownloadNames()
-            place = (folder ?? FileManager.default.temporaryDirectory).appendingPathComponent(names.part)
-        case .file(let url):
-            names = DownloadNames(identity: "file \(url.lastPathComponent)")
-            place = url
-        case .folder(let url):
-            names = DownloadNames(identity: "source \(source)")
-            place = url.appendingPathComponent(names.part)
-        }
-        let makesFolders = options.createsDirectories && !destination.isTemporary
-        folder = try PreparedFolder(of: place, makingFolders: makesFolders, action: .writing, files: files)
-        cardFile = DownloadCardFile(names, in: folder)
+        place = try DownloadPlace(destination, source: source, options: options, files: files)
+        cardFile = DownloadCardFile(place.names, in: place.folder)
+        let claim: DownloadClaim
         do throws(FileOperationError) {
-            if case .file = destination.place { try checkPlace(for: nil) }
-            try openPart()
+            if place.isNamed { try place.check(for: nil) }
+            claim = try DownloadClaim(place)
         } catch {
-            folder.discard()
+            place.folder.discard()
             throw error
         }
+        file = claim.file
+        isNew = claim.size == nil
+        guard let size = claim.size else { return }
+        card = cardFile?.read()
+        length = card?.trusted(of: size, boot: SystemBoot.identity) ?? 0
     }
 
     deinit {
@@ -82,79 +67,7 @@ final class DownloadStore {
     var hasPart: Bool { file != nil }
 
     /// Refuses a place that is taken by something that is to stay.
-    func checkPlace(for card: DownloadCard?) throws(FileOperationError) {
-        guard !isTemporary, case .success(let status) = files.status(of: folder.entry(placeName(card))) else { return }
-        guard options.existingItem == .replace else { throw folder.error(.alreadyExists) }
-        guard status.kind != .directory else { throw folder.error(.isDirectory) }
-        guard status.kind == .regular || status.kind == .symbolicLink else { throw folder.error(.unsupportedKind) }
-    }
-
-    /// The name under which the file is to appear: one plain name, whatever the card says.
-    private func placeName(_ card: DownloadCard?) -> String {
-        guard case .folder = destination.place else { return folder.name.description }
-        let name = DownloadFileName.cleaned(card?.fileName ?? "")
-        return name.isEmpty ? "download" : name
-    }
-
-    private func openPart() throws(FileOperationError) {
-        let entry = folder.entry(names.part)
-        for _ in 0..<Self.attempts {
-            switch files.openToAppend(entry, makingItWith: nil) {
-            case .success(let file):
-                guard let status = try take(file) else { continue }
-                if status.kind == .regular, status.linkCount == 1, status.isOnlyOurs {
-                    return try goOn(with: file, status)
-                }
-            case .failure(SystemError(ENOENT)):
-                let made = files.openToAppend(entry, makingItWith: Self.permissions)
-                if case .failure(SystemError(EEXIST)) = made { continue }
-                let file = try folder.get(made)
-                guard try take(file) != nil else { continue }
-                self.file = file
-                isNew = true
-                return
-            // A link, or a socket.
-            case .failure(SystemError(ELOOP)), .failure(SystemError(ENXIO)): break
-            // A part to which its owner may not write, because of a kill just before it took its place.
-            case .failure(SystemError(EACCES)) where isOurs(entry): break
-            case .failure(let error): _ = try folder.get(Result<Void, SystemError>.failure(error))
-            }
-            try folder.get(files.remove(entry, isDirectory: false).ignoringAbsence())
-        }
-        throw folder.error(.busy)
-    }
-
-    /// Claims an open file; nil if it is not that of the part's name any more.
-    ///
-    /// Who had the claim before may have put it in its place, or thrown it away: even one that was just made.
-    private func take(_ file: OpenFile) throws(FileOperationError) -> FileStatus? {
-        try claim(file)
-        let status = try folder.get(files.status(of: file))
-        guard case .success(let named) = files.status(of: folder.entry(names.part)), named.identity == status.identity
-        else { return nil }
-        return status
-    }
-
-    private func isOurs(_ entry: FolderEntry) -> Bool {
-        guard case .success(let status) = files.status(of: entry) else { return false }
-        return status.isOnlyOurs
-    }
-
-    private func goOn(with file: OpenFile, _ status: FileStatus) throws(FileOperationError) {
-        if status.permissions != Self.permissions {
-            // Who had it before may have been killed when it was about to take its place.
-            try folder.get(files.setPermissions(Self.permissions, of: file))
-        }
-        self.file = file
-        card = cardFile?.read()
-        length = card?.trusted(of: status.size, boot: SystemBoot.identity) ?? 0
-    }
-
-    private func claim(_ file: OpenFile) throws(FileOperationError) {
-        let result = files.claim(file)
-        if case .failure(SystemError(EWOULDBLOCK)) = result { throw folder.error(.busy) }
-        try folder.get(result)
-    }
+    func checkPlace(for card: DownloadCard?) throws(FileOperationError) { try place.check(for: card) }
 }
 
 // Writing
@@ -263,27 +176,27 @@ extension DownloadStore {
     /// A temporary file is in its place already, and somebody else's from now on.
     func publish() throws(FileOperationError) -> URL {
         let file = try opened()
-        let name = placeName(card)
+        let name = place.name(card)
         guard !isTemporary else {
             try folder.get(files.close(file))
             self.file = nil
-            return place
+            return place.url(named: name)
         }
-        guard isHere(file, folder.entry(names.part)), try folder.get(files.status(of: file)).size == length else {
+        guard place.isHere(file, place.part), try folder.get(files.status(of: file)).size == length else {
             throw folder.error(.changedMeanwhile)
         }
         try checkPlace(for: card)
         let permissions = try cardFile?.permissions(asked: options.permissions & 0o777)
         do throws(FileOperationError) {
             // At the last moment: with them, nobody might be able to go on with the part.
-            try folder.get(files.setPermissions(permissions ?? Self.permissions, of: file))
-            try rename(to: folder.entry(name))
+            try folder.get(files.setPermissions(permissions ?? DownloadClaim.permissions, of: file))
+            try place.rename(to: folder.entry(name))
         } catch {
-            _ = files.setPermissions(Self.permissions, of: file)
+            _ = files.setPermissions(DownloadClaim.permissions, of: file)
             throw error
         }
         self.file = nil
-        guard isHere(file, folder.entry(name)) else { throw folder.error(.changedMeanwhile) }
+        guard place.isHere(file, folder.entry(name)) else { throw folder.error(.changedMeanwhile) }
         isPublished = true
         forgetCard()
         if options.isDurable {
@@ -292,8 +205,7 @@ extension DownloadStore {
             try folder.synchronize()
         }
         try folder.get(files.close(file))
-        guard case .folder(let url) = destination.place else { return place }
-        return url.appendingPathComponent(name)
+        return place.url(named: name)
     }
 
     /// Takes away the card of a part that is in its place now.
@@ -302,20 +214,11 @@ extension DownloadStore {
     /// bears the part's name may it be removed; one that stays is removed before anything else is written.
     private func forgetCard() {
         card = nil
-        let entry = folder.entry(names.part)
-        guard case .success(let mark) = files.openToAppend(entry, makingItWith: Self.permissions),
-            case .success = files.claim(mark), isHere(mark, entry)
+        guard case .success(let mark) = files.openToAppend(place.part, makingItWith: DownloadClaim.permissions),
+            case .success = files.claim(mark), place.isHere(mark, place.part)
         else { return }
         _ = try? removeCard()
-        _ = files.remove(entry, isDirectory: false)
-    }
-
-    private func rename(to target: FolderEntry) throws(FileOperationError) {
-        let entry = folder.entry(names.part)
-        guard options.existingItem == .replace else {
-            return try folder.get(files.renameExclusively(entry, to: target, isDirectory: false))
-        }
-        try folder.get(files.rename(entry, to: target))
+        _ = files.remove(place.part, isDirectory: false)
     }
 
     /// Whether somebody may go on with the part who has this object, and nobody else.
@@ -339,15 +242,8 @@ extension DownloadStore {
         guard let file = exchange(&file, with: nil) else { return }
         // While it is still claimed: nobody else's is removed.
         _ = try? removeCard()
-        if isHere(file, folder.entry(names.part)) { _ = files.remove(folder.entry(names.part), isDirectory: false) }
+        if place.isHere(file, place.part) { _ = files.remove(place.part, isDirectory: false) }
         _ = files.close(file)
         folder.discard()
-    }
-
-    /// Whether a name is that of the part: somebody else's file is neither moved nor removed.
-    private func isHere(_ file: OpenFile, _ entry: FolderEntry) -> Bool {
-        guard case .success(let status) = files.status(of: file), case .success(let named) = files.status(of: entry)
-        else { return false }
-        return named.identity == status.identity
     }
 }

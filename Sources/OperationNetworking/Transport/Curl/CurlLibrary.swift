@@ -3,6 +3,7 @@
 
 #if os(Linux)
     import CurlDeclarations
+    import OperationCore
 
     /// The libcurl of this process.
     package struct CurlLibrary: Sendable {
@@ -13,15 +14,22 @@
         private let features: Int
 
         /// The library, or why it cannot be used.
-        static let shared = Result<CurlLibrary, NetworkError> { () throws(NetworkError) in try CurlLibrary() }
+        package static let shared = Result<CurlLibrary, NetworkError> { () throws(NetworkError) in try CurlLibrary() }
 
         /// It is the first that says when a request is about to be sent: without that nobody could know whether it was sent.
         private static let oldest: UInt32 = 0x07_50_00
 
+        /// The library's file.
+        private static let usualFile = "libcurl.so.4"
+        private static let file = Locked(usualFile)
+
+        /// Looks for another file, and for nothing else: for tests of what is done where there is none.
+        ///
+        /// To be called before anything is sent or asked.
+        package static func seek(only name: String) { file.withLock { $0 = name } }
+
         private init() throws(NetworkError) {
-            var problem: UnsafePointer<CChar>?
-            guard OKCurlLoad(&problem) else {
-                let name = problem.map { String(cString: $0) } ?? "libcurl"
+            if let name = Self.load(Self.file.withLock { $0 }) {
                 throw Self.refusal("\(name) was not found. Install libcurl 7.80 or newer (Debian: libcurl4).")
             }
             guard OKCurl.globalInit(Int(OKCurlGlobalAll)) == 0, let info = OKCurl.versionInfo(0)?.pointee,
@@ -33,6 +41,15 @@
             if let refusal = Self.refusal(ofVersion: number, version) { throw refusal }
             guard has(OKCurlFeatureTLS), has(OKCurlFeatureAsynchronousNames) else {
                 throw Self.refusal("libcurl \(version) was built without TLS or without asynchronous name look-up.")
+            }
+        }
+
+        /// Finds the functions; what was not found, if anything.
+        private static func load(_ file: String) -> String? {
+            file.withCString { name in
+                var problem: UnsafePointer<CChar>?
+                guard !OKCurlLoad(name, file == usualFile, &problem) else { return nil }
+                return problem.map { String(cString: $0) } ?? file
             }
         }
 
@@ -49,7 +66,7 @@
         func has(_ feature: Int) -> Bool { features & feature != 0 }
 
         /// Whether it can let go of a transfer without waiting for the thread that looks a name up (7.87).
-        var leavesLookupsBehind: Bool { number >= 0x07_57_00 }
+        package var leavesLookupsBehind: Bool { number >= 0x07_57_00 }
 
         /// Whether a handle may serve a second transfer.
         ///

@@ -100,7 +100,8 @@
         }
 
         func fail(_ limit: TransferDeadlines.Limit) {
-            fail(.timedOut, limit.message)
+            let awaitsName = limit == .connect && isLookingUp && !deadlines.isSeeking
+            fail(.timedOut, awaitsName ? TransferDeadlines.Limit.lookupMessage : limit.message)
         }
 
         func fail(_ error: NetworkError) {

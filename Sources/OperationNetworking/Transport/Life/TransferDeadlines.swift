@@ -21,6 +21,11 @@ package struct TransferDeadlines: Sendable {
                 }
             return "\(text) Raise it in the request's options, or see what keeps the server."
         }
+
+        /// The same of a connection for which the name of the server, or of its proxy, was not known yet.
+        static let lookupMessage =
+            "The name of the server (or its proxy) was not looked up within the time limit (timeouts.connect). "
+            + "Raise it in the request's options, or see whether the system's name server answers."
     }
 
     private enum Stage {

@@ -196,19 +196,26 @@
             async throws
         {
             let folder = CacheFolderFixture()
-            server.route("/r") { _ in .redirect(to: "/p") }
+            let moment = RandomMoment()
+            server.route("/r") { _ in
+                moment.step()
+                return .redirect(to: "/p")
+            }
             server.route("/p") { request in
-                request["Authorization"] == nil
+                moment.step()
+                return request["Authorization"] == nil
                     ? .status(401, ["WWW-Authenticate": "Basic realm=r"])
                     : .text(String(repeating: "x", count: 3000)).with("Cache-Control", "max-age=1").with(
                         "ETag", "\"a\"")
             }
             let session = session {
                 $0.redirects = .deciding { _ in
+                    moment.step()
                     await Task.yield()
                     return .follow
                 }
                 $0.challenges = ChallengePolicy { question in
+                    moment.step()
                     await Task.yield()
                     return question.refused.isEmpty ? .password(user: "a", password: "b") : nil
                 }
@@ -218,23 +225,28 @@
             var generator = SeededGenerator(seed: 4)
             var complete = 0
             for round in 0..<400 {
-                let probe = ExchangeProbe()
+                let probe = ExchangeProbe(whenHead: { _ in moment.step() }, whenBytes: { _, _ in moment.step() })
                 let task = session.makeTask(with: try NetworkRequest(url: server.url("/r")), receiver: probe)
-                let pause = Int.random(in: 0..<4000, using: &generator)
+                // Some are let go on, so that there are complete ones.
+                let isSpared = round.isMultiple(of: 20)
+                // Once the gate is open, the place to which the exchange comes meanwhile is a random one.
+                let gate = moment.begin(after: Int.random(in: 0..<8, using: &generator))
+                let turns = Int.random(in: 0..<300, using: &generator)
                 let isSuspending = generator.chance(1, in: 3)
                 task.resume()
                 if isSuspending {
                     task.suspend()
                     task.resume()
                 }
-                // Some are let go on, so that there are complete ones however slow the machine is.
-                let isSpared = round.isMultiple(of: 20)
                 let cancelling = Task.detached {
                     if isSpared { return }
-                    try? await Task.sleep(for: .microseconds(pause))
+                    await gate.passage()
+                    for _ in 0..<turns { await Task.yield() }
                     task.cancel()
                 }
                 let seen = await probe.ended()
+                // It may have ended before it came so far.
+                gate.open()
                 await cancelling.value
                 #expect(seen.isOrderly, "round \(round): \(seen.faults) \(seen.ends)")
                 if seen.error == nil {
@@ -245,8 +257,29 @@
                 }
                 if generator.chance(1, in: 10) { session.forgetCredentials() }
             }
-            #expect(complete > 0)
+            #expect(complete >= 20 && complete < 400, "\(complete) of 400")
             #expect(server.violations.isEmpty)
+        }
+    }
+
+    /// A gate that opens after so many steps of what is going on.
+    private final class RandomMoment: Sendable {
+        private let state = Locked((gate: Gate(), stepsLeft: 0))
+
+        /// Makes the gate of the next round.
+        func begin(after steps: Int) -> Gate {
+            let gate = Gate()
+            if steps == 0 { gate.open() }
+            state.withLock { $0 = (gate, steps) }
+            return gate
+        }
+
+        func step() {
+            let gate = state.withLock { state in
+                state.stepsLeft -= 1
+                return state.stepsLeft == 0 ? state.gate : nil
+            }
+            gate?.open()
         }
     }
 

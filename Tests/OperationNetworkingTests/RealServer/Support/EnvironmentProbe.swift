@@ -14,7 +14,7 @@
         static func run(
             _ arguments: [String], environment: [String: String] = [:], by launcher: [String] = []
         ) async throws -> String {
-            let probe = try #require(executable, "EnvironmentProbe was not built beside the tests.")
+            let probe = try #require(ProbeProgram.url("EnvironmentProbe"), "EnvironmentProbe was not built.")
             let command = launcher + [probe.path] + arguments
             var variables = ProcessInfo.processInfo.environment.filter { !$0.key.lowercased().hasSuffix("_proxy") }
             variables.merge(environment) { $1 }
@@ -31,15 +31,5 @@
                 return String(decoding: text, as: UTF8.self).trimmingCharacters(in: .newlines)
             }
         }
-
-        /// Beside the bundle of the tests, wherever that was built.
-        private static let executable: URL? = {
-            let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
-            let programs = [Bundle.main.executableURL, CommandLine.arguments.first.map(URL.init(fileURLWithPath:))]
-            let folders =
-                (bundles + programs.compactMap { $0 }).map { $0.deletingLastPathComponent() } + [Bundle.main.bundleURL]
-            return folders.map { $0.appendingPathComponent("EnvironmentProbe") }
-                .first { FileManager.default.isExecutableFile(atPath: $0.path) }
-        }()
     }
 #endif

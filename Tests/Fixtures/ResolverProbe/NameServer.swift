@@ -1,0 +1,107 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+
+    /// A name server on the loopback interface, which says nothing of names that end in `silent.test` until it is told to.
+    ///
+    /// All others are at 127.0.0.1, but for those that end in `none.test`, which are nowhere.
+    final class NameServer: Sendable {
+        private struct Question {
+            let bytes: [UInt8]
+            let asker: sockaddr_in
+        }
+
+        private struct State {
+            var isSpeaking = false
+            var names: [String] = []
+            var unanswered: [Question] = []
+        }
+
+        private let descriptor: Int32
+        private let state = Locked(State())
+        private let news = DispatchSemaphore(value: 0)
+
+        /// Opens the port at which the system's resolver asks; nil if that cannot be had.
+        init?() {
+            descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = in_port_t(53).bigEndian
+            address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+            let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let code = withUnsafeBytes(of: &address) { bytes in
+                bind(descriptor, bytes.bindMemory(to: sockaddr.self).baseAddress, size)
+            }
+            guard descriptor >= 0, code == 0 else { return nil }
+            Thread { while let question = self.receive() { self.take(question) } }.start()
+        }
+
+        /// The names that it was asked for, each once, in order.
+        var names: [String] { state.withLock { $0.names } }
+
+        /// Waits until it was asked for another name; false if nobody asks.
+        func isAskedForAnother() -> Bool { news.wait(timeout: .now() + 20) == .success }
+
+        /// Answers everything from now on, and what it was asked so far.
+        func speak() {
+            let questions = state.withLock { state in
+                state.isSpeaking = true
+                return exchange(&state.unanswered, with: [])
+            }
+            for question in questions { answer(question) }
+        }
+
+        private func receive() -> Question? {
+            var bytes = [UInt8](repeating: 0, count: 512)
+            var asker = sockaddr_in()
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let count = withUnsafeMutableBytes(of: &asker) { place in
+                recvfrom(descriptor, &bytes, bytes.count, 0, place.bindMemory(to: sockaddr.self).baseAddress, &size)
+            }
+            return count < 0 ? nil : Question(bytes: Array(bytes[..<count]), asker: asker)
+        }
+
+        private func take(_ question: Question) {
+            let name = Self.name(in: question.bytes)
+            let (isNew, isAnswered) = state.withLock { state in
+                let isNew = !state.names.contains(name)
+                if isNew { state.names.append(name) }
+                let isAnswered = state.isSpeaking || !name.hasSuffix("silent.test")
+                if !isAnswered { state.unanswered.append(question) }
+                return (isNew, isAnswered)
+            }
+            if isAnswered { answer(question) }
+            if isNew { news.signal() }
+        }
+
+        private static func name(in question: [UInt8]) -> String {
+            var labels: [String] = [], rest = question.dropFirst(12)
+            while let count = rest.popFirst(), count > 0 {
+                labels.append(String(decoding: rest.prefix(Int(count)), as: UTF8.self))
+                rest = rest.dropFirst(Int(count))
+            }
+            return labels.joined(separator: ".")
+        }
+
+        /// The question once more, and for an address of IPv4 one record: the same name, for no time, 127.0.0.1.
+        private func answer(_ question: Question) {
+            let name = Self.name(in: question.bytes)
+            let end = 12 + name.utf8.count + 2 + 4
+            guard question.bytes.count >= end else { return }
+            let isNowhere = name.hasSuffix("none.test")
+            let hasRecord = !isNowhere && question.bytes[end - 3] == 1
+            let counts: [UInt8] = [0, 1, 0, hasRecord ? 1 : 0, 0, 0, 0, 0]
+            var bytes = question.bytes[..<2] + [0x81, isNowhere ? 0x83 : 0x80] + counts + question.bytes[12..<end]
+            if hasRecord { bytes += [0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1] }
+            var asker = question.asker
+            let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            withUnsafeBytes(of: &asker) { place in
+                _ = sendto(
+                    descriptor, Array(bytes), bytes.count, 0, place.bindMemory(to: sockaddr.self).baseAddress, size)
+            }
+        }
+    }
+#endif

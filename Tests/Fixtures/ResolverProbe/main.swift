@@ -1,0 +1,24 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// Looks names up at a name server of its own that does not answer; it must run in a namespace in which 127.0.0.1 is where
+// the system's resolver asks. Prints what went wrong, and "end": ResolverProbe others|bounds|limits|ends
+
+#if os(Linux)
+    guard let names = NameServer() else {
+        print("BAD there is no port for a name server")
+        exit(1)
+    }
+    switch CommandLine.arguments.dropFirst().first {
+    case "others": try Lookups(names, lookups: 3).othersGoOn()
+    case "bounds": try Lookups(names, lookups: 3).areBounded(by: 3)
+    case "limits": try Lookups(names, lookups: 1).endInTime()
+    case "ends": try Lookups(names, lookups: 3).endAtOnce()
+    default: print("usage: ResolverProbe others|bounds|limits|ends")
+    }
+    print("end")
+    // Threads that look names up may still be at it.
+    exit(0)
+#endif

@@ -1,0 +1,45 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationNetworking
+
+    /// What there is where libcurl cannot be found: the session of the platform is another one.
+    struct Fallback {
+        private let url: URL
+
+        /// To be made before anything is asked of a session.
+        init(_ url: URL) {
+            self.url = url
+            CurlLibrary.seek(only: "libcurl-of-nobody.so.4")
+        }
+
+        func run() throws {
+            print("problem: \(CurlSession.problem.map { "\($0)" } ?? "none")")
+            print("version: \(CurlSession.libraryVersion ?? "none")")
+            print("transport: \(type(of: DefaultNetworkSession.platformTransport))")
+            print("CurlSession: \(Waiting.run(try NetworkRequest(url: url), on: CurlSession.shared))")
+            print("operation: \(try text(of: url))")
+            for path in ["redirect", "secret", "cookie", "cookie"] {
+                print("\(path): \(send("GET", path))")
+            }
+            print("upload: \(send("POST", "upload", .data(Data(count: 100_000))))")
+        }
+
+        private func send(_ method: String, _ path: String, _ body: RequestBody = .none) -> String {
+            guard let request = try? NetworkRequest(method, url: url.appendingPathComponent(path), body: body) else {
+                return "no request"
+            }
+            return Waiting.run(request, on: DefaultNetworkSession.standard)
+        }
+
+        private func text(of url: URL) throws -> String {
+            let operation = NetworkDataOperation(url: url, urlSession: .shared) { data, _ in
+                String(decoding: data, as: UTF8.self)
+            }
+            operation.callbackQueue = DispatchQueue(label: "SessionProbe")
+            return try operation.startAndWait()
+        }
+    }
+#endif
