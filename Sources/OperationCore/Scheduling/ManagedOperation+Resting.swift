@@ -20,6 +20,19 @@ extension ManagedOperation {
         core.withLock { $0.machine.ending == nil ? $0.extras?.wait?.reason : nil }
     }
 
+    /// Whether it is in that queue, and has or had a place there.
+    package final func isHosted(by queue: QueueManager) -> Bool { core.withLock { $0.host } === queue.engine }
+
+    /// Whether who needs a place for each of them takes the one for this operation first.
+    ///
+    /// Of two queues one is always the first, so that nobody waits in a circle with a place in hand.
+    package final func precedes(_ other: ManagedOperation) -> Bool {
+        guard let host = core.withLock({ $0.host }), let otherHost = other.core.withLock({ $0.host }) else {
+            return true
+        }
+        return ObjectIdentifier(host) < ObjectIdentifier(otherHost)
+    }
+
     /// The operation waits from now on and needs no slot meanwhile; its body has returned, or is about to.
     ///
     /// - Parameters:

@@ -50,6 +50,8 @@ extension NetworkOperation: AttemptHost {
         return collector
     }
 
+    package func accepts(_ head: ResponseHead) -> Bool { responseRules.accepts(head) }
+
     package var errorBodyBytes: Int { responseRules.errorBodyBytes }
 
     package func evaluate(_ answer: Answer) throws -> @Sendable () -> Void {

@@ -8,7 +8,7 @@ import OperationCore
 /// Those requests that one credential is for: what an ``Authenticator`` keeps, whatever the type of its credential.
 ///
 /// It is the shell of ``PostponementMachine``: applies events under its lock, and performs on a queue of its own what
-/// concerns many, in the order in which it was decided.
+/// concerns many, in the order in which it was decided. Nothing of the user's runs on that queue.
 public final class AuthenticationRealm: Sendable {
     typealias Machine = PostponementMachine<any Sendable>
 
@@ -21,6 +21,8 @@ public final class AuthenticationRealm: Sendable {
     /// One that waits for a credential.
     struct Waiter: Sendable {
         weak var operation: (any AttemptHost)?
+        /// For which refreshes it was made, which must not wait for the one that it begins.
+        let scope: RefreshScope
         let goOn: @Sendable () -> Void
         let fail: @Sendable (NetworkError) -> Void
     }
@@ -29,15 +31,29 @@ public final class AuthenticationRealm: Sendable {
         var machine: Machine
         var waiters: [Machine.Ticket: Waiter] = [:]
         var refresh: Refresh?
+        /// For which other refreshes those are that are about to begin.
+        var scopes: [Int: RefreshScope] = [:]
         /// What was decided and is still to be done, in that order.
-        var due = Fifo<Machine.Action>()
+        var due = Fifo<Step>()
         var isBusy = false
 
         /// Whether somebody has to begin doing it.
-        mutating func note(_ actions: [Machine.Action]) -> Bool {
-            for action in actions { due.append(action) }
+        mutating func note(_ steps: [Step]) -> Bool {
+            for step in steps { due.append(step) }
             return !due.isEmpty && !exchange(&isBusy, with: true)
         }
+    }
+
+    /// What is told of an event.
+    struct Told {
+        let kind: AuthenticationEvent.Kind
+        var error: NetworkError?
+    }
+
+    /// What is done on the realm's queue.
+    enum Step {
+        case act(Machine.Action)
+        case tell(AuthenticationEvent)
     }
 
     /// A refresh that is under way.
@@ -50,13 +66,18 @@ public final class AuthenticationRealm: Sendable {
     let options: AuthenticationOptions
     let closures: Closures
     let state: Locked<State>
-    let queue = DispatchQueue(label: "OperationKit.AuthenticationRealm")
+    private let queue = DispatchQueue(label: "OperationKit.AuthenticationRealm")
+    /// Where the event handler runs, which may take as long as it likes.
+    let events = DispatchQueue(label: "OperationKit.AuthenticationRealm.events")
     private let origins: Set<RequestOrigin>?
+    /// One of the options' places to which nothing can be sent, so that it is not known what was meant.
+    let badOrigin: URL?
 
     init(_ options: AuthenticationOptions, _ closures: Closures) {
         self.options = options
         self.closures = closures
         origins = options.origins.map { Set($0.compactMap(RequestOrigin.init(of:))) }
+        badOrigin = options.origins?.first { RequestOrigin(of: $0) == nil }
         var limits = Machine.Limits()
         limits.leeway = options.leeway
         limits.mostRefreshes = options.maximumRefreshes
@@ -100,9 +121,30 @@ public final class AuthenticationRealm: Sendable {
         ask(waiter) { $0.want(now: $1) }
     }
 
-    /// The credential of that version was rejected.
-    func reject(_ version: Int, isSecond: Bool, _ waiter: Waiter) -> Machine.Answer {
-        ask(waiter) { $0.reject(version, isSecond: isSecond, now: $1) }
+    /// The credential of that version was rejected, and in the same operation one before when there were so many.
+    ///
+    /// One that was rejected after it had been replaced says nothing of the one in its place.
+    func reject(_ version: Int, after first: Int?, _ waiter: Waiter) -> Machine.Answer {
+        ask(waiter) { $0.reject(version, isSecond: first.map { version > $0 } ?? false, now: $1) }
+    }
+
+    /// That will be said of it as soon as the response is complete; returns how many there were by now.
+    func noteRejected(_ version: Int, after first: Int?, _ scope: RefreshScope) -> Int {
+        apply(in: scope) { machine, now in
+            let present = machine.version
+            // A fresh one that is rejected is no reason for another.
+            let isSecond = first.map { version > $0 } ?? false
+            return (present, isSecond ? [] : machine.noteRejected(version, now: now))
+        }
+    }
+
+    /// Whether what that refresh gives would be taken.
+    func isOfUse(_ refresh: Int) -> Bool { state.withLock { $0.machine.isOfUse(refresh) } }
+
+    /// What made refreshes fail until that moment, such as a network that was gone, is over.
+    func forgetFailure(before moment: OperationInstant) {
+        let now = options.clock.now
+        state.withLock { $0.machine.forgetFailure(before: moment, now: now) }
     }
 
     private func ask(
@@ -112,10 +154,15 @@ public final class AuthenticationRealm: Sendable {
         let (answer, begins) = state.withLock { state in
             let (answer, actions) = question(&state.machine, now)
             if case .wait(let ticket) = answer { state.waiters[ticket] = waiter }
-            return (answer, state.note(actions))
+            return (answer, note(actions, &state, waiter.scope))
         }
         if begins { queue.async { self.performDue() } }
         return answer
+    }
+
+    private func note(_ actions: [Machine.Action], _ state: inout State, _ scope: RefreshScope) -> Bool {
+        for case .refresh(let number, _) in actions where !scope.isEmpty { state.scopes[number] = scope }
+        return state.note(actions.map(Step.act))
     }
 
     /// The operation does not wait any more.
@@ -131,34 +178,52 @@ public final class AuthenticationRealm: Sendable {
 
     func set(_ credential: any Sendable) {
         let lifetime = closures.lifetime(credential)
-        apply { $0.set(credential, lifetime: lifetime, now: $1) }
-        tell(.credentialCame)
+        apply(telling: { _ in Told(kind: .credentialCame) }) { ((), $0.set(credential, lifetime: lifetime, now: $1)) }
     }
 
-    func signOut() { apply { machine, _ in machine.signOut() } }
+    func signOut() { apply { machine, _ in ((), machine.signOut()) } }
 
     func failPostponed(because error: (any Error)?) {
-        apply { machine, _ in machine.failWaiting(Machine.Failure(.failed, error: error)) }
+        apply { ((), $0.failWaiting(Machine.Failure(.failed, error: error), now: $1)) }
     }
 
     /// Applies an event, and has done what follows.
-    func apply(_ event: (inout Machine, OperationInstant) -> [Machine.Action]) {
+    ///
+    /// - Parameters:
+    ///   - scope: For which other refreshes is whoever brings it about.
+    ///   - told: What is told of it before all that follows, if it is.
+    @discardableResult
+    func apply<Result>(
+        in scope: RefreshScope = .none, telling told: (Result) -> Told? = { _ in nil },
+        _ happen: (inout Machine, OperationInstant) -> (Result, [Machine.Action])
+    ) -> Result {
         let now = options.clock.now
-        let (begins, old) = state.withLock { state in
+        let (result, begins, old) = state.withLock { state in
             let old = state.machine.lastCredential
-            let actions = event(&state.machine, now)
-            return (state.note(actions), old)
+            let (result, actions) = happen(&state.machine, now)
+            var begins = false
+            if options.eventHandler != nil, let told = told(result) {
+                begins = state.note([.tell(event(told.kind, state.machine.version, error: told.error))])
+            }
+            // Only the first that has something to be done begins with it.
+            return (result, note(actions, &state, scope) || begins, old)
         }
         // It is the user's, and let go of outside of the lock.
         withExtendedLifetime(old) {}
         if begins { queue.async { self.performDue() } }
+        return result
     }
 
     private func performDue() {
-        while let action = state.withLock({ state in
-            let action = state.due.popFirst()
-            if action == nil { state.isBusy = false }
-            return action
-        }) { perform(action) }
+        while let step = state.withLock({ state in
+            let step = state.due.popFirst()
+            if step == nil { state.isBusy = false }
+            return step
+        }) {
+            switch step {
+            case .act(let action): perform(action)
+            case .tell(let event): tell(event)
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import OperationCore
 
 /// Gets credentials for the attempts of one operation, and postpones it where they are rejected.
@@ -8,21 +9,21 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     private struct State {
         /// What the present attempt was sent with.
         var used: (realm: AuthenticationRealm, version: Int)?
-        /// Whether the last attempt was postponed, so that this one has a fresh credential.
-        var wasRejected = false
+        /// How many credentials a realm had had when one was rejected first, since something else came of an attempt.
+        var rejections: [ObjectIdentifier: Int] = [:]
         /// Where it waits.
         var place: (realm: AuthenticationRealm, ticket: UInt64)?
         var isForgotten = false
     }
 
     let realms: [AuthenticationRealm]
-    /// Those for whose refresh the operation was made.
-    private let exempt: Set<ObjectIdentifier>
+    /// For which refreshes the operation was made.
+    private let scope: RefreshScope
     private let state = Locked(State())
 
     init(_ realms: [AuthenticationRealm]) {
         self.realms = realms
-        exempt = RefreshScope.realms
+        scope = RefreshScope.current
     }
 
     var rank: Int { AttemptRank.credential }
@@ -31,13 +32,14 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
     ) {
         state.withLock { $0.used = nil }
-        let realm = realms.first { $0.covers(request.origin) && !exempt.contains(ObjectIdentifier($0)) }
+        if let error = realms.lazy.compactMap(\.errorOfOrigin).first { return answer(.refuse(error)) }
+        let realm = realms.first { $0.covers(request.origin) && !scope.exempts(from: $0) }
         guard let realm else { return answer(.go(request)) }
         // As a rule there is one, and nothing has to be kept for a wait.
         if let (credential, version) = realm.current() { return answer(put(credential, version, realm, request)) }
         let turns = TurnTaking()
         let waiter = AuthenticationRealm.Waiter(
-            operation: host, goOn: { turns.second { answer(.again) } },
+            operation: host, scope: scope, goOn: { turns.second { answer(.again) } },
             fail: { error in turns.second { answer(.refuse(error)) } })
         switch realm.want(waiter) {
         case .give(let credential, let version): answer(put(credential, version, realm, request))
@@ -61,31 +63,58 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         }
     }
 
+    func refuses(_ head: ResponseHead, of request: NetworkRequest) -> Bool {
+        let (used, first) = usedNow()
+        guard let (realm, version) = used, realm.isRejected(head, request) else { return false }
+        // Those that begin while the rest of this response comes do not get it any more.
+        note(realm, realm.noteRejected(version, after: first, scope))
+        return true
+    }
+
+    private func usedNow() -> (used: (realm: AuthenticationRealm, version: Int)?, first: Int?) {
+        state.withLock { state in
+            (state.used, state.used.flatMap { state.rejections[ObjectIdentifier($0.realm)] })
+        }
+    }
+
+    private func note(_ realm: AuthenticationRealm, _ present: Int) {
+        state.withLock { state in
+            let first = state.rejections[ObjectIdentifier(realm)] ?? present
+            state.rejections[ObjectIdentifier(realm)] = first
+        }
+    }
+
     func decide(
         _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
     ) {
-        let (used, isSecond) = state.withLock { ($0.used, $0.wasRejected) }
-        guard let (realm, version) = used, let head = report.head, let request = report.request,
+        guard let (realm, version) = usedNow().used, let head = report.head, let request = report.request,
             realm.isRejected(head, request)
         else {
-            state.withLock { $0.wasRejected = false }
+            state.withLock { $0.rejections = [:] }
             return answer(nil)
         }
+        // As a rule the realm learned of it with the head.
+        if usedNow().first == nil { _ = refuses(head, of: request) }
         guard request.body.canBeSentAgain else {
             return answer(AttemptAnswer(.fail, error: Self.unrepeatable(report.error)))
         }
-        state.withLock { $0.wasRejected = true }
         let turns = TurnTaking()
-        let fail: @Sendable (NetworkError) -> Void = { error in
-            answer(AttemptAnswer(.fail, note: "\(error)", error: Self.completed(error, report.error)))
+        let fail: @Sendable (NetworkError) -> Void = { [weak host] error in
+            let error = Self.completed(error, report.error)
+            let end: @Sendable (AttemptAnswer?) -> Void = { said in
+                answer(said ?? AttemptAnswer(.fail, note: "\(error)", error: error))
+            }
+            // Where the network is gone, that may be waited for.
+            guard let host, let offline = host.networkAttempts.policy(of: OfflineAgent.self) else { return end(nil) }
+            DispatchQueue.global().async { offline.decide(report.with(error), for: host, end) }
         }
         let waiter = AuthenticationRealm.Waiter(
-            operation: host,
+            operation: host, scope: scope,
             goOn: {
                 turns.second { answer(AttemptAnswer(.replay(after: .zero), note: "there is a new credential: again")) }
             },
             fail: { error in turns.second { fail(error) } })
-        switch realm.reject(version, isSecond: isSecond, waiter) {
+        switch realm.reject(version, after: usedNow().first, waiter) {
         case .give, .replay:
             answer(AttemptAnswer(.replay(after: .zero), note: "the credential was renewed meanwhile: again"))
         case .wait(let ticket):
@@ -96,6 +125,12 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         case .fail(let failure): fail(realm.error(failure))
         case .refuse: answer(AttemptAnswer(.fail, error: realm.rejection(report.error)))
         }
+    }
+
+    /// What is to be done when a network returns that is gone now: failures of before count for nothing then.
+    func outage() -> @Sendable () -> Void {
+        let moments = realms.map { ($0, $0.options.clock.now) }
+        return { for (realm, moment) in moments { realm.forgetFailure(before: moment) } }
     }
 
     func forget() {
@@ -120,6 +155,8 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         error.request = response.request
         error.status = response.status
         error.bodyPrefix = response.bodyPrefix
+        error.isUnsent = response.isUnsent
+        error.retryAfter = response.retryAfter
         return error
     }
 

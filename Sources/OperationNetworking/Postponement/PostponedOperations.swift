@@ -21,12 +21,13 @@ import OperationCore
 /// ```
 ///
 /// One that is put aside takes no place of its queue, can be cancelled and suspended as ever, and its deadline runs. Being
-/// put aside costs no attempt of ``Retry``.
+/// put aside costs no attempt of ``Retry``. One whose body can be read only once is not put aside: it fails as without a list.
 public final class PostponedOperations: Sendable {
     /// Changes a request before it is sent again.
     public typealias Change = @Sendable (NetworkRequest) throws -> NetworkRequest
 
     private struct Entry {
+        let id: UInt64
         weak var operation: (any AttemptHost)?
         let answer: @Sendable (AttemptAnswer) -> Void
     }
@@ -64,11 +65,22 @@ public final class PostponedOperations: Sendable {
     /// Sends all again that are put aside, in the order in which they came.
     ///
     /// - Parameters:
-    ///   - queue: Lets each go on when it would begin in that queue, and counts there until it ended. Its own queue has to
-    ///     have a place for it, too.
+    ///   - queue: Lets each go on when it would begin in that queue, and counts there until it ended or is put aside again,
+    ///     but not while it waits for something. Its own queue has to have a place for it, too; one that is in that very
+    ///     queue goes on at once, as without this.
     ///   - change: Changes each request: of this attempt, and of those that follow.
+    /// - Throws: If the queue takes no more. Those that it did not take stay put aside.
     public func runAll(on queue: QueueManager? = nil, changing change: Change? = nil) throws(QueueError) {
-        for entry in takeAll() { try run(entry, on: queue, change) }
+        var entries = takeAll()[...]
+        do throws(QueueError) {
+            while let entry = entries.first {
+                try run(entry, on: queue, change)
+                entries.removeFirst()
+            }
+        } catch {
+            putBack(entries)
+            throw error
+        }
     }
 
     /// Sends one of them again; false if it is not put aside.
@@ -76,22 +88,33 @@ public final class PostponedOperations: Sendable {
     public func run(
         _ operation: any AnyNetworkOperation, on queue: QueueManager? = nil, changing change: Change? = nil
     ) throws(QueueError) -> Bool {
-        let entry = state.withLock { state in
-            state.entries.first { $0.value.operation === operation }.flatMap {
-                state.entries.removeValue(forKey: $0.key)
-            }
+        guard let entry = take(operation) else { return false }
+        do throws(QueueError) {
+            try run(entry, on: queue, change)
+        } catch {
+            putBack([entry])
+            throw error
         }
-        guard let entry else { return false }
-        try run(entry, on: queue, change)
         return true
     }
 
     private func run(_ entry: Entry, on queue: QueueManager?, _ change: Change?) throws(QueueError) {
         guard let operation = entry.operation else { return }
-        if let change { operation.networkAttempts.change(with: change) }
-        let answer = AttemptAnswer(.replay(after: .zero), note: "run again")
-        guard let queue else { return entry.answer(answer) }
-        try queue.add(Run(of: operation) { entry.answer(answer) })
+        let goOn = { @Sendable [weak operation] in
+            if let change { operation?.networkAttempts.change(with: change) }
+            entry.answer(AttemptAnswer(.replay(after: .zero), note: "run again"))
+        }
+        // Its own place is the one for which it would wait there, behind whoever stands for it.
+        guard let queue, !operation.isHosted(by: queue) else { return goOn() }
+        try queue.add(PostponedRun(of: operation, goOn))
+    }
+
+    /// Lets one fail with what made it come here; false if it is not put aside.
+    @discardableResult
+    public func fail(_ operation: any AnyNetworkOperation) -> Bool {
+        guard let entry = take(operation) else { return false }
+        entry.answer(AttemptAnswer(.fail, note: "given up"))
+        return true
     }
 
     /// Lets all fail that are put aside, with what made them come here.
@@ -109,6 +132,22 @@ public final class PostponedOperations: Sendable {
         return taken.sorted { $0.key < $1.key }.map(\.value)
     }
 
+    private func take(_ operation: any AnyNetworkOperation) -> Entry? {
+        state.withLock { state in
+            state.entries.first { $0.value.operation === operation }.flatMap {
+                state.entries.removeValue(forKey: $0.key)
+            }
+        }
+    }
+
+    private func putBack(_ entries: ArraySlice<Entry>) {
+        state.withLock { state in
+            for entry in entries { state.entries[entry.id] = entry }
+        }
+        // Who ended meanwhile looked for its place in vain.
+        for entry in entries where entry.operation?.networkAttempts.isEnded ?? true { remove(entry.id) }
+    }
+
     // What its operations say.
 
     func takes(_ attempt: FailedAttempt) -> Bool { rule(attempt) }
@@ -116,9 +155,11 @@ public final class PostponedOperations: Sendable {
     var waitReason: WaitReason { WaitReason(.release, "postponed" + (reason.isEmpty ? "" : " \(reason)")) }
 
     func add(_ operation: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer) -> Void) -> UInt64 {
-        state.withLock { state in
+        // Whoever stands for it in a queue has done so: it takes no place there, either.
+        (operation.networkAttempts.takeStandIn() as? PostponedRun)?.finish(withResult: ())
+        return state.withLock { state in
             state.last += 1
-            state.entries[state.last] = Entry(operation: operation, answer: answer)
+            state.entries[state.last] = Entry(id: state.last, operation: operation, answer: answer)
             return state.last
         }
     }
@@ -126,30 +167,5 @@ public final class PostponedOperations: Sendable {
     func remove(_ id: UInt64) {
         let entry = state.withLock { $0.entries.removeValue(forKey: id) }
         withExtendedLifetime(entry) {}
-    }
-}
-
-extension PostponedOperations {
-    /// Stands in a queue for an operation that goes on when its turn comes there.
-    private final class Run: AsyncOperation<Void, Never>, @unchecked Sendable {
-        // Sendable: what it keeps does not change.
-        private let operation: any AttemptHost
-        private let begin: @Sendable () -> Void
-
-        init(of operation: any AttemptHost, _ begin: @escaping @Sendable () -> Void) {
-            self.operation = operation
-            self.begin = begin
-            super.init()
-            name = operation.name.map { "\($0), again" }
-            // Whether or not its turn had come.
-            whenEnded { [weak self, operation] in
-                if let cause = self?.outcome?.cancellationCause { operation.cancel(because: cause) }
-            }
-        }
-
-        override func main() {
-            operation.whenEnded { [weak self] in self?.finish(withResult: ()) }
-            begin()
-        }
     }
 }

@@ -19,40 +19,6 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
     /// Names one that waits; those that came later have a larger one.
     package typealias Ticket = UInt64
 
-    package struct Limits: Sendable {
-        /// How long before its end a credential is no longer used.
-        package var leeway = Duration.seconds(60)
-        /// How many refreshes may begin within the window.
-        package var mostRefreshes = 5
-        package var window = Duration.seconds(30)
-        /// How long a failure counts that may pass.
-        package var pauseAfterFailure = Duration.seconds(10)
-        package var pace = PostponementPace.standard
-
-        package init() {}
-    }
-
-    /// What is remembered of a refresh that gave nothing.
-    package struct Failure: Sendable {
-        package enum Kind: Sendable, Equatable {
-            case failed
-            case timedOut
-            case signedOut
-            case tooMany
-        }
-
-        package let kind: Kind
-        package let error: (any Error)?
-        /// Whether another refresh may do better, later.
-        package let mayPass: Bool
-
-        package init(_ kind: Kind, error: (any Error)? = nil, mayPass: Bool = false) {
-            self.kind = kind
-            self.error = error
-            self.mayPass = mayPass
-        }
-    }
-
     /// What becomes of a request that wants a credential, or of one whose credential was rejected.
     package enum Answer: Sendable {
         case give(Credential, version: Int)
@@ -94,8 +60,8 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
     /// The moments at which the last refreshes began.
     private var begun: [OperationInstant] = []
     private var refreshes = 0
-    /// The last refresh that was given up because it took too long: what it gives after all is better than nothing.
-    private var late: Int?
+    /// Those that were given up because they took too long: what one of them gives after all is better than nothing.
+    private var late: Set<Int> = []
     /// When the next of the line may go, while it is being released.
     private var nextRelease: OperationInstant?
     private let limits: Limits
@@ -113,6 +79,8 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
     package func isUnderWay(_ refresh: Int) -> Bool {
         if case .refreshing(refresh, _, _) = state { true } else { false }
     }
+    /// Whether what that refresh gives would be taken.
+    package func isOfUse(_ refresh: Int) -> Bool { isUnderWay(refresh) || late.contains(refresh) }
     /// The last one that there was, whether or not it may be used.
     package var lastCredential: Credential? {
         switch state {
@@ -149,26 +117,46 @@ extension PostponementMachine {
         case .absent: return wait(begin(old: nil, now))
         case .refreshing: return (.wait(line.append()), [])
         case .failed(let failure, let end, let old):
-            guard let end, end <= now else { return (.fail(failure), []) }
-            return beginUnlessTooMany(old: old, now)
+            return beginAfter(failure, until: end, old: old, now)
         }
     }
 
     /// The credential of that version was rejected.
     ///
-    /// - Parameter isSecond: Whether an older one had been rejected before in the same operation.
+    /// - Parameter isSecond: Whether it came after an older one had been rejected in the same operation.
     package mutating func reject(_ version: Int, isSecond: Bool, now: OperationInstant) -> (Answer, [Action]) {
         switch state {
         case .valid(let credential, _, _):
             if isSecond { return (.refuse, []) }
             if version < self.version { return (.replay, []) }
-            return beginUnlessTooMany(old: credential, now)
-        case .absent, .refreshing: return isSecond ? (.refuse, []) : (.wait(line.append()), [])
+            guard !canRefresh || mayBegin(now) else { return (.fail(Failure(.tooMany, mayPass: true)), []) }
+            return wait(begin(old: credential, now))
+        case .absent: return isSecond ? (.refuse, []) : (.wait(line.append()), [])
+        case .refreshing:
+            noteOldRejected(version)
+            return isSecond ? (.refuse, []) : (.wait(line.append()), [])
         case .failed(let failure, let end, let old):
-            if isSecond { return (.refuse, []) }
-            guard let end, end <= now else { return (.fail(failure), []) }
-            return beginUnlessTooMany(old: old, now)
+            return isSecond ? (.refuse, []) : beginAfter(failure, until: end, old: old, now)
         }
+    }
+
+    /// The same, said as early as possible: nobody waits yet, and whoever comes gets none that was rejected.
+    package mutating func noteRejected(_ version: Int, now: OperationInstant) -> [Action] {
+        switch state {
+        case .valid(let credential, _, _):
+            guard version == self.version, !canRefresh || mayBegin(now) else { return [] }
+            return begin(old: credential, now)
+        case .refreshing:
+            noteOldRejected(version)
+            return []
+        case .absent, .failed: return []
+        }
+    }
+
+    /// One that is being renewed before its end is not used until then if it is rejected meanwhile.
+    private mutating func noteOldRejected(_ version: Int) {
+        guard case .refreshing(let refresh, let old, _) = state, version == self.version else { return }
+        state = .refreshing(refresh, old: old, usableUntil: nil)
     }
 
     /// The operation does not wait any more.
@@ -176,8 +164,10 @@ extension PostponementMachine {
 
     private mutating func wait(_ actions: [Action]) -> (Answer, [Action]) { (.wait(line.append()), actions) }
 
-    private mutating func beginUnlessTooMany(old: Credential?, _ now: OperationInstant) -> (Answer, [Action]) {
-        guard !canRefresh || mayBegin(now) else { return (.fail(Failure(.tooMany, mayPass: true)), []) }
+    private mutating func beginAfter(
+        _ failure: Failure, until end: OperationInstant?, old: Credential?, _ now: OperationInstant
+    ) -> (Answer, [Action]) {
+        guard let end, end <= now, !canRefresh || mayBegin(now) else { return (.fail(failure), []) }
         return wait(begin(old: old, now))
     }
 
@@ -193,7 +183,6 @@ extension PostponementMachine {
         refreshes += 1
         // What was being released waits on, for it would get the credential that is not to be used.
         nextRelease = nil
-        late = nil
         state = .refreshing(refreshes, old: old, usableUntil: end)
         if canRefresh { begun.append(now) }
         return [.refresh(refreshes, old: old)]
@@ -206,24 +195,25 @@ extension PostponementMachine {
     package mutating func refreshed(
         _ refresh: Int, _ credential: Credential, lifetime: Duration?, now: OperationInstant
     ) -> (isTaken: Bool, actions: [Action]) {
-        switch state {
-        case .refreshing(refresh, _, _): break
-        case .failed where late == refresh: break
-        case .absent, .valid, .refreshing, .failed: return (false, [])
-        }
-        return (true, take(credential, lifetime, isFresh: true, now))
+        guard isOfUse(refresh) else { return (false, []) }
+        // Of two that run because one of them did not stop when it was told to, the first that gives something counts.
+        let dropped = isUnderWay(refresh) ? [] : droppedRefresh
+        return (true, dropped + take(credential, lifetime, isFresh: true, now))
     }
 
     /// It gave none.
     package mutating func refreshFailed(_ refresh: Int, _ failure: Failure, now: OperationInstant) -> [Action] {
-        guard case .refreshing(refresh, let old, let usableUntil) = state else { return [] }
+        guard case .refreshing(refresh, let old, let usableUntil) = state else {
+            late.remove(refresh)
+            return []
+        }
+        if failure.kind == .timedOut { late.insert(refresh) }
         if let old, let usableUntil, failure.mayPass, now < usableUntil {
             state = .valid(old, staleAt: now.advanced(by: limits.pauseAfterFailure), endsAt: usableUntil)
             nextRelease = now
             return passTime(now)
         }
-        if failure.kind == .timedOut { late = refresh }
-        let end = failure.mayPass ? now.advanced(by: limits.pauseAfterFailure) : nil
+        let end = failure.mayPass ? now.advanced(by: max(limits.pauseAfterFailure, failure.pause ?? .zero)) : nil
         state = .failed(failure, until: end, old: old)
         return failAll(failure)
     }
@@ -238,14 +228,25 @@ extension PostponementMachine {
     package mutating func signOut() -> [Action] {
         let dropped = droppedRefresh
         version += 1
-        late = nil
+        late = []
         nextRelease = nil
         state = .failed(Failure(.signedOut), until: nil, old: nil)
         return dropped + failAll(Failure(.signedOut))
     }
 
     /// Those that wait fail; those that come later do not.
-    package mutating func failWaiting(_ failure: Failure) -> [Action] { failAll(failure) }
+    package mutating func failWaiting(_ failure: Failure, now: OperationInstant) -> [Action] {
+        // The next that comes asks for a credential again, which nobody fetches by now.
+        if !canRefresh, case .refreshing(_, let old, _) = state { state = .failed(failure, until: now, old: old) }
+        return failAll(failure)
+    }
+
+    /// What made refreshes fail until then is over: the next that comes need not wait for the end of the pause.
+    package mutating func forgetFailure(before moment: OperationInstant, now: OperationInstant) {
+        guard case .failed(let failure, let end?, let old) = state else { return }
+        let pause = max(limits.pauseAfterFailure, failure.pause ?? .zero)
+        if end <= moment.advanced(by: pause) { state = .failed(failure, until: min(end, now), old: old) }
+    }
 
     private var isValid: Bool { if case .valid = state { true } else { false } }
 
@@ -262,7 +263,7 @@ extension PostponementMachine {
         _ credential: Credential, _ lifetime: Duration?, isFresh: Bool, _ now: OperationInstant
     ) -> [Action] {
         version += 1
-        late = nil
+        late = []
         var staleAt = lifetime.map { now.advanced(by: $0 - limits.leeway) }
         // One that is fetched nearly out of date would be fetched for ever: it is used until it is rejected.
         if isFresh, let moment = staleAt, moment <= now { staleAt = nil }

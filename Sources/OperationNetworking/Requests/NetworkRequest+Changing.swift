@@ -17,14 +17,33 @@ extension NetworkRequest {
         return NetworkRequest(self, checkedHeaders: headers)
     }
 
-    /// The request with that value in its query, in the place of all of that name.
+    /// The request with that value in its query, in the place of all of that name; the rest of the query stays as it is.
     public func with(query name: String, _ value: String) throws(NetworkError) -> NetworkRequest {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
             throw NetworkError(code: .invalidURL, phase: .checking, message: "The URL cannot be taken apart.")
         }
-        parts.queryItems =
-            (parts.queryItems ?? []).filter { $0.name != name } + [URLQueryItem(name: name, value: value)]
+        // Taken apart as text: to decode and encode the others anew would change a plus sign, and what was signed.
+        let query = parts.percentEncodedQuery ?? ""
+        let others =
+            query.isEmpty
+            ? []
+            : query.split(separator: "&", omittingEmptySubsequences: false).filter { pair in
+                pair.prefix { $0 != "=" }.removingPercentEncoding != name
+            }
+        let own = "\(Self.encoded(name))=\(Self.encoded(value))"
+        parts.percentEncodedQuery = (others.map(String.init) + [own]).joined(separator: "&")
         return try NetworkRequest(method, url: parts.url ?? url, headers: headers, body: body, options: options)
+    }
+
+    /// Whatever means something in a query is encoded, and so is a plus sign, which may mean a space.
+    private static func encoded(_ text: String) -> String {
+        let bytes = text.utf8.map { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: String(UnicodeScalar(byte))
+            default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return bytes.joined()
     }
 
     /// The request with that body.

@@ -48,6 +48,8 @@ final class ErrorBodyCollector: AnyResponseCollector, @unchecked Sendable {
         super.init()
     }
 
+    override func prefix(_ count: Int) -> Data? { body.isEmpty ? nil : Data(body.prefix(max(count, 0))) }
+
     override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
         if body.count < limit { body.append(contentsOf: bytes.prefix(limit - body.count)) }
         count += bytes.count

@@ -107,8 +107,8 @@ struct AttemptMachineTests {
 
     @Test("While it is suspended no step begins, and the one that is due begins with the resumption")
     func suspension() {
-        // A task that is made is settled at once, and resting is no step.
-        let isNoStep: Set = ["created", "held", "later", "park"]
+        // A task that is made is settled at once, resting is no step, and what was cleared is made anew.
+        let isNoStep: Set = ["created", "held", "later", "park", "cleared"]
         for (name, event) in Self.events where !isNoStep.contains(name) {
             for phase in Self.phases {
                 var free = machine(at: phase)
@@ -202,5 +202,28 @@ struct AttemptMachineTests {
         #expect(late.allSatisfy { $0 == .none })
         let cleared = machine.cleared(2)
         #expect(cleared == .createTask)
+    }
+
+    @Test("A request that was cleared and could not leave, for the operation was suspended, is made anew")
+    func clearedInVain() {
+        var machine = machine(at: .clearing)
+        _ = machine.suspend()
+        var steps = [machine.cleared(1), machine.resume(), machine.prepared(1, isGated: true), machine.cleared(2)]
+        #expect(steps == [.none, .prepare, .clear, .createTask])
+        #expect(machine.round == 2 && machine.attempt == 1)
+        // A moment later, before its task is made.
+        _ = machine.suspend()
+        steps = [machine.creation(), machine.resume(), machine.prepared(1, isGated: true), machine.cleared(3)]
+        #expect(steps == [.none, .prepare, .clear, .createTask])
+        _ = machine.suspend()
+        steps = [machine.resume(), machine.creation(), machine.prepared(1, isGated: true), machine.cleared(4)]
+        #expect(steps == [.none, .prepare, .clear, .createTask])
+        let creation = machine.creation()
+        #expect(creation == .createTask)
+        // Where nobody was asked, nothing is out of date.
+        machine = self.machine(at: .creating)
+        _ = machine.suspend()
+        let plain = machine.creation()
+        #expect(plain == .createTask && machine.phase == .creating)
     }
 }

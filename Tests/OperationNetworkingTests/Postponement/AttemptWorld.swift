@@ -20,7 +20,12 @@ struct AttemptWorld {
         /// What the present attempt was sent with.
         var used: Int?
         var token = 0
-        var wasRejected = false
+        /// How many credentials there were when one was rejected first.
+        var rejectedAt: Int?
+        /// How often it was sent again after a rejection.
+        var replays = 0
+        /// Whether it was suspended since it got its credential, so that this may be of long ago.
+        var wasSuspended = false
         var ticket: Realm.Ticket?
         /// For which question that is.
         var question: Question?
@@ -54,6 +59,8 @@ struct AttemptWorld {
     let canRefresh: Bool
     var calls: [OperationInstant] = []
     var isSignedOut = false
+    /// Versions that somebody waits to see replaced.
+    var rejected: Set<Int> = []
     var expiries: Int
     var story: [String] = []
     var faults: [String] = []
@@ -120,7 +127,9 @@ struct AttemptWorld {
         case .act(let index): act(index)
         case .answer(let index): answer(index)
         case .cancel(let index) where generator.chance(1, in: 8): end(index, .cancelled)
-        case .suspend(let index): _ = actors[index].machine.suspend()
+        case .suspend(let index):
+            _ = actors[index].machine.suspend()
+            actors[index].wasSuspended = true
         case .resume(let index):
             let action = actors[index].machine.resume()
             if action != .none, action != .settleTask { actors[index].action = action }
@@ -138,7 +147,7 @@ struct AttemptWorld {
         case .signOut where generator.chance(1, in: 20):
             isSignedOut = true
             perform(realm.signOut())
-        case .giveUp where generator.chance(1, in: 10): perform(realm.failWaiting(Realm.Failure(.failed)))
+        case .giveUp where generator.chance(1, in: 10): perform(realm.failWaiting(Realm.Failure(.failed), now: now))
         case .cancel, .set, .signOut, .giveUp: break
         }
     }
@@ -180,155 +189,6 @@ struct AttemptWorld {
         }
     }
 
-    // What the shells do.
-
-    private mutating func move(_ index: Int, _ event: (inout AttemptMachine) -> AttemptMachine.Action) {
-        guard actors[index].outcome == nil else { return }
-        let action = event(&actors[index].machine)
-        if action != .none { actors[index].action = action }
-    }
-
-    private mutating func act(_ index: Int) {
-        let action = actors[index].action
-        actors[index].action = .none
-        switch action {
-        case .none, .settleTask: break
-        case .prepare:
-            if !actors[index].hasPlace { faults.append("\(index) works without a place") }
-            let fails = generator.chance(1, in: 30)
-            move(index) { fails ? $0.failed($0.attempt) : $0.prepared($0.attempt, isGated: true) }
-            if fails { (actors[index].used, actors[index].wasRejected) = (nil, false) }
-        case .clear: clear(index)
-        case .createTask:
-            actors[index].sends += 1
-            actors[index].isInFlight = true
-            move(index) { $0.created($0.attempt) }
-        case .evaluate: move(index) { $0.evaluated($0.attempt) }
-        case .decide: decide(index)
-        case .wait(let pause):
-            actors[index].hasPlace = false
-            actors[index].pauseEnds = now.advanced(by: pause)
-        case .rest: actors[index].hasPlace = false
-        case .takePlace:
-            actors[index].hasPlace = true
-            move(index) { $0.returned($0.attempt) }
-        case .conclude: end(index, actors[index].used == nil ? .failure("no credential") : .success)
-        }
-    }
-
-    private mutating func end(_ index: Int, _ outcome: Outcome) {
-        guard actors[index].outcome == nil else { return faults.append("\(index) ends twice") }
-        _ = actors[index].machine.end()
-        actors[index].outcome = outcome
-        actors[index].action = .none
-        actors[index].isInFlight = false
-        actors[index].pauseEnds = nil
-        if let ticket = actors[index].ticket { realm.leave(ticket) }
-        actors[index].ticket = nil
-    }
-
-    private mutating func clear(_ index: Int) {
-        actors[index].used = nil
-        let round = actors[index].machine.round
-        // As the shell asks.
-        let present = realm.current(now: now)
-        let (answer, actions) =
-            present.map { (Realm.Answer.give($0.credential, version: $0.version), []) }
-            ?? realm.want(now: now)
-        switch answer {
-        case .give(let token, let version):
-            if realm.isRefreshing { faults.append("\(index) got a credential during a refresh") }
-            if isSignedOut { faults.append("\(index) got a credential after signing out") }
-            if token != lastToken { faults.append("\(index) got an old credential") }
-            actors[index].used = version
-            actors[index].token = token
-            move(index) { $0.cleared(round) }
-        case .wait(let ticket):
-            wait(index, ticket, .clear(round: round))
-            move(index) { $0.held(Self.reason, round) }
-        case .fail, .replay, .refuse:
-            move(index) { $0.refused(round) }
-        }
-        perform(actions)
-    }
-
-    private mutating func wait(_ index: Int, _ ticket: Realm.Ticket, _ question: Question) {
-        actors[index].ticket = ticket
-        actors[index].question = question
-    }
-
-    private mutating func answer(_ index: Int) {
-        actors[index].isInFlight = false
-        if actors[index].token != goodToken {
-            move(index) { $0.failed($0.attempt) }
-        } else if generator.chance(1, in: 4) {
-            // 503, as it were.
-            actors[index].used = nil
-            move(index) { $0.failed($0.attempt) }
-        } else {
-            move(index) { $0.transferred($0.attempt) }
-        }
-    }
-
-    private mutating func decide(_ index: Int) {
-        let number = actors[index].machine.attempt
-        guard let version = actors[index].used else {
-            actors[index].wasRejected = false
-            actors[index].failures += 1
-            let counted = number - actors[index].machine.replays
-            let mayRepeat = counted < 3
-            return move(index) { $0.decided(mayRepeat ? .again(after: .seconds(1)) : .fail, number) }
-        }
-        let (answer, actions) = realm.reject(version, isSecond: actors[index].wasRejected, now: now)
-        let wasRejected = actors[index].wasRejected
-        actors[index].wasRejected = true
-        switch answer {
-        case .give, .replay:
-            if wasRejected { faults.append("\(index) is replayed twice") }
-            move(index) { $0.decided(.replay(after: .zero), number) }
-        case .wait(let ticket):
-            if wasRejected { faults.append("\(index) is postponed twice") }
-            wait(index, ticket, .decide(number: number))
-            move(index) { $0.decided(.park(Self.reason), number) }
-        case .fail, .refuse:
-            actors[index].used = nil
-            move(index) { $0.decided(.fail, number) }
-        }
-        perform(actions)
-    }
-
-    private static let reason = WaitReason(.credential, "waiting for a credential")
-
-    private mutating func perform(_ actions: [Realm.Action]) {
-        for action in actions {
-            switch action {
-            case .refresh(let number, _):
-                guard canRefresh else { continue }
-                refreshCount += 1
-                refreshes.insert(number)
-            case .dropRefresh(let number):
-                if refreshes.remove(number) != nil { lateRefreshes.insert(number) }
-            case .release(let tickets): for ticket in tickets { settle(ticket, isReleased: true) }
-            case .callAt(let moment): calls.append(moment)
-            case .fail(let tickets, _): for ticket in tickets { settle(ticket, isReleased: false) }
-            }
-        }
-    }
-
-    private mutating func settle(_ ticket: Realm.Ticket, isReleased: Bool) {
-        guard let index = actors.firstIndex(where: { $0.ticket == ticket }) else {
-            return faults.append("nobody waits under \(ticket)")
-        }
-        actors[index].ticket = nil
-        switch actors[index].question {
-        case .clear(let round): move(index) { isReleased ? $0.released(round) : $0.refused(round) }
-        case .decide(let number):
-            if !isReleased { actors[index].used = nil }
-            move(index) { $0.decided(isReleased ? .replay(after: .zero) : .fail, number) }
-        case nil: faults.append("\(index) was not asked")
-        }
-    }
-
     // What must hold.
 
     private mutating func check() {
@@ -349,7 +209,8 @@ struct AttemptWorld {
         for _ in 0..<10_000 {
             if actors.allSatisfy({ $0.outcome != nil }) { return true }
             if step(isEnding: true) { continue }
-            // Only somebody from outside can help, as where nobody can be asked for a credential.
+            // Only somebody from outside can help, where nobody can be asked for a credential.
+            if canRefresh { faults.append("somebody waits, and nothing is under way") }
             setToken()
         }
         return false

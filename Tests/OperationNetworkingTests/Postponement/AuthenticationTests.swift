@@ -173,7 +173,7 @@ struct AuthenticationTests {
     @Test("A 401 with the fresh token fails with an error that says so, and with the response in it")
     func secondRejection() async throws {
         let bench = try TokenBench()
-        let authenticator = bench.authenticator(refresh: { "wrong" })
+        let authenticator = bench.authenticatorForOneThatWaits { "wrong" }
         let error = await failure(of: bench.operation(authenticator))
         #expect(error?.code == .credentialRejected && error?.status == 401)
         #expect((error?.cause as? NetworkError)?.code == .unacceptableStatus)
@@ -251,11 +251,16 @@ struct AuthenticationTests {
     @Test("After signing out no token leaves, those that wait fail, and what the refresh gives is dropped")
     func signOut() async throws {
         let bench = try TokenBench(), refreshes = Gate(), isOver = Gate()
-        let authenticator = bench.authenticator(refresh: {
-            await refreshes.passage()
-            isOver.open()
-            return "new"
-        })
+        // It is asked how long a token is good when that has come.
+        let authenticator = bench.authenticator(
+            lifetime: { token in
+                if token == "new" { isOver.open() }
+                return nil
+            },
+            refresh: {
+                await refreshes.passage()
+                return "new"
+            })
         let operation = bench.operation(authenticator)
         operation.start()
         await until { authenticator.postponedCount == 1 }
@@ -292,6 +297,8 @@ struct AuthenticationTests {
         await until { authenticator.postponedCount == 1 }
         authenticator.set("new")
         #expect(try await later.value == "Hello")
-        #expect(bench.events.events.map(\.kind).contains(.credentialWanted))
+        // It is said again after somebody gave up.
+        let events = await bench.events.events(atLeast: 5)
+        #expect(events.map(\.kind) == [.credentialWanted, .failed, .credentialWanted, .credentialCame, .released])
     }
 }

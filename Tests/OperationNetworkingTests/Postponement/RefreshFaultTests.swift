@@ -110,6 +110,28 @@ struct RefreshFaultTests {
         await queue.drained()
     }
 
+    @Test("A refresh over a session that follows no redirects takes its token to no stranger")
+    func redirect() async throws {
+        let bench = try TokenBench(), stranger = try TokenBench()
+        let target = stranger.server.url("/").absoluteString
+        bench.server.route("POST", "/token") { _ in .redirect(to: target, status: 307) }
+        let (transport, close) = SessionKind.allCases[0].makeSession()
+        defer { close() }
+        var configuration = ExchangeConfiguration()
+        configuration.redirects = .stop
+        let session = ExchangeSession(over: transport, configuration: configuration)
+        let url = bench.server.url("/token")
+        let authenticator = bench.authenticator(refresh: {
+            let operation = NetworkUploadOperation(
+                url: url, body: .data(Data("secret".utf8)), urlSession: session
+            ) { data, _ in String(decoding: data, as: UTF8.self) }
+            return try await operation.run()
+        })
+        #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed)
+        #expect(bench.server.requests.last?.text == "secret")
+        #expect(stranger.server.counts.heads == 0)
+    }
+
     private func started(_ operation: NetworkDataOperation<String>) -> NetworkDataOperation<String> {
         operation.start()
         return operation

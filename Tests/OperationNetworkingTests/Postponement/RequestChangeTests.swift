@@ -41,6 +41,18 @@ struct RequestChangeTests {
         #expect(url.absoluteString == "https://example.com/a?c=2&b=x%20y%26z")
     }
 
+    @Test(
+        "The rest of a query stays as it is, byte for byte, and whatever means something is encoded in the value",
+        arguments: [
+            ("phone=%2B43&t=a+b/c==", "phone=%2B43&t=a+b/c==&key=1%2B1%3D2%2F%C3%A4"), ("", "key=1%2B1%3D2%2F%C3%A4"),
+            ("a&&b=%7e", "a&&b=%7e&key=1%2B1%3D2%2F%C3%A4"), ("k%65y=2&key&keys=3", "keys=3&key=1%2B1%3D2%2F%C3%A4"),
+        ])
+    func exactQuery(old: String, new: String) throws {
+        let url = try #require(URL(string: "https://example.com/a" + (old.isEmpty ? "" : "?\(old)")))
+        let changed = try NetworkRequest(url: url).with(query: "key", "1+1=2/\u{E4}")
+        #expect(changed.url.absoluteString == "https://example.com/a?\(new)")
+    }
+
     @Test("Another body says itself what it is")
     func body() throws {
         let changed = try request().with(body: .data(Data("x".utf8)))

@@ -48,6 +48,19 @@ final class TokenBench: Sendable {
         }
     }
 
+    /// The same, whose refreshes end when one operation waits for them: they begin before that.
+    func authenticatorForOneThatWaits(
+        _ refresh: (@Sendable () async throws -> String)? = nil
+    ) -> Authenticator<String> {
+        let itself = Shared<Authenticator<String>?>(nil)
+        let authenticator = authenticator(refresh: { [good] in
+            await until { itself.value?.postponedCount == 1 }
+            return try await refresh?() ?? good.value
+        })
+        itself.value = authenticator
+        return authenticator
+    }
+
     func operation(_ authenticator: Authenticator<String>, _ target: String = "/") -> NetworkDataOperation<String> {
         let operation = bench.text(target)
         operation.clock = clock

@@ -29,10 +29,13 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
     ) {
         guard policy.beforeSending != .send, isOffline, policy.concerns(request) else { return answer(.go(request)) }
         if policy.beforeSending == .fail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
-        let refusal = wait { [policy] end in
-            answer(end == .released ? .again : .refuse(.offline(.offlineTooLong, policy, after: nil)))
+        let turns = TurnTaking()
+        let refusal = wait(for: host) { [policy] end in
+            turns.second {
+                answer(end == .released ? .again : .refuse(.offline(.offlineTooLong, policy, after: nil)))
+            }
         }
-        answer(refusal.map { .refuse(.offline($0, policy, after: nil)) } ?? .hold(.network))
+        turns.first { answer(refusal.map { .refuse(.offline($0, policy, after: nil)) } ?? .hold(.network)) }
     }
 
     func decide(
@@ -43,24 +46,29 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
             policy.concerns(request)
         else { return answer(nil) }
-        let refusal = wait { [policy] end in
+        let turns = TurnTaking()
+        let refusal = wait(for: host) { [policy] end in
+            let said: AttemptAnswer
             switch end {
-            case .released: answer(AttemptAnswer(.replay(after: .zero), note: "the network is back"))
+            case .released: said = AttemptAnswer(.replay(after: .zero), note: "the network is back")
             case .limitReached:
                 let error = NetworkError.offline(.offlineTooLong, policy, after: report.error)
-                answer(AttemptAnswer(.fail, note: "no more, the network did not return", error: error))
+                said = AttemptAnswer(.fail, note: "no more, the network did not return", error: error)
             }
+            turns.second { answer(said) }
         }
         if let refusal {
             let error = NetworkError.offline(refusal, policy, after: report.error)
             return answer(AttemptAnswer(.fail, note: "no more, \(refusal)", error: error))
         }
         let note = "attempt \(report.number) failed (\(report.error.code)): waits for the network. \(rule.reason)"
-        answer(AttemptAnswer(.park(.network), note: note))
+        turns.first { answer(AttemptAnswer(.park(.network), note: note)) }
     }
 
     /// Begins to wait, or says why not.
-    private func wait(_ body: @escaping @Sendable (ParkingLot.End) -> Void) -> NetworkError.Code? {
+    private func wait(
+        for host: any AttemptHost, _ body: @escaping @Sendable (ParkingLot.End) -> Void
+    ) -> NetworkError.Code? {
         let left: Duration?? = state.withLock { state in
             guard state.waits < policy.mostWaits else { return .none }
             state.waits += 1
@@ -68,8 +76,11 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         }
         guard let left else { return .offlineTooOften }
         let lot = policy.lot
+        // What failed for want of a network says nothing of the credential.
+        let endOutage = host.networkAttempts.policy(of: CredentialAgent.self)?.outage()
         let ticket = lot.park(atMost: left) { [weak self] end, duration in
             self?.note(duration)
+            if end == .released { endOutage?() }
             body(end)
         }
         guard let ticket else { return .tooManyOffline }

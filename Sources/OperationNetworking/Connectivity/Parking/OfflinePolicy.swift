@@ -77,9 +77,13 @@ public struct OfflinePolicy: Sendable {
 
     /// The rule for a failure, if waiting could help and does no harm.
     func rule(for error: NetworkError, of request: NetworkRequest) -> OfflineRule? {
-        guard request.body.canBeSentAgain, let rule = rules.first(where: { $0.code == error.code }) else { return nil }
+        // The request of whose credential that is was rejected, or not sent.
+        let refresh = error.codeOfRefresh
+        guard request.body.canBeSentAgain, let rule = rules.first(where: { $0.code == refresh ?? error.code }) else {
+            return nil
+        }
         let isHarmless =
-            error.isUnsent || methods?.contains(request.method) ?? true
+            refresh != nil || error.isUnsent || methods?.contains(request.method) ?? true
             || request.headers.contains(IdempotencyKey.field)
         return isHarmless ? rule : nil
     }

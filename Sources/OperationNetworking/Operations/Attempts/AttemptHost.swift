@@ -18,6 +18,8 @@ package protocol AttemptHost: AnyNetworkOperation {
     func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask
     /// Makes what takes in the body of a response.
     func makeCollector(for head: ResponseHead, of request: NetworkRequest) throws -> AnyResponseCollector
+    /// Whether such a response is a success, as far as its head says.
+    func accepts(_ head: ResponseHead) -> Bool
     /// How many bytes of the body an error carries.
     var errorBodyBytes: Int { get }
     /// Makes the result, and returns what gives it to the operation.

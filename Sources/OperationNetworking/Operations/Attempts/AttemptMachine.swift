@@ -89,6 +89,10 @@ package struct AttemptMachine: Sendable, Equatable {
     private var changes = 0
     /// The step that is due when the suspension is over.
     private var due = Action.none
+    /// Whether somebody was asked whether the present request may leave.
+    private var isGated = false
+    /// How often the suspension had changed when that was answered.
+    private var clearedAt = 0
 
     package init() {}
 
@@ -99,6 +103,9 @@ package struct AttemptMachine: Sendable, Equatable {
     ///
     /// A hook may resume or cancel the task that it makes, which may thus tell its end before the hook has returned.
     package func mayBeTold(_ number: Int) -> Bool { isAt(.creating, number) || isAt(.transferring, number) }
+
+    /// Whether it is held back or put aside, so that who ends that does so for others, too.
+    package var isAside: Bool { phase == .holding || phase == .parked }
 
     /// Whether that attempt failed, and it is still to be decided what becomes of it.
     package func awaitsDecision(_ number: Int) -> Bool { isAt(.deciding, number) || isAt(.parked, number) }
@@ -127,6 +134,7 @@ package struct AttemptMachine: Sendable, Equatable {
     /// The request is ready; somebody has to be asked whether it may leave if it is gated.
     package mutating func prepared(_ number: Int, isGated: Bool = false) -> Action {
         guard isAt(.preparing, number) else { return .none }
+        self.isGated = isGated
         return isGated ? enter(.clearing, .clear) : enter(.creating, .createTask)
     }
 
@@ -236,9 +244,17 @@ package struct AttemptMachine: Sendable, Equatable {
 
 // Requests that are ready, and may be held back.
 extension AttemptMachine {
-    /// The request may leave.
+    /// The request may leave now: a suspension may last until what it got is out of date, so that it is made anew then.
     package mutating func cleared(_ round: Int) -> Action {
-        self.round == round && phase == .clearing ? enter(.creating, .createTask) : .none
+        guard self.round == round, phase == .clearing else { return .none }
+        clearedAt = changes
+        return isSuspended ? prepare() : enter(.creating, .createTask)
+    }
+
+    /// Its task is about to be made, unless there was a suspension since then: the same.
+    package mutating func creation() -> Action {
+        guard phase == .creating else { return .none }
+        return isGated && clearedAt != changes ? prepare() : .createTask
     }
 
     /// It may not for now.

@@ -20,6 +20,13 @@ package struct AttemptReport: Sendable {
     package let elapsed: Duration
     /// The attempts before this one.
     package let earlier: [AttemptRecord]
+
+    /// The same attempt, with what it came to in the end.
+    func with(_ error: NetworkError) -> AttemptReport {
+        AttemptReport(
+            number: number, replays: replays, request: request, head: head, error: error, elapsed: elapsed,
+            earlier: earlier)
+    }
 }
 
 /// Decides what becomes of an attempt that failed: where retry and postponement stand.
@@ -34,6 +41,9 @@ package protocol AttemptPolicy: Sendable {
 
     /// A task for an attempt is about to be made; returns why that is not to be, if so: the attempt fails with it.
     func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError?
+
+    /// The head of a response came, of which that is said soon; whether it is a failure, whatever its status.
+    func refuses(_ head: ResponseHead, of request: NetworkRequest) -> Bool
 
     /// Answers once, now or later, on any thread; nil if it is none of its business.
     ///
@@ -50,6 +60,7 @@ extension AttemptPolicy {
     package var rank: Int { AttemptRank.retry }
     package var attemptTimeout: Duration? { nil }
     package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? { nil }
+    package func refuses(_ head: ResponseHead, of request: NetworkRequest) -> Bool { false }
 }
 
 /// In which order those are asked who have a say about attempts.
@@ -122,4 +133,14 @@ package enum AttemptEvent: Sendable {
     case evaluated
     case failed(NetworkError)
     case decided(AttemptAnswer)
+}
+
+extension NetworkError {
+    /// A response that would be a success, were it not for what a policy reads in its head.
+    static func refusedByPolicy(_ head: ResponseHead) -> NetworkError {
+        NetworkError(
+            code: .responseRefused, phase: .evaluating,
+            message:
+                "The server answered \(head.status), and says beside it that the credential is of no use (isRejected).")
+    }
 }

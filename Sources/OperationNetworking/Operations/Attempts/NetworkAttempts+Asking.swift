@@ -65,8 +65,13 @@ extension NetworkAttempts {
                 }
                 if action != .none { tell(.held(reason), number, host) }
                 perform(action)
-            case .again: perform(state.withLock { $0.machine.released(round) })
-            case .refuse(let error): perform(refused(error, round))
+            case .again:
+                let (isAside, action) = state.withLock { ($0.machine.isAside, $0.machine.released(round)) }
+                if isAside { performElsewhere(action) } else { perform(action) }
+            case .refuse(let error):
+                let isAside = state.withLock { $0.machine.isAside }
+                let action = refused(error, round)
+                if isAside { performElsewhere(action) } else { perform(action) }
             }
         }
     }
@@ -114,16 +119,19 @@ extension NetworkAttempts {
     }
 
     private func take(_ answer: AttemptAnswer, _ report: AttemptReport, _ host: any AttemptHost) {
-        guard state.withLock({ $0.machine.awaitsDecision(report.number) }) else { return }
-        tell(.decided(answer), report.number, host)
+        let (awaits, isAside) = state.withLock { ($0.machine.awaitsDecision(report.number), $0.machine.isAside) }
+        guard awaits else { return }
+        if !isAside { tell(.decided(answer), report.number, host) }
         let now = host.clock.now
-        perform(
-            state.withLock { state in
-                guard state.machine.awaitsDecision(report.number) else { return .none }
-                state.story.note(report.number, report.error, answer.decision, now: now)
-                if let error = answer.error { state.error = error }
-                if answer.decision == .fail { state.error?.attempts = state.story.records }
-                return state.machine.decided(answer.decision, report.number)
-            })
+        let action: AttemptMachine.Action? = state.withLock { state in
+            guard state.machine.awaitsDecision(report.number) else { return nil }
+            state.story.note(report.number, report.error, answer.decision, now: now)
+            if let error = answer.error { state.error = error }
+            if answer.decision == .fail { state.error?.attempts = state.story.records }
+            return state.machine.decided(answer.decision, report.number)
+        }
+        guard let action else { return }
+        guard isAside else { return perform(action) }
+        performElsewhere(action) { self.tell(.decided(answer), report.number, host) }
     }
 }

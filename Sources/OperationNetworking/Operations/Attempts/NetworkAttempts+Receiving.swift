@@ -13,8 +13,12 @@ extension NetworkAttempts {
             return (state.host, state.request)
         }
         guard let host, let request else { return }
+        let isRefused = judge(head, request, number)
         do {
-            let collector = try host.makeCollector(for: head, of: request)
+            // What is no success for them is not for the operation's own collector.
+            let collector =
+                isRefused && host.accepts(head)
+                ? ErrorBodyCollector(limit: host.errorBodyBytes) : try host.makeCollector(for: head, of: request)
             var old: AnyResponseCollector? = collector
             state.withLock { state in
                 if state.machine.mayBeTold(number) { swap(&old, &state.collector) }
@@ -52,9 +56,22 @@ extension NetworkAttempts {
 
     /// The head of a file that is being saved: it is told by itself only when all of it is there.
     func foresee(_ head: ResponseHead, _ number: Int) {
-        state.withLock { state in
-            if state.machine.mayBeTold(number) { state.take(head) }
+        let request: NetworkRequest? = state.withLock { state in
+            guard state.machine.mayBeTold(number) else { return nil }
+            state.take(head)
+            return state.request
         }
+        if let request { _ = judge(head, request, number) }
+    }
+
+    /// Shows the head to those who have a say, as early as possible; whether one of them refuses the response.
+    private func judge(_ head: ResponseHead, _ request: NetworkRequest, _ number: Int) -> Bool {
+        let policies = state.withLock { $0.policies }
+        guard !policies.isEmpty else { return false }
+        var isRefused = false
+        for policy in policies where policy.refuses(head, of: request) { isRefused = true }
+        state.withLock { if $0.machine.mayBeTold(number) { $0.isRefused = isRefused } }
+        return isRefused
     }
 
     /// So much of a file is on the disk: what was there before this attempt counts, too.

@@ -58,6 +58,7 @@ extension NetworkAttempts {
             swap(&collector, &state.collector)
             state.draft = nil
             state.isPrepared = false
+            state.isRefused = false
             state.head = nil
             state.response = nil
             state.error = nil
@@ -96,7 +97,8 @@ extension NetworkAttempts {
     }
 
     func createTask() -> AttemptMachine.Action {
-        guard let (host, number, request) = takeCreation() else { return .none }
+        let (creation, instead) = takeCreation()
+        guard let (host, number, request) = creation else { return instead }
         // Before the task is made, for a hook may resume it.
         if let length = request.body.length { teller.note(.upload, nil, of: length, for: host) }
         if let refusal = refusal(of: request, number, host) { return failed(refusal, .waiting, number) }
@@ -117,17 +119,22 @@ extension NetworkAttempts {
         }
     }
 
-    /// What the task of the present attempt is made of; nil if that attempt is over, or another thread makes it.
+    /// What the task of the present attempt is made of; nil if that attempt is over, or another thread makes it, or the
+    /// request has to be made anew instead.
     ///
     /// Since the request was ready the attempt may have run out of time, and the next one have come just as far.
-    private func takeCreation() -> (any AttemptHost, Int, NetworkRequest)? {
+    private func takeCreation() -> (
+        creation: (any AttemptHost, Int, NetworkRequest)?, instead: AttemptMachine.Action
+    ) {
         state.withLock { state in
             let number = state.machine.attempt
             guard state.machine.phase == .creating, state.lastCreation != number, let host = state.host,
                 let request = state.request
-            else { return nil }
+            else { return (nil, .none) }
+            let action = state.machine.creation()
+            guard action == .createTask else { return (nil, action) }
             state.lastCreation = number
-            return (host, number, request)
+            return ((host, number, request), .none)
         }
     }
 
@@ -151,13 +158,16 @@ extension NetworkAttempts {
 
     func evaluate() -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
-        let (request, head, collector) = state.withLock { ($0.request, $0.head, $0.collector) }
+        let (request, head, collector, isRefused) = state.withLock {
+            ($0.request, $0.head, $0.collector, $0.isRefused)
+        }
         guard let request, let head, let collector, let response else {
             return failed(
                 NetworkError(code: .invalidResponse, phase: .receiving, message: "The session gave no response."),
                 .receiving, number)
         }
         do {
+            if isRefused, host.accepts(head) { throw NetworkError.refusedByPolicy(head) }
             let answer = Answer(request: request, head: head, response: response, collector: collector)
             let conclusion = try host.evaluate(answer)
             let (action, counts) = state.withLock { state in
@@ -180,26 +190,14 @@ extension NetworkAttempts {
     func rest(_ reason: WaitReason) -> AttemptMachine.Action {
         guard let (host, _) = running() else { return .none }
         stopTime()
-        host.rest(waitNumber, because: reason)
+        rest(host, reason)
         return .none
     }
-
-    /// Gets a place again.
-    func takePlace() -> AttemptMachine.Action {
-        guard let (host, number) = running() else { return .none }
-        let mayGoOn = host.wake(waitNumber) { [weak self] in
-            guard let self else { return }
-            perform(state.withLock { $0.machine.returned(number) })
-        }
-        return mayGoOn ? state.withLock { $0.machine.returned(number) } : .none
-    }
-
-    private var waitNumber: UInt32 { UInt32(truncatingIfNeeded: state.withLock { $0.machine.round }) }
 
     func wait(_ pause: Duration) -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
         stopTime()
-        host.rest(waitNumber, because: .pause(pause, beforeAttempt: number + 1))
+        rest(host, .pause(pause, beforeAttempt: number + 1))
         let timer = host.clock.schedule(after: pause) { [weak self] in
             guard let self else { return }
             var timer: (any OperationTimer)?
@@ -258,6 +256,7 @@ extension NetworkAttempts {
             swap(&left.timeout, &state.timeout)
             swap(&left.retryHandler, &state.retryHandler)
             swap(&left.changes, &state.changes)
+            state.standIn = nil
             state.time.stop()
             (left.policies, left.gates) = (state.policies, state.gates)
             left.task = wasConcluding ? nil : state.task

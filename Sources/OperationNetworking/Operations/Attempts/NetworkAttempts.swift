@@ -21,6 +21,8 @@ public final class NetworkAttempts: Sendable {
         /// What the present attempt began with, before it was adapted.
         var draft: NetworkRequest?
         var isPrepared = false
+        /// Whether one of those who have a say refuses the response, whatever its status.
+        var isRefused = false
         /// The last attempt for which a task was to be made.
         var lastCreation = 0
         var task: (any NetworkTask)?
@@ -45,6 +47,8 @@ public final class NetworkAttempts: Sendable {
         var story = AttemptStory()
         /// How a request is changed that was made, since somebody ran the operation again.
         var changes: [PostponedOperations.Change] = []
+        /// Who has the operation's place in a queue of choice.
+        weak var standIn: ManagedOperation?
         var watchers: [any AttemptWatcher] = []
         var idempotencyKey: IdempotencyKey?
         /// The key that went with the first request.
@@ -83,6 +87,9 @@ public final class NetworkAttempts: Sendable {
 
     /// Whether the operation is held back, put aside, or waits for a time.
     package var isResting: Bool { state.withLock { [.holding, .waiting, .parked].contains($0.machine.phase) } }
+
+    /// Whether the operation has its outcome, and those who waited for it are told.
+    var isEnded: Bool { state.withLock { $0.machine.phase == .ended } }
 
     /// Adds somebody who is told of each step.
     ///

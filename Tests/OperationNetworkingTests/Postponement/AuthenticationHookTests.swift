@@ -1,0 +1,125 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What a user writes around a realm may block, and may need the realm itself.
+@Suite("Authentication, and what blocks beside it", .timeLimit(.minutes(1)))
+struct AuthenticationHookTests {
+    @Test("A hook of one that is released may wait for another operation of the realm, and for the next refresh")
+    func hookNeedsTheRealm() async throws {
+        let bench = try TokenBench()
+        let authenticator = bench.authenticator()
+        let operation = Waiting(url: bench.server.url("/"), urlSession: bench.bench.session)
+        operation.authenticate(by: authenticator)
+        operation.atSecondRound.withLock { body in
+            body = {
+                // The token that came is of no use any more.
+                bench.good.value = "newer"
+                _ = try? bench.operation(authenticator).startAndWait()
+            }
+        }
+        #expect(try await operation.run() == "Hello")
+        #expect(bench.asked.events == ["old", "new"])
+    }
+
+    @Test("A handler of events may block for as long as it likes, and nobody waits for it")
+    func handlerBlocks() async throws {
+        let bench = try TokenBench(), done = DispatchSemaphore(value: 0)
+        let authenticator = bench.authenticator(change: { options in
+            options.eventHandler = { [events = bench.events] event in
+                events.record(event)
+                if event.kind == .credentialCame { done.wait() }
+            }
+        })
+        #expect(try await bench.operation(authenticator).run() == "Hello")
+        for _ in 0..<8 { done.signal() }
+        _ = await bench.events.events(atLeast: 3)
+    }
+
+    @Test("What happens is told in the order in which it happens")
+    func order() async throws {
+        let bench = try TokenBench(), isFailing = Shared(false)
+        let authenticator = bench.authenticatorForOneThatWaits {
+            if isFailing.value { throw Refusal() }
+            return "new"
+        }
+        #expect(try await bench.operation(authenticator).run() == "Hello")
+        (isFailing.value, bench.good.value) = (true, "newer")
+        #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed)
+        let events = await bench.events.events(atLeast: 7)
+        #expect(
+            events.map(\.kind) == [
+                .credentialCame, .refreshBegan, .credentialCame, .released, .refreshBegan, .refreshFailed, .failed,
+            ])
+        #expect(events.map(\.version) == [1, 1, 2, 2, 2, 2, 2])
+    }
+
+    @Test("Realms that need each other in their refreshes do not wait for each other")
+    func mutualNeed() async throws {
+        let bench = try TokenBench()
+        bench.server.route("GET", "/a-token") { $0["Authorization"] == "Bearer b" ? .text("new") : .status(401) }
+        bench.server.route("GET", "/b-token") { _ in .text("b") }
+        let realms = Shared<[AuthenticationRealm]>([])
+        let fetch: @Sendable (String, Int) async throws -> String = { target, realm in
+            let operation = bench.bench.text(target)
+            operation.realms = [realms.value[realm]]
+            return try await operation.run()
+        }
+        let first = bench.authenticator(refresh: { try await fetch("/a-token", 1) })
+        let second = bench.authenticator(nil, refresh: { try await fetch("/b-token", 0) })
+        realms.value = [first.realm, second.realm]
+        #expect(try await bench.operation(first).run() == "Hello")
+        #expect(bench.server.requests.map(\.path) == ["/", "/b-token", "/a-token", "/"])
+        #expect(bench.server.requests[1]["Authorization"] == nil)
+        realms.value = []
+    }
+
+    @Test("A task that a refresh leaves behind gets credentials like any other when that is over")
+    func taskLeftBehind() async throws {
+        let bench = try TokenBench(), goesOn = Gate(), left = Shared<Task<String, any Error>?>(nil)
+        let later = Shared<Authenticator<String>?>(nil)
+        let authenticator = bench.authenticator(refresh: {
+            left.value = Task {
+                await goesOn.passage()
+                guard let authenticator = later.value else { throw Refusal() }
+                return try await bench.operation(authenticator).run()
+            }
+            return "new"
+        })
+        later.value = authenticator
+        #expect(try await bench.operation(authenticator).run() == "Hello")
+        goesOn.open()
+        #expect(try await left.value?.value == "Hello")
+        #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer old", "Bearer new", "Bearer new"])
+        later.value = nil
+    }
+}
+
+/// Does something when it is prepared for the second time.
+private final class Waiting: NetworkDataOperation<String>, @unchecked Sendable {
+    // Sendable: what changes is behind locks.
+    let atSecondRound = Locked<(@Sendable () -> Void)?>(nil)
+    private let rounds = Locked(0)
+
+    override func prepareRequest(_ request: URLRequest) -> URLRequest {
+        let round = rounds.withLock { rounds in
+            rounds += 1
+            return rounds
+        }
+        if round == 2 { atSecondRound.withLock { $0 }?() }
+        return request
+    }
+
+    override func evaluate(result: Data, response: HTTPURLResponse) throws -> String {
+        String(decoding: result, as: UTF8.self)
+    }
+}

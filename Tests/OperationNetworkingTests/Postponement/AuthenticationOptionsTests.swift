@@ -1,0 +1,53 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("Which failures of a refresh may pass")
+struct AuthenticationOptionsTests {
+    private func error(_ code: NetworkError.Code, status: Int? = nil, cause: (any Error)? = nil) -> NetworkError {
+        var error = NetworkError(code: code, phase: .receiving, message: "")
+        (error.status, error.cause) = (status, cause)
+        return error
+    }
+
+    private func mayPass(_ error: any Error) -> Bool { AuthenticationOptions.standard.mayPass(error) }
+
+    @Test("What says nothing of the credential may pass: no network, no room, a cancellation, a server that failed")
+    func passing() throws {
+        let queue = QueueManager("full")
+        queue.isSuspended = true
+        queue.capacity = 1
+        try queue.add(ClosureOperation<Void, Never> {})
+        let refusal = #expect(throws: QueueError.self) { try queue.add(ClosureOperation<Void, Never> {}) }
+        let errors: [any Error] = [
+            URLError(.notConnectedToInternet), URLError(.timedOut), CancellationError(), try #require(refusal),
+            OperationFailure<NetworkError>.cancelled(.requested),
+            OperationFailure<Refusal>.cancelled(.requested),
+            OperationFailure<NetworkError>.failed(error(.connectionLost)), error(.cancelled), error(.offline),
+            error(.offlineTooLong), error(.offlineTooOften), error(.tooManyOffline), error(.timedOut),
+            error(.unacceptableStatus, status: 503), error(.refreshTimedOut), error(.tooManyRefreshes),
+            error(.refreshFailed, cause: URLError(.notConnectedToInternet)),
+            error(.preparationFailed, cause: error(.notConnected)),
+        ]
+        for error in errors { #expect(mayPass(error), "\(error)") }
+    }
+
+    @Test("What the service says of the credential is final, and so is what nobody knows")
+    func final() {
+        let errors: [any Error] = [
+            error(.unacceptableStatus, status: 400), error(.unacceptableStatus, status: 401), Refusal(),
+            OperationFailure<NetworkError>.failed(error(.unacceptableStatus, status: 400)),
+            OperationFailure<Refusal>.failed(Refusal()), error(.signedOut), error(.refreshFailed, cause: Refusal()),
+            error(.preparationFailed), URLError(.serverCertificateUntrusted),
+        ]
+        for error in errors { #expect(!mayPass(error), "\(error)") }
+    }
+}

@@ -1,0 +1,126 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("Operations that were put aside, on a queue of choice", .timeLimit(.minutes(1)))
+struct PostponedQueueTests {
+    private let unpaid = PostponedOperations("until it is paid") { $0.error.status == 402 }
+    /// Writes down how often a request was changed.
+    private let change: PostponedOperations.Change = { try $0.with("X-Receipt", ($0.headers["X-Receipt"] ?? "") + "1") }
+
+    private func bench() throws -> OperationBench {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { $0["X-Receipt"] == "1" ? .text("Hello") : .status(402) }
+        return bench
+    }
+
+    /// So many that are put aside.
+    private func postponed(_ count: Int, _ bench: OperationBench) async -> [NetworkDataOperation<String>] {
+        let operations = (0..<count).map { number in
+            let operation = bench.text()
+            operation.name = "\(number)"
+            operation.postponed = unpaid
+            return operation
+        }
+        for (index, operation) in operations.enumerated() {
+            operation.start()
+            await until { [unpaid] in unpaid.count == index + 1 }
+        }
+        return operations
+    }
+
+    @Test("Those that a full queue did not take stay put aside, unchanged, and go on another time")
+    func fullQueue() async throws {
+        let bench = try bench()
+        do {
+            let operations = await postponed(4, bench), queue = QueueManager("night", width: 1)
+            queue.isSuspended = true
+            queue.capacity = 2
+            let error = #expect(throws: QueueError.self) { try unpaid.runAll(on: queue, changing: change) }
+            #expect(error?.code == .full)
+            #expect(unpaid.operations.map(\.name) == ["2", "3"])
+            #expect(throws: QueueError.self) { try unpaid.run(operations[3], on: queue, changing: change) }
+            #expect(unpaid.operations.map(\.name) == ["2", "3"])
+            queue.capacity = nil
+            try unpaid.runAll(on: queue, changing: change)
+            #expect(unpaid.count == 0)
+            queue.isSuspended = false
+            for operation in operations { #expect(try await operation.value == "Hello") }
+            await queue.drained()
+        }
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("One whose own queue is the one of choice goes on in the place that it gets there")
+    func ownQueue() async throws {
+        let bench = try bench(), queue = QueueManager("only", width: 1)
+        let operations = (0..<3).map { _ in bench.text() }
+        for operation in operations { operation.postponed = unpaid }
+        try queue.add(operations)
+        await until { [unpaid] in unpaid.count == 3 }
+        try unpaid.runAll(on: queue, changing: change)
+        for operation in operations { #expect(try await operation.value == "Hello") }
+        await queue.drained()
+        #expect(queue.counts.finished == 3)
+    }
+
+    @Test("One that is put aside again takes no place of the queue of choice, where others go on")
+    func putAsideAgain() async throws {
+        let bench = try bench()
+        do {
+            let operations = await postponed(3, bench), queue = QueueManager("night", width: 1)
+            for _ in 0..<3 {
+                try unpaid.runAll(on: queue)
+                await until { [unpaid] in unpaid.count == 3 }
+                await queue.drained()
+            }
+            try unpaid.runAll(on: queue, changing: change)
+            for operation in operations { #expect(try await operation.value == "Hello") }
+            await queue.drained()
+            #expect(queue.counts.finished == 12)
+        }
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("One that waits for a token leaves its place in the queue of choice to the refresh")
+    func refreshBeside() async throws {
+        let bench = try TokenBench(), queue = QueueManager("night", width: 1)
+        bench.server.route("GET", "/token") { _ in .text("new") }
+        bench.server.route("GET", "/") { request in
+            guard request["X-Receipt"] == "1" else { return .status(402) }
+            return request["Authorization"] == "Bearer new" ? .text("Hello") : .status(401)
+        }
+        let authenticator = bench.authenticator(refresh: {
+            let operation = bench.bench.text("/token")
+            try queue.add(operation)
+            return try await operation.value
+        })
+        let operations = bench.operations(3, authenticator)
+        for operation in operations {
+            operation.postponed = unpaid
+            operation.start()
+        }
+        await until { [unpaid] in unpaid.count == 3 }
+        try unpaid.runAll(on: queue, changing: change)
+        for operation in operations { #expect(try await operation.value == "Hello") }
+        await queue.drained()
+        #expect(bench.asked.events == ["old"])
+    }
+
+    @Test("A single one can be let fail")
+    func single() async throws {
+        let bench = try bench()
+        let operations = await postponed(2, bench)
+        #expect(unpaid.fail(operations[0]))
+        await operations[0].ended()
+        #expect(operations[0].outcome?.error?.status == 402)
+        #expect(!unpaid.fail(operations[0]))
+        #expect(unpaid.count == 1 && operations[1].outcome == nil)
+        unpaid.cancelAll()
+        await operations[1].ended()
+    }
+}

@@ -1,0 +1,95 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationNetworking
+
+/// A machine and a time, and what each event gives, as text.
+final class PostponementPlay {
+    typealias Machine = PostponementMachine<String>
+
+    var machine: Machine
+    var now = OperationInstant(offset: .seconds(1_000))
+
+    init(canRefresh: Bool = true, _ change: (inout Machine.Limits) -> Void = { _ in }) {
+        var limits = Machine.Limits()
+        limits.pace = .atOnce
+        change(&limits)
+        machine = Machine(limits: limits, canRefresh: canRefresh)
+    }
+
+    func want() -> String { Self.text(machine.want(now: now)) }
+    func reject(_ version: Int, isSecond: Bool = false) -> String {
+        Self.text(machine.reject(version, isSecond: isSecond, now: now))
+    }
+    func set(_ credential: String, lifetime: Duration? = nil) -> String {
+        Self.text(machine.set(credential, lifetime: lifetime, now: now))
+    }
+    func refreshed(_ number: Int, _ credential: String, lifetime: Duration? = nil) -> String {
+        let (isTaken, actions) = machine.refreshed(number, credential, lifetime: lifetime, now: now)
+        return "\(isTaken ? "taken" : "dropped")" + (actions.isEmpty ? "" : ", \(Self.text(actions))")
+    }
+    func failed(
+        _ number: Int, _ kind: Machine.Failure.Kind = .failed, mayPass: Bool = false, pause: Duration? = nil
+    ) -> String {
+        Self.text(machine.refreshFailed(number, Machine.Failure(kind, mayPass: mayPass, pause: pause), now: now))
+    }
+    func giveUp() -> String { Self.text(machine.failWaiting(Machine.Failure(.failed), now: now)) }
+    func noteRejected(_ version: Int) -> String { Self.text(machine.noteRejected(version, now: now)) }
+    func pass(_ time: Duration) -> String {
+        now = now.advanced(by: time)
+        return Self.text(machine.passTime(now))
+    }
+
+    static func text(_ asked: (Machine.Answer, [Machine.Action])) -> String {
+        let answer =
+            switch asked.0 {
+            case .give(let credential, let version): "give \(credential) \(version)"
+            case .wait(let ticket): "wait \(ticket)"
+            case .replay: "replay"
+            case .fail(let failure): "fail \(failure.kind)"
+            case .refuse: "refuse"
+            }
+        return asked.1.isEmpty ? answer : "\(answer), \(text(asked.1))"
+    }
+
+    static func text(_ actions: [Machine.Action]) -> String {
+        actions.map { action in
+            switch action {
+            case .refresh(let number, let old): "refresh \(number) of \(old ?? "nothing")"
+            case .dropRefresh(let number): "drop \(number)"
+            case .release(let tickets): "release \(tickets)"
+            case .callAt(let moment): "call at \(moment.offset.components.seconds)"
+            case .fail(let tickets, let failure): "fail \(tickets) \(failure.kind)"
+            }
+        }.joined(separator: ", ")
+    }
+}
+
+// In each of its states.
+extension PostponementPlay {
+    static func valid() -> PostponementPlay {
+        let play = PostponementPlay()
+        _ = play.set("A")
+        return play
+    }
+
+    static func refreshing() -> PostponementPlay {
+        let play = valid()
+        _ = play.reject(1)
+        _ = play.want()
+        return play
+    }
+
+    static func failed(mayPass: Bool) -> PostponementPlay {
+        let play = refreshing()
+        _ = play.failed(1, mayPass: mayPass)
+        return play
+    }
+
+    static func signedOut() -> PostponementPlay {
+        let play = valid()
+        _ = play.machine.signOut()
+        return play
+    }
+}

@@ -1,0 +1,192 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// What a server says of a credential, in whatever way, and when that counts.
+@Suite("Credentials that are rejected", .timeLimit(.minutes(1)))
+struct RejectionTests {
+    @Test("The user's rule counts beside a status that is accepted, too, and such a body is nobody's result")
+    func acceptedStatus() async throws {
+        let bench = try TokenBench()
+        bench.server.route("GET", "/") { request in
+            request["Authorization"] == "Bearer new" ? .text("Hello") : .text("out of date").with("X-Key", "expired")
+        }
+        let rule: (inout AuthenticationOptions) -> Void = { options in
+            options.isRejected = { $0.headers["X-Key"] == "expired" }
+        }
+        let operation = bench.operation(bench.authenticator(change: rule))
+        #expect(try await operation.run() == "Hello")
+        #expect(operation.attemptCount == 2)
+        let error = await failure(of: bench.operation(bench.authenticator(change: rule, refresh: { "wrong" })))
+        #expect(error?.code == .credentialRejected && error?.status == 200)
+        #expect((error?.cause as? NetworkError)?.code == .responseRefused)
+        #expect(error?.bodyPrefix == Data("out of date".utf8))
+    }
+
+    @Test("It counts with the head: while the rest of a rejection drips in, nobody else leaves with that token")
+    func earlyRejection() async throws {
+        let bench = try TokenBench()
+        bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
+        let authenticator = bench.authenticator()
+        do {
+            let first = bench.operation(authenticator)
+            first.start()
+            _ = await bench.asked.events(atLeast: 1)
+            #expect(try await bench.operation(authenticator).run() == "Hello")
+            #expect(first.outcome == nil)
+            first.cancel()
+            await first.ended()
+        }
+        #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer old", "Bearer new"])
+        try await bench.bench.checkNothingIsLeft()
+    }
+
+    @Test("A token that died before the replay of an older one is renewed, for it was never fresh")
+    func secondOldToken() async throws {
+        let bench = try TokenBench(), lateAnswer = Gate()
+        bench.serve("/late") { request in
+            request["Authorization"] == "Bearer old" ? .status(401).after(lateAnswer) : .status(401)
+        }
+        let authenticator = bench.authenticator()
+        let late = bench.operation(authenticator, "/late")
+        late.start()
+        _ = await bench.server.heads(atLeast: 1)
+        authenticator.set("dead")
+        lateAnswer.open()
+        #expect(try await late.value == "Hello")
+        #expect(bench.asked.events == ["dead"])
+        #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer old", "Bearer dead", "Bearer new"])
+    }
+
+    @Test("Where tokens are renewed again and again and rejected all the same, that is said")
+    func tooMany() async throws {
+        let bench = try TokenBench()
+        bench.good.value = "none"
+        let authenticator = bench.authenticator(
+            change: { $0.maximumRefreshes = 2 }, refresh: { "\(bench.asked.count)" })
+        var codes: [NetworkError.Code?] = []
+        for _ in 0..<3 { codes.append(await failure(of: bench.operation(authenticator))?.code) }
+        #expect(codes == [.credentialRejected, .credentialRejected, .tooManyRefreshes])
+        #expect(bench.asked.count == 2)
+        bench.clock.advance(by: .seconds(30))
+        #expect(await failure(of: bench.operation(authenticator))?.code == .credentialRejected)
+        #expect(bench.asked.count == 3)
+    }
+
+    @Test("What failed after a rejection was sent, and the error knows that")
+    func wasSent() async throws {
+        let bench = try TokenBench()
+        let authenticator = bench.authenticator(refresh: { throw Refusal() })
+        let error = await failure(of: bench.operation(authenticator))
+        #expect(error?.code == .refreshFailed && error?.status == 401 && error?.isUnsent == false)
+        // This one was held back.
+        let later = await failure(of: bench.operation(authenticator))
+        #expect(later?.code == .refreshFailed && later?.isUnsent == true)
+    }
+
+    @Test("A renewal before the end that fails leaves the old token in use until it ends, or is rejected")
+    func proactiveFailure() async throws {
+        let bench = try TokenBench(), refreshes = Gate()
+        bench.good.value = "old"
+        let authenticator = bench.authenticator(
+            lifetime: { _ in .seconds(3600) },
+            refresh: {
+                await refreshes.passage()
+                throw CancellationError()
+            })
+        bench.clock.advance(by: .seconds(3550))
+        refreshes.open()
+        #expect(try await bench.operation(authenticator).run() == "Hello")
+        #expect(bench.asked.count == 1)
+        bench.clock.advance(by: .seconds(50))
+        #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed)
+        #expect(bench.server.counts.heads == 1)
+    }
+
+    @Test("A server that asks to wait before the next refresh is not asked earlier")
+    func retryAfter() async throws {
+        let bench = try TokenBench()
+        bench.server.route("GET", "/token") { _ in .status(429, ["Retry-After": "60"]) }
+        let authenticator = bench.authenticator(refresh: { try await bench.bench.text("/token").run() })
+        #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed)
+        bench.clock.advance(by: .seconds(59))
+        #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed)
+        #expect(bench.asked.count == 1)
+        bench.server.route("GET", "/token") { _ in .text("new") }
+        bench.clock.advance(by: .seconds(1))
+        #expect(try await bench.operation(authenticator).run() == "Hello")
+    }
+
+    @Test("A place of the realm that is none is said, instead of sending requests without their credential")
+    func badOrigin() async throws {
+        let bench = try TokenBench(), url = try #require(URL(string: "api.example.com"))
+        let authenticator = bench.authenticator(change: { $0.origins = [bench.server.url("/"), url] })
+        let error = await failure(of: bench.operation(authenticator))
+        #expect(error?.code == .invalidURL && error?.message.contains("api.example.com") == true)
+        #expect(bench.server.counts.heads == 0)
+    }
+
+    @Test("Those that wait go on as fast as the pace says, and no faster")
+    func pace() async throws {
+        let bench = try TokenBench(), refreshes = Gate()
+        let authenticator = bench.authenticator(
+            nil, change: { $0.pace = PostponementPace(2, every: .seconds(1)) },
+            refresh: {
+                await refreshes.passage()
+                return "new"
+            })
+        let operations = bench.operations(5, authenticator)
+        for (index, operation) in operations.enumerated() {
+            operation.start()
+            await until { authenticator.postponedCount == index + 1 }
+        }
+        refreshes.open()
+        for released in [2, 4, 5] {
+            let next = bench.clock.now.advanced(by: .seconds(1))
+            for operation in operations.prefix(released) { await operation.ended() }
+            #expect(authenticator.postponedCount == 5 - released)
+            #expect(operations.dropFirst(released).allSatisfy { $0.outcome == nil })
+            // Its timer is set by the queue that released these.
+            if released < 5 { await until { bench.clock.nextDue == next } }
+            bench.clock.advance(by: .seconds(1))
+        }
+        #expect(operations.allSatisfy { $0.outcome == .success("Hello") })
+    }
+
+    @Test(
+        "Forty requests, one each 10 ms, a refresh of 300 ms: forty successes, one refresh, at most 46 hits beside it")
+    func forReal() async throws {
+        var hits: [Int] = []
+        // On a machine that is too busy to keep that pace more of them leave before the first answer.
+        while hits.count < 20, hits.allSatisfy({ $0 > 46 }) { hits.append(try await hitsOfForty()) }
+        #expect(hits.contains { $0 <= 46 }, "\(hits)")
+    }
+
+    private func hitsOfForty() async throws -> Int {
+        let bench = try TokenBench(), clock = SystemClock.shared
+        let authenticator = bench.authenticator(
+            change: { $0.clock = clock },
+            refresh: {
+                let isOver = Gate()
+                _ = clock.schedule(after: .milliseconds(300)) { isOver.open() }
+                await isOver.passage()
+                return "new"
+            })
+        let operations = (0..<40).map { _ in
+            let operation = bench.bench.text()
+            operation.authenticate(by: authenticator)
+            return operation
+        }
+        for (index, operation) in operations.enumerated() {
+            _ = clock.schedule(after: .milliseconds(10) * index) { operation.start() }
+        }
+        for operation in operations { await operation.ended() }
+        #expect(operations.allSatisfy { $0.outcome == .success("Hello") })
+        #expect(bench.asked.events == ["old"])
+        return bench.server.counts.heads
+    }
+}
