@@ -44,6 +44,11 @@
             let rounds = Rounds.count(ci: 250, soak: 1_000)
             #expect(try await NetworkNamespaces.probe("flapping", "\(rounds)") == "end")
         }
+
+        @Test(.enabled(if: NetworkNamespaces.areThere, "There are no network namespaces here, or no ip command."))
+        func `where messages are lost for want of room, it knows what is so afterwards`() async throws {
+            #expect(try await NetworkNamespaces.probe("flapping", "250", "2304") == "end")
+        }
     }
 
     /// Networks of their own for child processes.

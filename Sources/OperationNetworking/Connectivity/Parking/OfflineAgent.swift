@@ -29,10 +29,13 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
     ) {
         guard policy.beforeSending != .send, isOffline, policy.concerns(request) else { return answer(.go(request)) }
         if policy.beforeSending == .fail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
-        let refusal = wait { [policy] end in
-            answer(end == .released ? .again : .refuse(.offline(.offlineTooLong, policy, after: nil)))
+        let turns = TurnTaking()
+        let refusal = wait(for: host) { [policy] end in
+            turns.second {
+                answer(end == .released ? .again : .refuse(.offline(.offlineTooLong, policy, after: nil)))
+            }
         }
-        answer(refusal.map { .refuse(.offline($0, policy, after: nil)) } ?? .hold(.network))
+        turns.first { answer(refusal.map { .refuse(.offline($0, policy, after: nil)) } ?? .hold(.network)) }
     }
 
     func decide(
@@ -43,24 +46,33 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
             policy.concerns(request)
         else { return answer(nil) }
-        let refusal = wait { [policy] end in
-            switch end {
-            case .released: answer(AttemptAnswer(.replay(after: .zero), note: "the network is back"))
-            case .limitReached:
-                let error = NetworkError.offline(.offlineTooLong, policy, after: report.error)
-                answer(AttemptAnswer(.fail, note: "no more, the network did not return", error: error))
-            }
+        guard request.body.canBeSentNow else { return answer(fail(.bodyNotRepeatable, after: report.error)) }
+        let turns = TurnTaking()
+        let refusal = wait(for: host) { [weak self] end in
+            let verdict = self?.verdict(end, after: report.error)
+            turns.second { answer(verdict) }
         }
-        if let refusal {
-            let error = NetworkError.offline(refusal, policy, after: report.error)
-            return answer(AttemptAnswer(.fail, note: "no more, \(refusal)", error: error))
-        }
+        if let refusal { return answer(fail(refusal, after: report.error)) }
         let note = "attempt \(report.number) failed (\(report.error.code)): waits for the network. \(rule.reason)"
-        answer(AttemptAnswer(.park(.network), note: note))
+        turns.first { answer(AttemptAnswer(.park(.network), note: note)) }
+    }
+
+    private func verdict(_ end: ParkingLot.End, after failure: NetworkError) -> AttemptAnswer {
+        switch end {
+        case .released:
+            AttemptAnswer(.replay(after: .zero), note: isOffline ? "was suspended: looks again" : "the network is back")
+        case .limitReached: fail(.offlineTooLong, after: failure)
+        }
+    }
+
+    private func fail(_ code: NetworkError.Code, after failure: NetworkError) -> AttemptAnswer {
+        AttemptAnswer(.fail, note: "no more, \(code)", error: .offline(code, policy, after: failure))
     }
 
     /// Begins to wait, or says why not.
-    private func wait(_ body: @escaping @Sendable (ParkingLot.End) -> Void) -> NetworkError.Code? {
+    private func wait(
+        for host: any AttemptHost, _ body: @escaping @Sendable (ParkingLot.End) -> Void
+    ) -> NetworkError.Code? {
         let left: Duration?? = state.withLock { state in
             guard state.waits < policy.mostWaits else { return .none }
             state.waits += 1
@@ -68,7 +80,12 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         }
         guard let left else { return .offlineTooOften }
         let lot = policy.lot
-        let ticket = lot.park(atMost: left) { [weak self] end, duration in
+        let ticket = lot.park(atMost: left) { [weak self, weak host] end, duration in
+            // What is suspended does not run out of time. Once it is resumed it looks again, and waits again if need be.
+            if end == .limitReached, host?.state == .suspended {
+                self?.uncount()
+                return body(.released)
+            }
             self?.note(duration)
             body(end)
         }
@@ -82,6 +99,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
     }
 
     private func note(_ duration: Duration) { state.withLock { $0.waited += duration } }
+    private func uncount() { state.withLock { $0.waits -= 1 } }
 
     func forget() {
         let ticket = state.withLock { state in
