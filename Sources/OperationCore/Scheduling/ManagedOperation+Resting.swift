@@ -92,7 +92,7 @@ extension QueueEngine {
                 core.beginWait(number, reason) && core.host === self ? core.slot : -1
             }
             guard slot >= 0 else { return }
-            state.machine.rest(state.machine.entries.key(of: slot))
+            state.machine.rest(state.machine.entries.key(of: slot), because: reason)
         }
     }
 
@@ -109,6 +109,7 @@ extension QueueEngine {
             // Who came before goes on before.
             if !state.machine.isResting(key) || state.returning.isEmpty && state.machine.resume(key) { return true }
             operation.core.withLock { $0.waitForPlace(number) }
+            state.machine.rest(key, because: .place)
             state.returning.append(ReturningBody(key: key, turn: .call(goOn)))
             return false
         }

@@ -4,12 +4,19 @@
 // Slots of bodies that wait.
 extension QueueMachine {
     /// The body of an entry waits: if that runs, it needs no slot meanwhile.
-    mutating func rest(_ key: Key) {
+    ///
+    /// Said again with a reason, it changes that.
+    mutating func rest(_ key: Key, because reason: WaitReason? = nil) {
         let index = Int(key.slot)
-        guard entries.has(key), entries[index].stage == .running, !entries[index].isResting else { return }
-        entries[index].isResting = true
-        running -= 1
-        resting += 1
+        guard entries.has(key), entries[index].stage == .running else { return }
+        if !entries[index].isResting {
+            entries[index].isResting = true
+            running -= 1
+            resting += 1
+        }
+        guard let reason else { return }
+        restReasons[key.slot] = reason
+        journal?.note(.rested(key.slot, entries[index], reason))
     }
 
     /// Whether the entry gave up its slot, and has not ended since.
@@ -24,6 +31,9 @@ extension QueueMachine {
         entries[Int(key.slot)].isResting = false
         resting -= 1
         running += 1
+        if !restReasons.isEmpty, restReasons.removeValue(forKey: key.slot) != nil {
+            journal?.note(.wentOn(key.slot, entries[Int(key.slot)]))
+        }
         return true
     }
 }

@@ -78,6 +78,8 @@ struct QueueMachine {
     var running = 0
     /// Bodies that gave up their slot because they wait.
     var resting = 0
+    /// What those of them wait for that said so.
+    var restReasons: [Slot: WaitReason] = [:]
 
     /// How often something began.
     var starts: UInt64 = 0
@@ -180,6 +182,7 @@ extension QueueMachine {
             if entries[index].isResting {
                 entries[index].isResting = false
                 resting -= 1
+                restReasons[QueueMachine.Slot(index)] = nil
             } else {
                 running -= 1
             }

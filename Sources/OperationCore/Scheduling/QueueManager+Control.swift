@@ -31,7 +31,8 @@ extension QueueManager {
 
     /// Whether nothing begins until it is set to false again; what runs goes on.
     ///
-    /// It is true, too, while somebody else holds the queue, such as one that waits for the network.
+    /// It is true, too, while somebody else holds the queue, such as one that waits for the network; to set it is only about
+    /// your own wish. So do not set it to what it was: ``isSuspendedByUser`` says what you set.
     ///
     /// Operations of this package that are cancelled meanwhile end all the same; those of other kinds end when the queue
     /// goes on.
@@ -39,6 +40,9 @@ extension QueueManager {
         get { engine.state.withLock { $0.machine.isSuspended } }
         set { engine.setSuspended(newValue, because: nil) }
     }
+
+    /// Whether you suspended the queue, by ``isSuspended`` or ``suspend(because:)``, whoever else holds it.
+    public var isSuspendedByUser: Bool { engine.state.withLock { $0.suspension.isAskedFor } }
 
     /// Suspends the queue, and notes why or by whom, for ``explain(_:)`` to say.
     ///

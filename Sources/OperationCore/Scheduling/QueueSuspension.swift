@@ -3,10 +3,13 @@
 
 /// Why a queue is suspended: because its user said so, or for reasons that others have.
 struct QueueSuspension: Sendable {
-    private var isAskedFor = false
+    /// Whether its user said so.
+    private(set) var isAskedFor = false
     /// Why, or by whom, if it was said.
     private var reason: String?
     private var holds: [ObjectIdentifier: String] = [:]
+    /// Whether nobody but the user may suspend it any more.
+    private var isOver = false
 
     var isSuspended: Bool { isAskedFor || !holds.isEmpty }
 
@@ -21,8 +24,15 @@ struct QueueSuspension: Sendable {
         self.reason = isAskedFor ? reason : nil
     }
 
-    mutating func hold(_ hold: QueueHold, because reason: String) { holds[ObjectIdentifier(hold)] = reason }
+    mutating func hold(_ hold: QueueHold, because reason: String) {
+        if !isOver { holds[ObjectIdentifier(hold)] = reason }
+    }
+
     mutating func endHold(_ hold: QueueHold) { holds[ObjectIdentifier(hold)] = nil }
 
-    mutating func endAll() { self = QueueSuspension() }
+    /// Ends it for all reasons: the queue was shut down, and what is left of it must be able to end.
+    mutating func endAll() {
+        self = QueueSuspension()
+        isOver = true
+    }
 }

@@ -4,14 +4,17 @@
 import OperationCore
 
 /// That a queue is held while the network is gone: to be kept for as long as that shall be so.
+///
+/// It keeps the queue, so that what a queue holds that nobody else has any more runs when the network is back.
 public final class NetworkHold: Sendable {
     private let observation: ConnectivityObservation
-    private let hold: QueueHold
+    private let switching: HoldSwitch
+    private let queue: QueueManager
 
-    init(_ queue: QueueManager, _ monitor: any ConnectivityMonitor) {
-        let hold = QueueHold(queue, because: "the network is gone")
-        self.hold = hold
-        observation = monitor.observe { hold.set($0.isOffline) }
+    init(_ queue: QueueManager, _ monitor: any ConnectivityMonitor, _ switching: HoldSwitch) {
+        self.queue = queue
+        self.switching = switching
+        observation = monitor.observe { switching.note(isOffline: $0.isOffline) }
     }
 
     deinit { cancel() }
@@ -19,6 +22,92 @@ public final class NetworkHold: Sendable {
     /// Ends it: the queue goes on, unless it is suspended for other reasons.
     public func cancel() {
         observation.cancel()
+        switching.end()
+    }
+}
+
+/// Holds the queue at once, and lets it go on when the network has been back for a while.
+final class HoldSwitch: Sendable {
+    private struct State {
+        var isHeld = false
+        /// Whether a thread is telling the hold, and will look again.
+        var isTelling = false
+        var timer: (any OperationTimer)?
+        /// How often the network went, came or was let go of: a timer of the past is not heard.
+        var number = 0
+    }
+
+    private let hold: QueueHold
+    private let settling: Duration
+    private let clock: any OperationClock
+    private let chance: @Sendable () -> Double
+    private let state = Locked(State())
+
+    init(
+        _ hold: QueueHold, settling: Duration, _ clock: any OperationClock, _ chance: @escaping @Sendable () -> Double
+    ) {
+        self.hold = hold
+        self.settling = max(settling, .zero).clamped
+        self.clock = clock
+        self.chance = chance
+    }
+
+    /// Called by one thread at a time: that of the monitor.
+    func note(isOffline: Bool) {
+        let pause = isOffline ? .zero : settling * (1 + chance().asChance)
+        let (old, number): ((any OperationTimer)?, Int?) = state.withLock { state in
+            state.number += 1
+            if isOffline { state.isHeld = true }
+            if !isOffline, pause == .zero { state.isHeld = false }
+            return (state.timer.take(), state.isHeld && !isOffline ? state.number : nil)
+        }
+        old?.cancel()
+        tell()
+        if let number { keep(clock.schedule(after: pause) { [weak self] in self?.settled(number) }, number) }
+    }
+
+    private func keep(_ timer: any OperationTimer, _ number: Int) {
+        let isPresent = state.withLock { state in
+            guard state.number == number, state.isHeld else { return false }
+            state.timer = timer
+            return true
+        }
+        if !isPresent { timer.cancel() }
+    }
+
+    private func settled(_ number: Int) {
+        let timer: (any OperationTimer)? = state.withLock { state in
+            guard state.number == number else { return nil }
+            state.isHeld = false
+            return state.timer.take()
+        }
+        withExtendedLifetime(timer) {}
+        tell()
+    }
+
+    /// The queue's hold is told by one thread at a time, which looks again whether it told the last.
+    private func tell() {
+        var told: Bool?
+        while let isHeld = next(after: told) {
+            hold.set(isHeld)
+            told = isHeld
+        }
+    }
+
+    private func next(after told: Bool?) -> Bool? {
+        state.withLock { state in
+            if told == nil, state.isTelling { return nil }
+            state.isTelling = told != state.isHeld
+            return state.isTelling ? state.isHeld : nil
+        }
+    }
+
+    func end() {
+        let timer: (any OperationTimer)? = state.withLock { state in
+            state.number += 1
+            return state.timer.take()
+        }
+        timer?.cancel()
         hold.end()
     }
 }

@@ -9,12 +9,12 @@ import OperationNetworking
 
 #if os(Linux)
     let arguments = CommandLine.arguments
-    let namespace = Namespace()
+    _ = Namespace()
     switch arguments.dropFirst().first {
-    case "changes": Changes(namespace).run()
+    case "changes": Changes().run()
     case "flapping":
         let numbers = arguments.dropFirst(2).compactMap { Int32($0) }
-        Flapping(namespace).run(rounds: Int(numbers.first ?? 10), bufferSize: numbers.dropFirst().first)
+        Flapping().run(rounds: Int(numbers.first ?? 10), bufferSize: numbers.dropFirst().first)
     default: print("usage: ConnectivityProbe changes|flapping [ROUNDS [BUFFER SIZE]]")
     }
     print("end")

@@ -75,8 +75,17 @@ struct QueueEventReplayTests {
             case 6: try? queue.add {}
             case 7: try? queue.add(BlockOperation {})
             default:
-                let fails = random.chance(1, in: 4)
-                let operation = HandDriven { fails ? $0.finish(withError: .first) : $0.finish(withResult: 1) }
+                let fails = random.chance(1, in: 4), rests = random.chance(1, in: 3)
+                let operation = HandDriven { operation in
+                    let end: @Sendable () -> Void = {
+                        if fails { operation.finish(withError: .first) } else { operation.finish(withResult: 1) }
+                    }
+                    if rests {
+                        operation.rest(1, because: .pause(.seconds(1), beforeAttempt: 2))
+                        if !operation.wake(1, end) { return }
+                    }
+                    end()
+                }
                 if let other = added.randomElement(using: &random), random.chance(1, in: 2) {
                     operation.addDependency(other)
                 }

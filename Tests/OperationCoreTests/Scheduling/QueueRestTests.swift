@@ -48,6 +48,43 @@ struct QueueRestTests {
         #expect(queue.counts.unended == 0)
     }
 
+    @Test func `readers of the queue's events are told that it rests, why, and that it goes on`() async throws {
+        let queue = workers.makeQueue(width: 1)
+        var updates = queue.events.makeAsyncIterator()
+        let operations = try add("first", "second", to: queue)
+        operations[0].rest(1, because: pause)
+        workers.runAll()
+        #expect(queue.snapshot.resting.map { queue.snapshot.waitReason(of: $0) } == [pause])
+        #expect(queue.counts.resting == 1)
+        let wentOn = Gate()
+        #expect(!operations[0].wake(1) { wentOn.open() })
+        operations[1].finish(withResult: 2)
+        await wentOn.passage()
+        operations[0].rest(2, because: pause)
+        operations[0].cancel()
+        workers.runAll()
+        #expect(queue.snapshot.resting.isEmpty && queue.counts.resting == 0)
+        let last = queue.snapshot
+        var told: [String] = []
+        var state: QueueSnapshot?
+        while state?.number != last.number, let update = await updates.next() {
+            if let event = update.event {
+                let text = "\(event)".drop { $0 != " " }.dropFirst()
+                if event.entry?.name == "first" { told.append(String(text)) }
+                state?.apply(event)
+            } else {
+                state = update.snapshot
+            }
+        }
+        #expect(state == last)
+        #expect(
+            told.suffix(5) == [
+                "rests first, waiting 3.2 s before attempt 2",
+                "rests first, waiting for a place in its queue, to go on", "goes on first",
+                "rests first, waiting 3.2 s before attempt 2", "ended first, cancelled",
+            ])
+    }
+
     @Test func `where there is room it goes on at once`() throws {
         let queue = workers.makeQueue(width: 2)
         let operation = try add("only", to: queue)[0]

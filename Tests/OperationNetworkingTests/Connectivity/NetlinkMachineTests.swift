@@ -129,6 +129,42 @@ struct NetlinkMachineTests {
         }
         #expect(actions == [.giveUp(1)])
         #expect(machine.receive(NetlinkWriter(sequence: 10, port: port).refused(0)[...]) == [])
+        // What comes then is not all there is, and to tell of it would be wrong.
+        #expect(machine.receive(NetlinkWriter().address(2, [192, 0, 2, 1])[...]) == [])
+        machine.messagesWereLost()
+        #expect(machine.wasReadEmpty() == [])
+    }
+
+    @Test func `what could not be sent is asked for later, and not for ever`() {
+        var machine = NetlinkMachine(port: port, need: .defaultRoute)
+        #expect(requests(machine.begin()) == [18])
+        for _ in 0..<9 {
+            #expect(machine.sendingFailed(105) == [])
+            #expect(machine.receive(NetlinkWriter().address(2, [192, 0, 2, 1])[...]) == [], "not all is known")
+            #expect(requests(machine.wasReadEmpty()) == [18])
+        }
+        #expect(machine.sendingFailed(105) == [.giveUp(105)])
+        #expect(machine.wasReadEmpty() == [])
+    }
+
+    @Test func `links that change all the time are taken as they are, and asked for again afterwards`() {
+        var machine = NetlinkMachine(port: port, need: .defaultRoute)
+        _ = machine.begin()
+        var sequence: UInt32 = 1
+        func answer() -> [NetlinkMachine.Action] {
+            defer { sequence += 1 }
+            return machine.receive(NetlinkWriter(sequence: sequence, port: port).done()[...])
+        }
+        while machine.question == .links {
+            _ = machine.receive(NetlinkWriter().link(2, "eth0", flags: 0x1043)[...])
+            _ = answer()
+        }
+        #expect(requests(answer()) == [26])
+        let actions = answer()
+        #expect(actions.first == .tell(.unsatisfied) && requests(actions) == [18])
+        for _ in 0..<2 { _ = answer() }
+        #expect(answer() == [.tell(.unsatisfied)])
+        #expect(machine.isSettled)
     }
 
     @Test func `whatever changes and whatever gets lost, in the end it knows what is so`() {

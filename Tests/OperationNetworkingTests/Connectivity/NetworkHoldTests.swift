@@ -11,10 +11,21 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct NetworkHoldTests {
     private let network = ManualConnectivity(.unsatisfied)
+    private let clock = ManualClock()
+
+    private func hold(_ queue: QueueManager, _ monitor: ManualConnectivity? = nil) -> NetworkHold {
+        queue.hold(whileOffline: monitor ?? network, settling: .seconds(1), clock: clock, chance: { 0.5 })
+    }
+
+    /// The network returns, and has been back for long enough.
+    private func comeBack() {
+        network.write(.satisfied)
+        clock.advance(by: .milliseconds(1_500))
+    }
 
     @Test func `nothing begins while the network is gone, and the queue says why`() async throws {
         let queue = QueueManager("uploads", width: 2)
-        let hold = queue.hold(whileOffline: network)
+        let hold = hold(queue)
         let operation = ClosureOperation { 42 }
         operation.name = "upload"
         try queue.add(operation)
@@ -23,12 +34,16 @@ struct NetworkHoldTests {
             queue.explain(operation).description
                 == "upload is ready in queue uploads: the queue is suspended (the network is gone).")
         network.write(.satisfied)
+        clock.advance(by: .milliseconds(1_499))
+        #expect(queue.isSuspended, "it has not been back for long")
+        clock.advance(by: .milliseconds(1))
         #expect(try await operation.value == 42)
         #expect(!queue.isSuspended)
         network.write(.unsatisfied)
         #expect(queue.isSuspended)
+        network.write(.satisfied)
         hold.cancel()
-        #expect(!queue.isSuspended && network.observerCount == 0)
+        #expect(!queue.isSuspended && network.observerCount == 0 && clock.pendingCount == 0)
         network.write(.satisfied)
         network.write(.unsatisfied)
         #expect(!queue.isSuspended)
@@ -37,50 +52,72 @@ struct NetworkHoldTests {
     @Test func `the user's suspension and the network's do not know each other`() throws {
         let queue = QueueManager("uploads")
         queue.suspend(because: "the user asked for it")
-        let hold = queue.hold(whileOffline: network)
+        let hold = hold(queue)
         let operation = ClosureOperation { 42 }
         operation.name = "upload"
         try queue.add(operation)
         #expect(queue.explain(operation).description.contains("(the user asked for it, the network is gone)"))
-        network.write(.satisfied)
-        #expect(queue.isSuspended)
+        comeBack()
+        #expect(queue.isSuspended && queue.isSuspendedByUser)
         network.write(.unsatisfied)
         queue.isSuspended = false
-        #expect(queue.isSuspended, "the network is still gone")
-        network.write(.satisfied)
+        #expect(queue.isSuspended && !queue.isSuspendedByUser, "the network is still gone")
+        comeBack()
         #expect(!queue.isSuspended)
         withExtendedLifetime(hold) {}
     }
 
     @Test func `two who hold a queue do not know each other, either, and a token that goes ends its hold`() {
         let queue = QueueManager("uploads"), other = ManualConnectivity(.unsatisfied)
-        var holds = [queue.hold(whileOffline: network), queue.hold(whileOffline: other)]
-        network.write(.satisfied)
+        var holds = [hold(queue), hold(queue, other)]
+        comeBack()
         #expect(queue.isSuspended)
         holds.removeLast()
         #expect(!queue.isSuspended && other.observerCount == 0)
         withExtendedLifetime(holds) {}
     }
 
-    @Test func `a queue that is let go of while it is held cancels what it holds`() async throws {
+    @Test func `a network that comes and goes lets nothing begin`() {
+        let queue = QueueManager("uploads"), token = hold(queue)
+        for _ in 0..<1_000 {
+            network.write(.satisfied)
+            clock.advance(by: .milliseconds(1_400))
+            network.write(.unsatisfied)
+            #expect(queue.isSuspended && clock.pendingCount == 0)
+        }
+        comeBack()
+        #expect(!queue.isSuspended)
+        withExtendedLifetime(token) {}
+    }
+
+    @Test func `a queue that nobody else has any more is kept, and runs when the network is back`() async throws {
         let operation = ClosureOperation { 42 }
-        let hold: NetworkHold
+        let token: NetworkHold
         do {
             let queue = QueueManager("uploads")
-            hold = queue.hold(whileOffline: network)
+            token = hold(queue)
             try queue.add(operation)
         }
-        await operation.ended()
-        #expect(operation.outcome?.cancellationCause != nil)
-        network.write(.satisfied)
-        hold.cancel()
+        #expect(operation.state == .notStarted)
+        comeBack()
+        #expect(try await operation.value == 42)
+        token.cancel()
+    }
+
+    @Test func `a queue that was shut down is not held any more, so that what is left of it can end`() async {
+        let queue = QueueManager("uploads"), token = hold(queue)
+        comeBack()
+        await queue.shutDown(grace: .zero)
+        network.write(.unsatisfied)
+        #expect(!queue.isSuspended)
+        token.cancel()
     }
 
     @Test func `Race: the network, the user and the token at once: in the end nobody holds it`() async throws {
         for _ in 0..<Rounds.count(ci: 100, soak: 10_000) {
             let queue = QueueManager("uploads"), network = network
             network.write(.satisfied)
-            let hold = queue.hold(whileOffline: network)
+            let hold = hold(queue)
             try await TestThread.run {
                 ThreadTeam(count: 3).run([
                     { for number in 0..<20 { network.write(number % 2 == 0 ? .unsatisfied : .satisfied) } },

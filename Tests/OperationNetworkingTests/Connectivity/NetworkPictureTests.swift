@@ -64,6 +64,7 @@ struct NetworkPictureTests {
     @Test func `an address must be one by which requests can be answered`() throws {
         let cases: [(NetworkAddress?, Bool)] = [
             (address([10, 0, 0, 1]), true), (address([127, 0, 0, 1]), false), (address([169, 254, 1, 1]), false),
+            (address([UInt8](repeating: 0, count: 15) + [1]), false),
             (address(scope: 253), false), (address(scope: 254), false), (address(scope: 200), true),
             (address(Self.global), true), (address(Self.linkLocal), false),
             // Tentative; tentative and optimistic; found twice; deprecated.
@@ -77,7 +78,13 @@ struct NetworkPictureTests {
         }
     }
 
-    @Test func `a route must lead out by an interface with an address of the same version of IP`() {
+    @Test func `an interface without an address sends from that of another`() {
+        #expect(status(link: link(), address(link: 1), route()) == .satisfied)
+        #expect(status(link: link(), address(Self.global, link: 1), route()) == .unsatisfied)
+        #expect(status(link: link(), address([127, 0, 0, 1], link: 1), route()) == .unsatisfied)
+    }
+
+    @Test func `a route must lead out by an interface that runs, and an address be of its version of IP`() {
         #expect(status(link: link(), address(), route(.ipv6)) == .unsatisfied)
         #expect(status(link: link(), address(), route(links: [3])) == .unsatisfied)
         #expect(status(link: link(), address(), route(links: [3, 2])) == .satisfied)

@@ -107,6 +107,29 @@ struct OfflineTests {
         }
     }
 
+    @Test func `a key of no characters is none`() throws {
+        let url = try #require(URL(string: "http://example.com/"))
+        for (key, waits) in [("", false), ("a", true)] {
+            let request = try NetworkRequest("POST", url: url, headers: ["Idempotency-Key": key])
+            let error = NetworkError(code: .connectionLost, phase: .awaitingResponse, message: "")
+            #expect((OfflinePolicy().rule(for: error, of: request) != nil) == waits)
+        }
+    }
+
+    @Test func `cut off in a body that can be read only once, it says that this is why it does not wait`() async throws
+    {
+        let bench = try OfflineBench()
+        let network = bench.network
+        bench.bench.server.route("PUT", "/") { _ in
+            network.write(.unsatisfied)
+            return .reset
+        }
+        network.write(.satisfied)
+        let body = RequestBody.stream(length: 4, canBeSentAgain: false) { PieceProducer(Array("once".utf8), size: 4) }
+        let error = await failure(of: bench.operation("PUT", body: body))
+        #expect(error?.code == .bodyNotRepeatable && (error?.cause as? NetworkError)?.code == .connectionLost)
+    }
+
     @Test func `a failure that has nothing to do with the network is none while it is gone, either`() async throws {
         let bench = try OfflineBench()
         bench.bench.server.route("GET", "/") { _ in .status(500) }
@@ -131,136 +154,6 @@ struct OfflineTests {
         }
     }
 
-    // Limits.
-
-    @Test func `it waits so long in all and no longer`() async throws {
-        let bench = try OfflineBench()
-        let network = bench.network
-        bench.bench.server.route("GET", "/") { _ in
-            network.write(.unsatisfied)
-            return .reset
-        }
-        let operation = bench.operation { $0.longestWait = .seconds(60) }
-        operation.start()
-        bench.clock.advance(by: .seconds(40))
-        bench.comeBack()
-        // It was sent, and cut off again.
-        await bench.parked(1)
-        bench.clock.advance(by: .milliseconds(19_900))
-        #expect(operation.outcome == nil)
-        bench.clock.advance(by: .milliseconds(100))
-        let error = await failure(of: operation)
-        #expect(error?.code == .offlineTooLong)
-        #expect((error?.cause as? NetworkError)?.code == .connectionLost)
-        #expect(error?.attempts.count == 1)
-        #expect(bench.clock.pendingCount == 0)
-    }
-
-    @Test func `before it was ever sent, the error says so`() async throws {
-        let bench = try OfflineBench()
-        let operation = bench.operation { $0.longestWait = .seconds(60) }
-        operation.retry = Retry(budget: RetryBudget(clock: bench.clock))
-        operation.start()
-        bench.clock.advance(by: .seconds(60))
-        let error = await failure(of: operation)
-        #expect(error?.code == .offlineTooLong && error?.isUnsent == true && error?.cause == nil)
-        #expect(error?.message.contains("longestWait") == true)
-        #expect(bench.bench.server.counts.heads == 0)
-    }
-
-    @Test func `it waits so often and no more`() async throws {
-        let bench = try OfflineBench()
-        let network = bench.network
-        bench.bench.server.route("GET", "/") { _ in
-            network.write(.unsatisfied)
-            return .reset
-        }
-        let operation = bench.operation { $0.mostWaits = 3 }
-        operation.start()
-        for _ in 0..<3 {
-            await bench.parked(1)
-            bench.comeBack()
-        }
-        let error = await failure(of: operation)
-        #expect(error?.code == .offlineTooOften)
-        #expect((error?.cause as? NetworkError)?.code == .connectionLost)
-        #expect(bench.bench.server.counts.heads == 3)
-    }
-
-    @Test func `only so many wait at once`() async throws {
-        let bench = try OfflineBench(capacity: 2)
-        let operations = (0..<3).map { _ in bench.operation() }
-        for operation in operations { operation.start() }
-        let error = await failure(of: operations[2])
-        #expect(error?.code == .tooManyOffline)
-        for operation in operations { operation.cancel() }
-        #expect(bench.lot.parkedCount == 0)
-    }
-
-    @Test func `told to fail at once, it does, and nothing is sent or repeated`() async throws {
-        let bench = try OfflineBench()
-        let operation = bench.operation { policy in
-            policy = OfflinePolicy.failFast
-            policy.lot = bench.lot
-            policy.concerns = { _ in true }
-        }
-        operation.retry = .standard
-        let error = await failure(of: operation)
-        #expect(error?.code == .offline && error?.isUnsent == true)
-        #expect(bench.bench.server.counts.heads == 0 && bench.clock.pendingCount == 0)
-        #expect(error.map { ($0 as NSError).code } ?? 0 > 0)
-    }
-
-    // Steering.
-
-    @Test(arguments: [false, true])
-    func `47: cancelled while it waits for the network, it ends at once and leaves nobody behind`(
-        afterFailure: Bool
-    ) async throws {
-        let bench = try OfflineBench()
-        let log = HandlerLog()
-        do {
-            let operation = bench.operation { if afterFailure { $0.beforeSending = .send } }
-            log.watch(operation)
-            operation.delegate = log
-            if afterFailure { await bench.bench.server.stopped() }
-            operation.start()
-            await bench.parked(1)
-            // It is counted before its ticket and its timer are known.
-            while operation.waitReason?.kind != .network { await Task.yield() }
-            operation.cancel()
-            #expect(operation.outcome?.cancellationCause == .requested)
-            #expect(bench.lot.parkedCount == 0 && bench.clock.pendingCount == 0)
-        }
-        await log.ended.passage()
-        await bench.bench.settled()
-        #expect(log.lines.events == ["cancelled requested", "delegate cancelled"])
-        bench.comeBack()
-        try await bench.checkNothingIsLeft()
-        #expect(bench.bench.server.counts.heads == 0)
-    }
-
-    @Test func `suspended while it waits, it goes on when it is resumed and not before`() async throws {
-        let bench = try OfflineBench()
-        let operation = bench.operation()
-        operation.start()
-        #expect(operation.suspend())
-        bench.comeBack()
-        #expect(bench.lot.parkedCount == 0 && bench.bench.server.counts.heads == 0)
-        #expect(operation.resume())
-        #expect(try await operation.value == "Hello 0")
-    }
-
-    @Test func `a deadline ends the wait`() async throws {
-        let bench = try OfflineBench()
-        let operation = bench.operation()
-        operation.timeout = .seconds(5)
-        operation.start()
-        bench.clock.advance(by: .seconds(5))
-        #expect(operation.outcome?.cancellationCause?.code == .timedOut)
-        #expect(bench.lot.parkedCount == 0 && bench.clock.pendingCount == 0)
-    }
-
     // Queues.
 
     @Test func `those that wait take no place of their queue, which says what they wait for`() async throws {
@@ -283,22 +176,42 @@ struct OfflineTests {
 
     @Test func `67: a network that comes and goes a thousand times loses nothing and sends nothing twice`() async throws
     {
-        let bench = try OfflineBench(perSecond: 1_000)
-        let operations = (0..<20).map { _ in bench.operation { $0.mostWaits = 1_000_000 } }
-        for operation in operations { operation.start() }
-        for round in 0..<1_000 {
-            bench.network.write(.satisfied)
-            // Mostly not long enough for one to go on.
-            bench.clock.advance(by: .milliseconds(round % 100 == 99 ? 1_500 : 900))
-            bench.network.write(.unsatisfied)
-            bench.clock.advance(by: .milliseconds(20))
+        let bench = try OfflineBench(perSecond: 1_000), network = bench.network
+        // Each is cut off at first, when the network goes, and answered when it comes again.
+        for number in 0..<20 {
+            let wasCut = Locked(false)
+            bench.bench.server.route("GET", "/\(number)") { _ in
+                if wasCut.withLock({ exchange(&$0, with: true) }) { return .text("Hello \(number)") }
+                network.write(.unsatisfied)
+                return .reset
+            }
         }
-        bench.network.write(.satisfied)
-        bench.clock.advance(by: .seconds(10))
-        var answers: Set<String> = []
-        for operation in operations { answers.insert(try await operation.value) }
-        #expect(answers.count == 20)
-        #expect(bench.bench.server.counts.heads == 20)
+        var operations: [NetworkUploadOperation<String>] = []
+        func flap(_ milliseconds: Int) async {
+            network.write(.satisfied)
+            bench.clock.advance(by: .milliseconds(milliseconds))
+            network.write(.unsatisfied)
+            bench.clock.advance(by: .milliseconds(20))
+            // Those that went on come to their answer, or to where they wait again.
+            while bench.lot.parkedCount + operations.filter({ $0.outcome != nil }).count < operations.count {
+                await Task.yield()
+            }
+        }
+        for round in 0..<1_000 {
+            if round % 45 == 0, operations.count < 20 {
+                let url = bench.bench.server.url("/\(operations.count)")
+                let operation = bench.operation(at: url) { $0.mostWaits = 1_000_000 }
+                operations.append(operation)
+                operation.start()
+            }
+            // Mostly not long enough for one to go on.
+            await flap(round % 50 == 49 ? 2_000 : 900)
+        }
+        while operations.contains(where: { $0.outcome == nil }) { await flap(2_000) }
+        for (number, operation) in operations.enumerated() {
+            #expect(try await operation.value == "Hello \(number)")
+        }
+        #expect(operations.count == 20 && bench.bench.server.counts.heads == 40)
         #expect(bench.lot.parkedCount == 0 && bench.clock.pendingCount == 0)
     }
 

@@ -47,6 +47,22 @@ struct ParkingLotTests {
         #expect(clock.pendingCount == 0)
     }
 
+    @Test func `of a network that comes and goes only the time without it is told`() {
+        let lot = lot(), told = EventRecorder<Duration>()
+        _ = lot.park(atMost: .seconds(30)) { told.record($1) }
+        for _ in 0..<29 {
+            clock.advance(by: .seconds(1))
+            network.write(.satisfied)
+            clock.advance(by: .seconds(1))
+            network.write(.unsatisfied)
+        }
+        clock.advance(by: .milliseconds(999))
+        #expect(told.events == [])
+        clock.advance(by: .milliseconds(1))
+        #expect(told.events == [.seconds(30)])
+        #expect(clock.pendingCount == 0)
+    }
+
     @Test func `one that leaves hears nothing, and its timer goes with it`() {
         let lot = lot()
         let ticket = lot.park(atMost: .seconds(30)) { _, _ in Issue.record("It left.") }

@@ -15,11 +15,13 @@ struct ParkingMachineTests {
         OperationInstant(offset: .nanoseconds(Int64((number * 1e9).rounded())))
     }
 
-    private func machine(_ capacity: Int = .max) -> ParkingMachine { ParkingMachine(capacity: capacity, pace: pace) }
+    private func machine(_ capacity: Int = .max) -> ParkingMachine {
+        ParkingMachine(capacity: capacity, pace: pace, now: second(0))
+    }
 
     @Test func `they go on in their order, at the pace, once the network has been back for a while`() {
         var machine = machine()
-        for _ in 0..<3 { _ = machine.park(until: nil, now: second(0), chance: 0) }
+        for _ in 0..<3 { _ = machine.park(atMost: nil, now: second(0), chance: 0) }
         #expect(machine.nextDue == nil)
         machine.connectivityChanged(isOffline: false, now: second(10), chance: 0.5)
         #expect(machine.nextDue == second(11.5))
@@ -35,7 +37,7 @@ struct ParkingMachineTests {
 
     @Test func `a network that goes again within that time wakes nobody`() {
         var machine = machine()
-        _ = machine.park(until: nil, now: second(0), chance: 0)
+        _ = machine.park(atMost: nil, now: second(0), chance: 0)
         for number in 0..<1_000 {
             let now = Double(number)
             machine.connectivityChanged(isOffline: false, now: second(now), chance: 0)
@@ -51,9 +53,9 @@ struct ParkingMachineTests {
 
     @Test func `one that has waited too long goes, but not while the network is there and it only waits its turn`() {
         var machine = machine()
-        _ = machine.park(until: second(5), now: second(0), chance: 0)
-        _ = machine.park(until: second(3), now: second(0), chance: 0)
-        _ = machine.park(until: nil, now: second(0), chance: 0)
+        _ = machine.park(atMost: .seconds(5), now: second(0), chance: 0)
+        _ = machine.park(atMost: .seconds(3), now: second(0), chance: 0)
+        _ = machine.park(atMost: nil, now: second(0), chance: 0)
         #expect(machine.nextDue == second(3))
         #expect(machine.timePassed(now: second(3), chance: 0) == [.giveUp(2)])
         machine.connectivityChanged(isOffline: false, now: second(4.5), chance: 0)
@@ -64,30 +66,70 @@ struct ParkingMachineTests {
         #expect(machine.count == 1)
     }
 
+    @Test func `the time for which the network is there does not count towards the limit`() {
+        var machine = machine()
+        _ = machine.park(atMost: .seconds(300), now: second(0), chance: 0)
+        machine.connectivityChanged(isOffline: false, now: second(10), chance: 0)
+        _ = machine.park(atMost: .seconds(100), now: second(50), chance: 0)
+        // It comes and goes while many wait their turn.
+        machine.connectivityChanged(isOffline: true, now: second(400), chance: 0)
+        #expect(machine.offlineTime(at: second(399)) == second(10), "read before, brought after")
+        #expect(machine.offlineTime(at: second(401)) == second(11))
+        #expect(machine.timePassed(now: second(401), chance: 0) == [])
+        #expect(machine.nextDue == second(500))
+        #expect(machine.timePassed(now: second(500), chance: 0) == [.giveUp(2)])
+        machine.connectivityChanged(isOffline: false, now: second(510), chance: 0)
+        machine.connectivityChanged(isOffline: true, now: second(1_000), chance: 0)
+        #expect(machine.nextDue == second(1_180))
+        #expect(machine.timePassed(now: second(1_179.9), chance: 0) == [])
+        #expect(machine.timePassed(now: second(1_180), chance: 0) == [.giveUp(1)])
+    }
+
+    @Test func `those that give up leave nothing behind in the line`() {
+        var machine = machine()
+        _ = machine.park(atMost: nil, now: second(0), chance: 0)
+        for number in 0..<10_000 {
+            _ = machine.park(atMost: .milliseconds(1), now: second(Double(number)), chance: 0)
+            _ = machine.timePassed(now: second(Double(number) + 0.5), chance: 0)
+        }
+        #expect(machine.count == 1 && machine.lineCount < 100)
+    }
+
+    @Test(arguments: [-5, .nan, 1e300, -.infinity] as [Double])
+    func `whatever is given as chance, it is taken as one`(chance: Double) {
+        var machine = machine()
+        for _ in 0..<2 { _ = machine.park(atMost: nil, now: second(0), chance: chance) }
+        machine.connectivityChanged(isOffline: false, now: second(0), chance: chance)
+        #expect(machine.timePassed(now: second(0.9), chance: chance) == [])
+        #expect(machine.timePassed(now: second(2), chance: chance) == [.release(1)])
+        #expect(machine.timePassed(now: second(2.01), chance: chance) == [])
+        #expect(machine.timePassed(now: second(2.2), chance: chance) == [.release(2)])
+    }
+
     @Test func `one that leaves is not there any more, and leaves nothing behind`() {
         var machine = machine(2)
-        #expect(machine.park(until: second(9), now: second(0), chance: 0) == 1)
-        #expect(machine.park(until: second(1), now: second(0), chance: 0) == 2)
-        #expect(machine.park(until: nil, now: second(0), chance: 0) == nil, "full")
+        #expect(machine.park(atMost: .seconds(9), now: second(0), chance: 0) == 1)
+        #expect(machine.park(atMost: .seconds(1), now: second(0), chance: 0) == 2)
+        #expect(machine.park(atMost: nil, now: second(0), chance: 0) == nil, "full")
         #expect(machine.leave(2) == true)
         #expect(machine.leave(2) == false)
         #expect(machine.nextDue == second(9))
-        #expect(machine.park(until: nil, now: second(0), chance: 0) == 3)
+        #expect(machine.park(atMost: nil, now: second(0), chance: 0) == 3)
         #expect(machine.leave(1) == true)
         #expect(machine.leave(3) == true)
         #expect(machine.nextDue == nil && machine.count == 0)
         machine.connectivityChanged(isOffline: false, now: second(1), chance: 0)
         #expect(machine.nextDue == nil)
         // One that came too late to see it go: it goes on after the same while.
-        #expect(machine.park(until: nil, now: second(2), chance: 0) == 4)
+        #expect(machine.park(atMost: nil, now: second(2), chance: 0) == 4)
         #expect(machine.nextDue == second(3))
     }
 
     @Test(arguments: [(20.0, 1), (99, 1), (1_000, 10), (1e9, 10_000), (0, 1), (-1, 1), (.nan, 1)])
     func `a pace is as many at once as timers need`(perSecond: Double, batch: Int) {
         let pace = ParkingPace(perSecond: perSecond)
-        var machine = ParkingMachine(pace: pace, isOffline: false)
-        for _ in 0..<20_000 { _ = machine.park(until: nil, now: second(0), chance: 0) }
+        var machine = ParkingMachine(pace: pace, isOffline: false, now: second(0))
+        for _ in 0..<20_000 { _ = machine.park(atMost: nil, now: second(0), chance: 0) }
         #expect(machine.timePassed(now: second(10), chance: 0.5).count == batch)
     }
 
@@ -106,7 +148,8 @@ struct ParkingMachineTests {
 private struct ParkingRun {
     private struct Wait {
         let ticket: ParkingMachine.Ticket
-        let limit: OperationInstant?
+        /// By the time without a network.
+        let limit: Duration?
     }
 
     private let pace: ParkingPace
@@ -115,13 +158,15 @@ private struct ParkingRun {
     private var waits: [Wait] = []
     private var now = OperationInstant(offset: .zero)
     private var isOffline = true
+    /// For how long the network was gone.
+    private var offline = Duration.zero
     private var returned: OperationInstant?
     private var lastRelease: OperationInstant?
     private(set) var problems: [String] = []
 
     init(pace: ParkingPace, capacity: Int) {
         (self.pace, self.capacity) = (pace, capacity)
-        machine = ParkingMachine(capacity: capacity, pace: pace)
+        machine = ParkingMachine(capacity: capacity, pace: pace, now: now)
     }
 
     private mutating func check(_ isRight: Bool, _ text: @autoclosure () -> String) {
@@ -133,11 +178,11 @@ private struct ParkingRun {
         switch Int.random(in: 0..<10, using: &generator) {
         case 0...3:
             let wait = Duration.milliseconds(Int.random(in: 0...3_000, using: &generator))
-            let limit = generator.chance(1, in: 3) ? nil : now.advanced(by: wait)
-            let ticket = machine.park(until: limit, now: now, chance: chance)
+            let limit = generator.chance(1, in: 3) ? nil : wait
+            let ticket = machine.park(atMost: limit, now: now, chance: chance)
             let count = waits.count
             check((ticket != nil) == (count < capacity), "place for \(count)")
-            if let ticket { waits.append(Wait(ticket: ticket, limit: limit)) }
+            if let ticket { waits.append(Wait(ticket: ticket, limit: limit.map { offline + $0 })) }
         case 4:
             guard let wait = waits.randomElement(using: &generator) else { return }
             check(machine.leave(wait.ticket), "leaves")
@@ -159,6 +204,7 @@ private struct ParkingRun {
 
     private mutating func pass(_ duration: Duration, _ chance: Double) {
         now = now.advanced(by: duration)
+        if isOffline { offline += duration }
         for action in machine.timePassed(now: now, chance: chance) {
             switch action {
             case .release(let ticket):
@@ -169,11 +215,11 @@ private struct ParkingRun {
                 waits.removeAll { $0.ticket == ticket }
             case .giveUp(let ticket):
                 let wait = waits.first { $0.ticket == ticket }
-                check(isOffline && wait?.limit.map { $0 <= now } == true, "gave up \(ticket)")
+                check(isOffline && wait?.limit.map { $0 <= offline } == true, "gave up \(ticket)")
                 waits.removeAll { $0.ticket == ticket }
             }
         }
-        if isOffline { check(waits.allSatisfy { $0.limit.map { $0 > now } ?? true }, "one has waited too long") }
+        if isOffline { check(waits.allSatisfy { $0.limit.map { $0 > offline } ?? true }, "one has waited too long") }
     }
 
     /// The network returns, and all go on.

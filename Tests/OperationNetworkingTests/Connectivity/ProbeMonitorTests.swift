@@ -62,14 +62,55 @@ struct ProbeMonitorTests {
         server.route("HEAD", "/probe") { $0.number == 0 ? .silence : .reset }
         let monitor = monitor(probe(server))
         _ = await server.heads(atLeast: 1)
-        while clock.pendingCount == 0 { await Task.yield() }
         clock.advance(by: .seconds(10))
-        #expect(await wait(monitor) { $0.status != .unknown } == .unsatisfied)
         // Of 1, 2 and 4 seconds three quarters.
         for (number, pause) in [750, 1_500, 3_000].enumerated() {
-            while clock.nextDue.map({ clock.now.duration(to: $0) }) != .milliseconds(pause) { await Task.yield() }
+            while timeLeft != .milliseconds(pause) { await Task.yield() }
+            #expect(monitor.connectivity == (number == 0 ? .unknown : .unsatisfied), "one may have been lost")
             clock.advance(by: .milliseconds(pause))
             _ = await server.heads(atLeast: number + 2)
+        }
+    }
+
+    /// Until the next timer.
+    private var timeLeft: Duration? { clock.nextDue.map { clock.now.duration(to: $0) } }
+
+    @Test func `told to ask while it asks, it gives up the old probe, and the new one has its time limit, too`()
+        async throws
+    {
+        let server = try LoopbackServer()
+        server.route("HEAD", "/probe") { _ in .silence }
+        let monitor = monitor(probe(server))
+        _ = await server.heads(atLeast: 1)
+        monitor.askNow()
+        #expect(timeLeft == .seconds(10), "the first one was sent just now, and keeps its limit")
+        clock.advance(by: .seconds(5))
+        monitor.askNow()
+        _ = await server.heads(atLeast: 2)
+        #expect(timeLeft == .seconds(10) && clock.pendingCount == 1)
+        clock.advance(by: .seconds(10))
+        #expect(timeLeft == .milliseconds(750))
+        clock.advance(by: .milliseconds(750))
+        _ = await server.heads(atLeast: 3)
+        clock.advance(by: .seconds(10))
+        #expect(monitor.connectivity == .unsatisfied)
+    }
+
+    @Test(
+        arguments: [
+            .resourcesExhausted, .sessionClosed, .untrustedCertificate, .secureConnectionFailed, .proxyFailed,
+            .transferFailed, .cancelled, .invalidResponse,
+        ] as [NetworkError.Code])
+    func `failures that have other causes say nothing about the network`(code: NetworkError.Code) async throws {
+        let session = StubSession()
+        session.route(nil, "/*") { _ in .failure(code) }
+        var probe = NetworkProbe(try #require(URL(string: "http://example.com/probe")))
+        probe.chance = { 0.5 }
+        let monitor = ProbeMonitor(probe, session: session, clock: clock)
+        for _ in 0..<3 {
+            while timeLeft != .seconds(63) { await Task.yield() }
+            #expect(monitor.connectivity == .unknown)
+            clock.advance(by: .seconds(63))
         }
     }
 
@@ -80,7 +121,7 @@ struct ProbeMonitorTests {
         let monitor = monitor(probe(server))
         let observation = monitor.observe { told.record($0) }
         _ = await server.heads(atLeast: 1)
-        while clock.nextDue.map({ clock.now.duration(to: $0) }) != .seconds(63) { await Task.yield() }
+        while timeLeft != .seconds(63) { await Task.yield() }
         #expect(told.events == [.unknown])
         observation.cancel()
     }
@@ -105,6 +146,8 @@ struct ProbeMonitorTests {
         let both = CombinedConnectivity(path: path, probe: monitor(probe(server)))
         #expect(both.connectivity == .unsatisfied)
         path.write(Connectivity(.satisfied, interfaces: [.wifi]))
+        // It had asked when it was made: a second and a half ago by then.
+        clock.advance(by: .milliseconds(1_500))
         #expect(await wait(both) { $0.status == .satisfied } == Connectivity(.satisfied, interfaces: [.wifi]))
         let asked = server.counts.heads
         path.write(.unsatisfied)
@@ -115,5 +158,34 @@ struct ProbeMonitorTests {
         path.write(Connectivity(.satisfied, interfaces: [.cellular]))
         _ = await server.heads(atLeast: asked + 1)
         #expect(await wait(both) { $0.status == .satisfied } == Connectivity(.satisfied, interfaces: [.cellular]))
+    }
+
+    @Test func `what was found behind one interface does not count for the next`() async throws {
+        let server = try LoopbackServer()
+        server.route("HEAD", "/probe") { $0.number == 0 ? .status(511) : .status(204) }
+        let path = ManualConnectivity(Connectivity(.satisfied, interfaces: [.wifi]))
+        let probe = monitor(probe(server))
+        let both = CombinedConnectivity(path: path, probe: probe)
+        #expect(await wait(both) { $0.status != .unknown }?.isCaptive == true)
+        path.write(Connectivity(.satisfied, interfaces: [.cellular]))
+        #expect(both.connectivity == Connectivity(.unknown, interfaces: [.cellular]))
+        clock.advance(by: .milliseconds(1_500))
+        #expect(await wait(both) { $0.status != .unknown } == Connectivity(.satisfied, interfaces: [.cellular]))
+    }
+
+    @Test func `a path that comes and goes has it ask once in a while, and not each time`() async throws {
+        let server = try LoopbackServer()
+        server.route("HEAD", "/probe") { _ in .status(204) }
+        let path = ManualConnectivity(.satisfied)
+        let both = CombinedConnectivity(path: path, probe: monitor(probe(server)))
+        #expect(await wait(both) { $0.status != .unknown } == .satisfied)
+        for _ in 0..<1_000 {
+            path.write(.unsatisfied)
+            path.write(.satisfied)
+        }
+        #expect(timeLeft == .milliseconds(1_500))
+        clock.advance(by: .milliseconds(1_500))
+        #expect(await wait(both) { $0.status != .unknown } == .satisfied)
+        #expect(server.counts.heads == 2)
     }
 }

@@ -11,6 +11,8 @@ public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
     public internal(set) var ready = 0
     /// Those that began and have not ended.
     public internal(set) var running = 0
+    /// Those of `running` that wait for something, such as a network, and take no place.
+    public internal(set) var resting = 0
     /// Those that were cancelled before they began, and are about to end.
     public internal(set) var ending = 0
     /// Those that ended with a result, since the queue was made.
@@ -41,6 +43,7 @@ extension QueueCounts {
         held = counts.held
         ready = counts.ready
         running = counts.running
+        resting = state.machine.restReasons.count
         ending = counts.ending
         finished = state.totals.finished
         failed = state.totals.failed

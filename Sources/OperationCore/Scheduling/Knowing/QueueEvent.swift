@@ -11,6 +11,11 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         case moved(QueueEntry, QueueEntry.State)
         /// An entry began.
         case started(QueueEntry)
+        /// An entry that runs waits for that from now on, and takes no place meanwhile: for a network, or before another
+        /// attempt. It may be told again with another reason.
+        case rested(QueueEntry, WaitReason)
+        /// An entry that rested has a place again, and goes on.
+        case wentOn(QueueEntry)
         /// An entry ended and is gone.
         case ended(QueueEntry, QueueEntry.Ending)
         /// Nothing begins any more.
@@ -31,7 +36,9 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
     /// The entry that it is about; nil if it is about the queue.
     public var entry: QueueEntry? {
         switch change {
-        case .added(let entry, _), .moved(let entry, _), .started(let entry), .ended(let entry, _): entry
+        case .added(let entry, _), .moved(let entry, _), .started(let entry), .rested(let entry, _), .wentOn(let entry),
+            .ended(let entry, _):
+            entry
         case .suspended, .resumed, .widthChanged, .closed: nil
         }
     }
@@ -42,6 +49,8 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         case .added(let entry, let state): "\(number) added \(entry), \(state)"
         case .moved(let entry, let state): "\(number) \(state) \(entry)"
         case .started(let entry): "\(number) started \(entry)"
+        case .rested(let entry, let reason): "\(number) rests \(entry), \(reason)"
+        case .wentOn(let entry): "\(number) goes on \(entry)"
         case .ended(let entry, let ending): "\(number) ended \(entry), \(ending)"
         case .suspended: "\(number) suspended"
         case .resumed: "\(number) resumed"
@@ -64,6 +73,8 @@ extension QueueEvent.Change {
             } else {
                 self = .moved(entry, state)
             }
+        case .rested(let slot, let entry, let reason): self = .rested(QueueEntry(slot, entry), reason)
+        case .wentOn(let slot, let entry): self = .wentOn(QueueEntry(slot, entry))
         case .ended(let slot, let entry, let ending):
             self = .ended(QueueEntry(slot, entry), QueueEntry.Ending(ending))
         case .width(let width): self = .widthChanged(width)

@@ -11,6 +11,10 @@ final class QueueJournal {
         case placed(QueueMachine.Slot, QueueMachine.Entry, from: QueueMachine.Stage)
         /// An entry is about to go.
         case ended(QueueMachine.Slot, QueueMachine.Entry, LifecycleMachine.Ending)
+        /// A running entry waits, without a slot, for that.
+        case rested(QueueMachine.Slot, QueueMachine.Entry, WaitReason)
+        /// It has a slot again.
+        case wentOn(QueueMachine.Slot, QueueMachine.Entry)
         case width(Int?)
         case suspension(Bool)
         case closing

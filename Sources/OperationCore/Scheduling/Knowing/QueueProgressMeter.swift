@@ -37,7 +37,7 @@ package final class QueueProgressMeter: QueueFollower, Sendable {
     func note(_ change: QueueJournal.Change, _ journal: QueueJournal) {
         switch change {
         case .placed(_, _, from: .entering), .ended: break
-        case .placed, .width, .suspension, .closing: return
+        case .placed, .rested, .wentOn, .width, .suspension, .closing: return
         }
         if noteDue() { journal.later { [self] in publish() } }
     }

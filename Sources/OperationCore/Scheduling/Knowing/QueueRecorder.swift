@@ -52,7 +52,7 @@ final class QueueRecorder: QueueFollower, Sendable {
         case .ended(let slot, _, let ending):
             guard let number = book.withLock({ $0.end(slot, ending) }) else { return }
             journal.later { [self] in giveName(number) }
-        case .width, .suspension, .closing: break
+        case .rested, .wentOn, .width, .suspension, .closing: break
         }
     }
 

@@ -19,6 +19,7 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     /// Whether the queue was shut down.
     public private(set) var isClosed: Bool
     private var standings: [QueueEntry: QueueEntry.State]
+    private var reasons: [QueueEntry: WaitReason]
 
     /// The entries that have not ended, in no order.
     public var entries: [QueueEntry] { Array(standings.keys) }
@@ -32,8 +33,8 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     /// Those that began and have not ended, in no order.
     public var running: [QueueEntry] { entries(.running) }
 
-    /// Those of `running` that wait for something now and take no place, in no order: see ``QueueEntry/waitReason``.
-    public var resting: [QueueEntry] { running.filter { $0.waitReason != nil } }
+    /// Those of `running` that wait for something and take no place, in no order.
+    public var resting: [QueueEntry] { Array(reasons.keys) }
 
     /// The entries that stand there, in no order.
     public func entries(_ state: QueueEntry.State) -> [QueueEntry] {
@@ -42,6 +43,9 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
 
     /// Where an entry stands; nil if it is not in the queue.
     public func state(of entry: QueueEntry) -> QueueEntry.State? { standings[entry] }
+
+    /// What an entry waits for that runs, and takes no place; nil if it does not.
+    public func waitReason(of entry: QueueEntry) -> WaitReason? { reasons[entry] }
 
     /// The name and the numbers in one line.
     public var description: String { "queue \(queue): \(counts)\(isSuspended ? "; suspended" : "")" }
@@ -54,6 +58,8 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
         case .added(let entry, let state): stand(entry, state)
         case .moved(let entry, let state): stand(entry, state)
         case .started(let entry): stand(entry, .running)
+        case .rested(let entry, let reason): rest(entry, reason)
+        case .wentOn(let entry): rest(entry, nil)
         case .ended(let entry, let ending):
             stand(entry, nil)
             counts.count(ending)
@@ -68,6 +74,13 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
         if let old = standings[entry] { counts[old] -= 1 }
         standings[entry] = state
         if let state { counts[state] += 1 }
+        if state != .running { rest(entry, nil) }
+    }
+
+    private mutating func rest(_ entry: QueueEntry, _ reason: WaitReason?) {
+        if reason == nil, reasons.isEmpty { return }
+        reasons[entry] = reason
+        counts.resting = reasons.count
     }
 }
 
@@ -79,6 +92,10 @@ extension QueueSnapshot {
         width = state.machine.width == .max ? nil : state.machine.width
         isSuspended = state.machine.isSuspended
         isClosed = state.isClosed
+        reasons = [:]
+        for (slot, reason) in state.machine.restReasons {
+            reasons[QueueEntry(slot, state.machine.entries[Int(slot)])] = reason
+        }
         standings = Dictionary(minimumCapacity: state.machine.live)
         for (index, entry) in state.machine.entries.enumerated() {
             guard let state = QueueEntry.State(entry.stage) else { continue }

@@ -23,6 +23,15 @@ public final class SystemConnectivity: ConnectivityMonitor {
     /// What is known now.
     public var connectivity: Connectivity { monitor.connectivity }
 
+    /// Why nothing is known, or nothing more; nil if all is well.
+    public var failure: ConnectivityMonitorError? {
+        #if os(Linux)
+            (monitor as? NetlinkMonitor)?.failure
+        #else
+            nil
+        #endif
+    }
+
     /// Calls `body` with what is known now, and whenever that has changed: on the queue of the monitor beneath.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         monitor.observe(body)

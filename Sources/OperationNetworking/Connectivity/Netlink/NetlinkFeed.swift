@@ -11,11 +11,14 @@
         private struct State {
             var machine: NetlinkMachine
             var overruns = 0
+            /// With which number the system refused, for good.
+            var failure: SystemError?
         }
 
         private let socket: NetlinkSocket
         private let board: ConnectivityBoard
         private let state: Locked<State>
+        private let queue = DispatchQueue(label: "OperationKit.NetlinkMonitor")
         // Sendable: made in init, and Dispatch lets it be cancelled from any thread.
         private nonisolated(unsafe) let source: any DispatchSourceRead
 
@@ -28,50 +31,53 @@
             self.socket = socket
             self.board = board
             state = Locked(State(machine: NetlinkMachine(port: socket.port, need: need)))
-            source = DispatchSource.makeReadSource(
-                fileDescriptor: socket.descriptor, queue: DispatchQueue(label: "OperationKit.NetlinkMonitor"))
-            // The kernel answers within the call that asks, so that the state is known at once. Nobody else reads yet.
-            let news = perform(state.withLock { $0.machine.begin() })
-            if let news { board.write(news) } else { drain() }
+            source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor, queue: queue)
             source.setEventHandler { [weak self] in self?.drain() }
             source.setCancelHandler { socket.close() }
+            // The kernel answers within the call that asks, so that the state is known at once. Nobody else reads yet.
+            if let news = perform(state.withLock { $0.machine.begin() }) { board.write(news) } else { drain() }
             source.activate()
         }
 
         var descriptor: Int32 { socket.descriptor }
         var overruns: Int { state.withLock { $0.overruns } }
+        var failure: SystemError? { state.withLock { $0.failure } }
 
         /// Reads no more; the socket is closed when the queue comes by.
         func close() { source.cancel() }
 
-        /// Reads what is there; what follows from all of it is written once.
+        /// Reads until there is nothing more, for only then may be asked again what was lost; what follows is written
+        /// once, or every now and then if that takes long.
         private func drain() {
             var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
             var news: Connectivity?
-            for _ in 0..<Self.batch {
-                let actions: [NetlinkMachine.Action]
-                switch buffer.withUnsafeMutableBytes({ socket.receive(into: $0) }) {
-                case .datagram(let count): actions = state.withLock { $0.machine.receive(buffer[..<count]) }
-                case .foreign: continue
-                case .overrun:
-                    state.withLock { state in
-                        state.overruns += 1
-                        state.machine.messagesWereLost()
-                    }
-                    continue
-                case .nothing:
-                    actions = state.withLock { $0.machine.wasReadEmpty() }
-                    guard actions.isEmpty else { break }
-                    if let news { board.write(news) }
-                    return
-                case .failed:
-                    board.write(.unknown)
-                    return close()
-                }
+            var count = 0
+            while let actions = receive(into: &buffer) {
                 if let found = perform(actions) { news = found }
+                count += 1
+                if count % Self.batch == 0, failure == nil, let told = news.take() { board.write(told) }
             }
-            // The rest makes the source fire again.
-            if let news { board.write(news) }
+            if failure == nil, let news { board.write(news) }
+        }
+
+        /// What follows from the next datagram; nil if there is none, and nothing to be done.
+        private func receive(into buffer: inout [UInt8]) -> [NetlinkMachine.Action]? {
+            switch buffer.withUnsafeMutableBytes({ socket.receive(into: $0) }) {
+            case .datagram(let count): return state.withLock { $0.machine.receive(buffer[..<count]) }
+            case .foreign: return []
+            case .overrun:
+                state.withLock { state in
+                    state.overruns += 1
+                    state.machine.messagesWereLost()
+                }
+                return []
+            case .nothing:
+                let actions = state.withLock { $0.machine.wasReadEmpty() }
+                return actions.isEmpty ? nil : actions
+            case .failed(let number):
+                end(SystemError(number))
+                return nil
+            }
         }
 
         /// Sends what is to be sent; returns what is known then, if that is news.
@@ -79,12 +85,30 @@
             var news: Connectivity?
             for action in actions {
                 switch action {
-                case .send(let request): if socket.send(request) != nil { news = .unknown }
+                case .send(let request):
+                    guard let error = socket.send(request) else { continue }
+                    news = .unknown
+                    let more = state.withLock { $0.machine.sendingFailed(error.number) }
+                    if more.isEmpty { lookAgainLater() } else { _ = perform(more) }
                 case .tell(let connectivity): news = connectivity
-                case .giveUp: news = .unknown
+                case .giveUp(let number): end(SystemError(number))
                 }
             }
             return news
+        }
+
+        private func lookAgainLater() {
+            queue.asyncAfter(deadline: .now() + 1) { [weak self] in
+                // Once it was closed, the number may be another's.
+                if let self, !source.isCancelled { drain() }
+            }
+        }
+
+        /// Nothing more will be known.
+        private func end(_ error: SystemError) {
+            state.withLock { $0.failure = error }
+            board.write(.unknown)
+            close()
         }
     }
 #endif

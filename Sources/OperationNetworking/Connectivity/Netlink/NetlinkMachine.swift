@@ -66,10 +66,14 @@ package struct NetlinkMachine: Sendable {
     /// Messages were lost: all is to be asked for anew.
     private var isLost = false
     private var hasChanged = false
+    /// An answer was taken although it may fit together badly.
+    private var isDoubtful = false
     private var refusals = 0
+    private var hasGivenUp = false
 
-    /// After so many the answer is taken as it is, and is asked for again later.
+    /// After so many the answer is taken as it is, and all is asked for again once what is known was told.
     private static let repetitionLimit = 5
+    private static let refusalLimit = 10
 
     package init(port: UInt32, need: RouteNeed) {
         self.port = port
@@ -81,6 +85,7 @@ package struct NetlinkMachine: Sendable {
 
     package mutating func begin() -> [Action] {
         isLost = false
+        isDoubtful = false
         return ask(.links)
     }
 
@@ -104,13 +109,24 @@ package struct NetlinkMachine: Sendable {
     package mutating func messagesWereLost() { isLost = true }
 
     /// There is nothing more to be read for now.
-    package mutating func wasReadEmpty() -> [Action] { isLost && question == nil ? begin() : [] }
+    package mutating func wasReadEmpty() -> [Action] {
+        isLost && question == nil && !hasGivenUp ? begin() : []
+    }
+
+    /// A request could not be sent: what it was for is not known, and is to be asked for when the socket is read next.
+    package mutating func sendingFailed(_ number: Int32) -> [Action] {
+        question = nil
+        isLost = true
+        return giveUpAtLast(number) ?? []
+    }
 
     /// A datagram came.
     package mutating func receive(_ datagram: ArraySlice<UInt8>) -> [Action] {
         let parsed = NetlinkParser.parse(datagram)
         var actions: [Action] = []
-        for message in parsed.messages { actions += take(message) }
+        // What comes after it gave up is not all there is.
+        for message in parsed.messages where !hasGivenUp { actions += take(message) }
+        if hasGivenUp { return actions }
         if parsed.isDamaged { isLost = true }
         if question == nil, !isLost, hasChanged {
             hasChanged = false
@@ -174,22 +190,26 @@ package struct NetlinkMachine: Sendable {
             return ask(question)
         }
         repetitions = 0
+        if isDisturbed { isDoubtful = true }
         if let next = question.next { return ask(next) }
-        let wasDisturbed = isDisturbed
         self.question = nil
         hasChanged = false
         let told = Action.tell(picture.connectivity)
-        return wasDisturbed ? [told] + ask(.routes) : [told]
+        return isDoubtful ? [told] + begin() : [told]
     }
 
     private mutating func refused(_ number: Int32) -> [Action] {
         // An acknowledgement, which nobody asked for.
         guard number != 0 else { return [] }
+        return giveUpAtLast(number) ?? begin()
+    }
+
+    /// Nil if it is worth another try.
+    private mutating func giveUpAtLast(_ number: Int32) -> [Action]? {
         refusals += 1
-        guard refusals < 10 else {
-            question = nil
-            return [.giveUp(number)]
-        }
-        return begin()
+        guard refusals >= Self.refusalLimit else { return nil }
+        question = nil
+        hasGivenUp = true
+        return [.giveUp(number)]
     }
 }

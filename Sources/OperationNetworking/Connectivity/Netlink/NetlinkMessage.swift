@@ -84,7 +84,10 @@ package struct NetworkAddress: Sendable, Equatable {
     package var flags: UInt32
     package var scope: UInt8
 
-    /// Whether requests may be sent from it: it is no link-local one, and nobody else has it.
+    /// Whether it is ::1.
+    private var isLoopback: Bool { key.bytes.last == 1 && key.bytes.dropLast().allSatisfy { $0 == 0 } }
+
+    /// Whether requests may be sent from it: it is neither of a link nor of loopback, and nobody else has it.
     package var isUsable: Bool {
         // Tentative and not optimistic, or found to be somebody else's.
         if flags & 0x44 == 0x40 || flags & 0x08 != 0 { return false }
@@ -92,7 +95,7 @@ package struct NetworkAddress: Sendable, Equatable {
         guard scope < 253 else { return false }
         switch key.family {
         case .ipv4: return !(key.bytes.first == 127 || key.bytes.starts(with: [169, 254]))
-        case .ipv6: return !(key.bytes[0] == 0xfe && key.bytes[1] & 0xc0 == 0x80)
+        case .ipv6: return !(key.bytes[0] == 0xfe && key.bytes[1] & 0xc0 == 0x80) && !isLoopback
         }
     }
 }

@@ -7,18 +7,26 @@
 
     /// Watches the network of a Linux machine, by what the kernel says of its interfaces, addresses and routes.
     ///
-    /// There is a way out where an interface other than loopback runs, has an address that is more than link-local, and
-    /// has a route of the same version of IP. Inside a container that is about the container's own network. Where the
-    /// kernel cannot be asked the state is unknown, and ``failure`` says why.
+    /// There is a way out where an interface other than loopback runs and has a route, and where some interface has an
+    /// address of the same version of IP that is more than link-local. A tunnel is an interface as any other, whatever
+    /// carries it. Inside a container all that is about the container's own network. Where the kernel cannot be asked,
+    /// the state is unknown, and ``failure`` says why.
     ///
     /// It has one socket and one queue, no thread of its own, and asks the kernel when it is made, which does not wait
     /// for anything. Use ``SystemConnectivity/shared`` unless you need other routes to count.
     public final class NetlinkMonitor: ConnectivityMonitor {
         private let board = ConnectivityBoard(.unknown)
         private let feed: NetlinkFeed?
+        private let refusal: SystemError?
 
-        /// Why nothing is known; nil if all is well.
-        public let failure: String?
+        /// Why nothing is known, or nothing more; nil if all is well.
+        public var failure: ConnectivityMonitorError? {
+            guard let error = refusal ?? feed?.failure else { return nil }
+            return ConnectivityMonitorError(
+                error.number,
+                "The kernel does not tell about the network (errno \(error.number)), so it counts as unknown. Allow the "
+                    + "process netlink sockets (AF_NETLINK), or use a ProbeMonitor.")
+        }
 
         /// Makes a monitor.
         ///
@@ -31,10 +39,10 @@
             do throws(SystemError) {
                 let socket = try NetlinkSocket.open(receiveBufferSize: receiveBufferSize)
                 feed = NetlinkFeed(socket, need, board)
-                failure = nil
+                refusal = nil
             } catch {
                 feed = nil
-                failure = "The kernel's messages about the network cannot be had (error \(error.number))."
+                refusal = error
             }
         }
 

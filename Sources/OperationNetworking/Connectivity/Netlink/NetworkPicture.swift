@@ -36,12 +36,13 @@ package struct NetworkPicture: Sendable, Equatable {
     package mutating func removeAllAddresses() { addresses = [:] }
     package mutating func removeAllRoutes() { routes = [] }
 
-    /// What all of it comes to: there is a way out if an interface other than loopback runs, and has an address that
-    /// can be used and a route of the same version of IP.
+    /// What all of it comes to: there is a way out if an interface other than loopback runs and has a route, and some
+    /// interface has an address of the same version of IP that can be used.
     package var connectivity: Connectivity {
+        // Requests are sent from an address of another interface if their own has none, which may be so on purpose.
+        let families = Set(addresses.values.filter(\.isUsable).map(\.key.family))
         var ways: [(priority: UInt32, link: NetworkLink)] = []
         for link in links.values where link.isRunning && !link.isLoopback {
-            let families = Set(addresses.values.filter { $0.key.link == link.index && $0.isUsable }.map(\.key.family))
             let best = routes.filter { route in
                 families.contains(route.family) && (route.links.isEmpty || route.links.contains(link.index))
             }.map(\.priority).min()

@@ -28,6 +28,9 @@ extension NetworkError {
                     + "(mostWaits), or try again when it is steady."
             case .tooManyOffline:
                 "As many operations wait for the network as may. Allow more (the lot's capacity), or try again later."
+            case .bodyNotRepeatable:
+                "The network went while the request was being sent, and its body can be read only once. Send data or a "
+                    + "file, or a stream that can be made anew. The request had failed so: \(failure?.message ?? "")"
             default: "The network is gone. Check it and try again."
             }
         var error = NetworkError(

@@ -46,23 +46,27 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
             policy.concerns(request)
         else { return answer(nil) }
+        guard request.body.canBeSentNow else { return answer(fail(.bodyNotRepeatable, after: report.error)) }
         let turns = TurnTaking()
-        let refusal = wait(for: host) { [policy] end in
-            let said: AttemptAnswer
-            switch end {
-            case .released: said = AttemptAnswer(.replay(after: .zero), note: "the network is back")
-            case .limitReached:
-                let error = NetworkError.offline(.offlineTooLong, policy, after: report.error)
-                said = AttemptAnswer(.fail, note: "no more, the network did not return", error: error)
-            }
-            turns.second { answer(said) }
+        let refusal = wait(for: host) { [weak self] end in
+            let verdict = self?.verdict(end, after: report.error)
+            turns.second { answer(verdict) }
         }
-        if let refusal {
-            let error = NetworkError.offline(refusal, policy, after: report.error)
-            return answer(AttemptAnswer(.fail, note: "no more, \(refusal)", error: error))
-        }
+        if let refusal { return answer(fail(refusal, after: report.error)) }
         let note = "attempt \(report.number) failed (\(report.error.code)): waits for the network. \(rule.reason)"
         turns.first { answer(AttemptAnswer(.park(.network), note: note)) }
+    }
+
+    private func verdict(_ end: ParkingLot.End, after failure: NetworkError) -> AttemptAnswer {
+        switch end {
+        case .released:
+            AttemptAnswer(.replay(after: .zero), note: isOffline ? "was suspended: looks again" : "the network is back")
+        case .limitReached: fail(.offlineTooLong, after: failure)
+        }
+    }
+
+    private func fail(_ code: NetworkError.Code, after failure: NetworkError) -> AttemptAnswer {
+        AttemptAnswer(.fail, note: "no more, \(code)", error: .offline(code, policy, after: failure))
     }
 
     /// Begins to wait, or says why not.
@@ -78,7 +82,12 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         let lot = policy.lot
         // What failed for want of a network says nothing of the credential.
         let endOutage = host.networkAttempts.policy(of: CredentialAgent.self)?.outage()
-        let ticket = lot.park(atMost: left) { [weak self] end, duration in
+        let ticket = lot.park(atMost: left) { [weak self, weak host] end, duration in
+            // What is suspended does not run out of time. Once it is resumed it looks again, and waits again if need be.
+            if end == .limitReached, host?.state == .suspended {
+                self?.uncount()
+                return body(.released)
+            }
             self?.note(duration)
             if end == .released { endOutage?() }
             body(end)
@@ -93,6 +102,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
     }
 
     private func note(_ duration: Duration) { state.withLock { $0.waited += duration } }
+    private func uncount() { state.withLock { $0.waits -= 1 } }
 
     func forget() {
         let ticket = state.withLock { state in

@@ -41,7 +41,8 @@ public struct OfflinePolicy: Sendable {
     /// How long an operation waits for the network in all; nil for as long as it takes: 5 minutes.
     ///
     /// On the clock of the ``lot``. After that it fails with the code `offlineTooLong`. The time for which it waits its
-    /// turn when the network is back does not count.
+    /// turn when the network is back does not count, nor does a wait that would have been too long while the operation
+    /// was suspended.
     public var longestWait: Duration? = .seconds(300)
     /// How often an operation waits: 10 times.
     ///
@@ -76,15 +77,13 @@ public struct OfflinePolicy: Sendable {
     }
 
     /// The rule for a failure, if waiting could help and does no harm.
-    func rule(for error: NetworkError, of request: NetworkRequest) -> OfflineRule? {
+    package func rule(for error: NetworkError, of request: NetworkRequest) -> OfflineRule? {
         // The request of whose credential that is was rejected, or not sent.
         let refresh = error.codeOfRefresh
-        guard request.body.canBeSentAgain, let rule = rules.first(where: { $0.code == refresh ?? error.code }) else {
-            return nil
-        }
+        guard let rule = rules.first(where: { $0.code == refresh ?? error.code }) else { return nil }
         let isHarmless =
             refresh != nil || error.isUnsent || methods?.contains(request.method) ?? true
-            || request.headers.contains(IdempotencyKey.field)
+            || request.idempotencyKey != nil
         return isHarmless ? rule : nil
     }
 }

@@ -27,14 +27,13 @@ public final class ParkingLot: Sendable {
 
     private struct Waiter {
         let body: Body
+        /// How long the network had been gone in all when it came.
         let since: OperationInstant
     }
 
     private struct State {
         var machine: ParkingMachine
         var waiters: [Ticket: Waiter] = [:]
-        /// When the network returned last.
-        var returned: OperationInstant?
         var observation: ConnectivityObservation?
         var isWatching = false
         var timer: (any OperationTimer)?
@@ -60,7 +59,8 @@ public final class ParkingLot: Sendable {
     ///   - capacity: How many operations may wait at once; one more fails. 10,000.
     ///   - pace: How they go on.
     ///   - clock: On which the waits are counted.
-    ///   - chance: Gives a number from 0 up to 1 for each step of the pace.
+    ///   - chance: Gives a number from 0 up to 1 for each step of the pace; what is less or more counts as the one or
+    ///     the other.
     public init(
         monitor: any ConnectivityMonitor = .system, capacity: Int = 10_000, pace: ParkingPace = .standard,
         clock: any OperationClock = .system, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
@@ -68,7 +68,7 @@ public final class ParkingLot: Sendable {
         self.monitor = monitor
         self.clock = clock
         self.chance = chance
-        state = Locked(State(machine: ParkingMachine(capacity: max(capacity, 0), pace: pace)))
+        state = Locked(State(machine: ParkingMachine(capacity: max(capacity, 0), pace: pace, now: clock.now)))
     }
 
     deinit { state.withLock { $0.timer }?.cancel() }
@@ -78,13 +78,14 @@ public final class ParkingLot: Sendable {
 
     /// Waits for the network; nil if there is no place.
     ///
-    /// `body` is called once, on another thread, unless one leaves before.
+    /// `body` is called once, on another thread, unless one leaves before. What is waited counts towards the limit only
+    /// while the network is gone.
     package func park(atMost limit: Duration?, _ body: @escaping Body) -> Ticket? {
         watch()
         let (now, chance) = (clock.now, chance())
         let ticket = state.withLock { state in
-            let ticket = state.machine.park(until: limit.map { now.advanced(by: $0) }, now: now, chance: chance)
-            if let ticket { state.waiters[ticket] = Waiter(body: body, since: now) }
+            let ticket = state.machine.park(atMost: limit, now: now, chance: chance)
+            if let ticket { state.waiters[ticket] = Waiter(body: body, since: state.machine.offlineTime(at: now)) }
             return ticket
         }
         arm()
@@ -116,7 +117,6 @@ public final class ParkingLot: Sendable {
     private func note(_ connectivity: Connectivity) {
         let (now, chance) = (clock.now, chance())
         state.withLock { state in
-            if state.machine.isOffline, !connectivity.isOffline { state.returned = now }
             state.machine.connectivityChanged(isOffline: connectivity.isOffline, now: now, chance: chance)
         }
         arm()
@@ -154,8 +154,7 @@ public final class ParkingLot: Sendable {
             return state.machine.timePassed(now: now, chance: chance).compactMap { action in
                 let (ticket, end) = action.parts
                 guard let waiter = state.waiters.removeValue(forKey: ticket) else { return nil }
-                let last = end == .released ? state.returned ?? now : now
-                return (waiter, end, max(waiter.since.duration(to: last), .zero))
+                return (waiter, end, waiter.since.duration(to: state.machine.offlineTime(at: now)))
             }
         }
         withExtendedLifetime(timer) {}

@@ -31,8 +31,10 @@ public struct ParkingPace: Sendable, Hashable {
     var batch: Int { max(Int(rate / 100), 1) }
 
     /// The time from one to the next, which chance (from 0 up to 1) makes up to a half shorter or longer.
-    func step(_ chance: Double) -> Duration { .nanoseconds(Int64(Double(batch) / rate * (0.5 + chance) * 1e9)) }
+    func step(_ chance: Double) -> Duration {
+        .nanoseconds(Int64(Double(batch) / rate * (0.5 + chance.asChance) * 1e9))
+    }
 
     /// The time from the network's return to the first.
-    func delay(_ chance: Double) -> Duration { max(settling, .zero).clamped * (1 + chance) }
+    func delay(_ chance: Double) -> Duration { max(settling, .zero).clamped * (1 + chance.asChance) }
 }

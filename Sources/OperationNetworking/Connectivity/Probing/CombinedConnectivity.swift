@@ -6,8 +6,8 @@ import OperationCore
 /// Puts together what is known of the way out of this machine, and what a probe finds behind it.
 ///
 /// While there is no way out, there is no network, and nothing is asked. When one comes, or another interface takes
-/// over, the probe asks at once. Until it knows something the state is unknown, which is treated as if the network were
-/// there.
+/// over, what the probe found before is forgotten, and it asks at once: once in a second or two, if that happens often.
+/// Until it knows something the state is unknown, which is treated as if the network were there.
 public final class CombinedConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
     private let observations: [ConnectivityObservation]
@@ -17,7 +17,7 @@ public final class CombinedConnectivity: ConnectivityMonitor {
         let views = Views(probe), board = ConnectivityBoard(.unknown)
         self.board = board
         observations = [
-            path.observe { views.pathChanged(to: $0, board) }, probe.observe { views.probeChanged(to: $0, board) },
+            path.observe { views.pathChanged(to: $0, board) }, probe.observe { _ in views.write(on: board) },
         ]
     }
 
@@ -34,46 +34,39 @@ public final class CombinedConnectivity: ConnectivityMonitor {
 
 /// What both say.
 private final class Views: Sendable {
-    private struct State {
-        var path: Connectivity?
-        var probe = Connectivity.unknown
-
-        var both: Connectivity {
-            guard var both = path, !both.isOffline else { return path ?? .unknown }
-            both.status = probe.status
-            both.isCaptive = probe.isCaptive
-            return both
-        }
-    }
-
     private let probe: ProbeMonitor
-    private let state = Locked(State())
+    private let path = Locked<Connectivity?>(nil)
 
     init(_ probe: ProbeMonitor) {
         self.probe = probe
     }
 
-    func pathChanged(to path: Connectivity, _ board: ConnectivityBoard) {
-        let isFirst = state.withLock { state in
-            defer { state.path = path }
-            return state.path == nil
-        }
-        write(on: board)
-        // At first it asks by itself.
-        if path.isOffline { probe.rest() } else if !isFirst { probe.askNow() }
+    private var both: Connectivity {
+        let path = path.withLock { $0 }
+        guard var both = path, !both.isOffline else { return path ?? .unknown }
+        let probed = probe.connectivity
+        both.status = probed.status
+        both.isCaptive = probed.isCaptive
+        return both
     }
 
-    func probeChanged(to probe: Connectivity, _ board: ConnectivityBoard) {
-        state.withLock { $0.probe = probe }
+    func pathChanged(to path: Connectivity, _ board: ConnectivityBoard) {
+        let isFirst = self.path.withLock { exchange(&$0, with: path) == nil }
+        if path.isOffline {
+            probe.rest()
+        } else if !isFirst {
+            // What was found behind another interface says nothing about this one. At first it asks by itself.
+            probe.beginAnew()
+        }
         write(on: board)
     }
 
     /// Until what is on the board is what both say last, for both may write at the same time.
-    private func write(on board: ConnectivityBoard) {
+    func write(on board: ConnectivityBoard) {
         while true {
-            let both = state.withLock { $0.both }
+            let both = both
             board.write(both)
-            if state.withLock({ $0.both }) == both { return }
+            if self.both == both { return }
         }
     }
 }

@@ -32,25 +32,35 @@ public struct NetworkProbe: Sendable {
     ///
     /// Chance makes it up to a tenth longer.
     public var interval: Duration = .seconds(60)
-    /// How soon it is asked again while it is not: after one second, two, four … 30, or up to half of that by chance.
+    /// How soon it is asked again while it is not: after one second, two, four … 30, or down to half of that by chance.
+    ///
+    /// One probe without an answer may have been lost: only after a second one the network counts as gone.
     public var backoff = RetryBackoff.exponential(from: .seconds(1), upTo: .seconds(30), jitter: .equal)
     /// How long an answer may take: 10 seconds.
     public var timeout: Duration = .seconds(10)
     /// Reads an answer: 204 is the right one.
     ///
-    /// Another that is a success or a redirect, and 511, are somebody else's; anything else says nothing.
-    public var judge: @Sendable (ResponseHead) -> Verdict = { head in
-        switch head.status {
-        case 204: .reached
-        case 200..<400, 511: .intercepted
-        default: .unclear
-        }
-    }
+    /// Another that is a success or a redirect, and 511, are somebody else's; anything else says nothing. Nobody else can
+    /// answer in the place of a host that is asked by https, so there each success is right. It is that of the URL with
+    /// which the probe was made.
+    public var judge: @Sendable (ResponseHead) -> Verdict
     /// Gives a number from 0 up to 1 for each pause.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
-    /// Makes a probe that expects the status 204.
+    /// Makes a probe that expects the status 204, or by https any success.
+    ///
+    /// A page on which one signs in is only found by a URL with `http`: by `https` there is no answer, or a certificate
+    /// that is not trusted, which says nothing.
     public init(_ url: URL) {
         self.url = url
+        let isSecure = url.scheme?.lowercased() == "https"
+        judge = { head in
+            switch head.status {
+            case 204: .reached
+            case 200..<300: isSecure ? .reached : .intercepted
+            case 300..<400, 511: .intercepted
+            default: .unclear
+            }
+        }
     }
 }

@@ -18,7 +18,9 @@ import OperationCore
 /// ```
 ///
 /// The session should not follow redirects (as an ``ExchangeSession`` does), for then a sign-in page is hardly known
-/// from what was asked for. It asks from the beginning until it is let go of.
+/// from what was asked for. It asks from the beginning until it is let go of. It takes two probes without an answer, one
+/// soon after the other, for the network to count as gone; failures that have other causes, such as a certificate that
+/// is not trusted, say nothing about it.
 public final class ProbeMonitor: ConnectivityMonitor {
     private let board = ConnectivityBoard(.unknown)
     private let run: ProbeRun
@@ -48,7 +50,16 @@ public final class ProbeMonitor: ConnectivityMonitor {
     }
 
     /// Asks now, and not only when it is time to.
+    ///
+    /// A probe that has been under way for a second or more is given up, since it may be about what was before.
     public func askNow() { run.askNow() }
+
+    /// Forgets what it knew, since there is another way out, and asks as soon as it may: a path that comes and goes
+    /// has it ask once in a second or two.
+    package func beginAnew() {
+        run.rest()
+        run.askSoon()
+    }
 
     /// Asks no more until `askNow()`, and knows nothing meanwhile.
     package func rest() { run.rest() }

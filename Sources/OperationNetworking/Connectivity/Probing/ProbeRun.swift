@@ -8,11 +8,19 @@ import OperationCore
 final class ProbeRun: Sendable {
     private struct State {
         var machine = ProbeMachine()
-        /// The probe that is under way, and its limit or the pause before the next one.
+        /// What is under way.
+        var work = Work()
+    }
+
+    /// A probe and its limit, or the pause before the next one.
+    private struct Work {
         var task: (any NetworkTask)?
         var timer: (any OperationTimer)?
 
-        mutating func takeAll() -> ((any NetworkTask)?, (any OperationTimer)?) { (task.take(), timer.take()) }
+        func cancel() {
+            task?.cancel()
+            timer?.cancel()
+        }
     }
 
     private let probe: NetworkProbe
@@ -26,30 +34,39 @@ final class ProbeRun: Sendable {
         (self.probe, self.session, self.clock, self.board) = (probe, session, clock, board)
     }
 
-    func askNow() { perform(state.withLock { $0.machine.askNow() }) }
+    func askNow() {
+        let now = clock.now
+        apply { $0.askNow(now) }
+    }
+
+    func askSoon() {
+        let (now, chance) = (clock.now, probe.chance())
+        apply { $0.askSoon(now, chance: chance) }
+    }
 
     func rest() {
-        let (task, timer) = state.withLock { state in
-            state.machine.rest()
-            return state.takeAll()
-        }
-        task?.cancel()
-        timer?.cancel()
-        board.write(.unknown)
+        take { $0.rest() }.cancel()
+        write()
     }
 
-    func end() {
-        let (task, timer) = state.withLock { state in
-            state.machine.end()
-            return state.takeAll()
+    func end() { take { $0.end() }.cancel() }
+
+    /// Applies an event after which nothing is under way any more.
+    private func take(_ event: (inout ProbeMachine) -> Void) -> Work {
+        state.withLock { state in
+            event(&state.machine)
+            return exchange(&state.work, with: Work())
         }
-        task?.cancel()
-        timer?.cancel()
     }
 
-    private func perform(_ action: ProbeMachine.Action) {
-        let old = state.withLock { $0.takeAll() }
-        old.1?.cancel()
+    /// Applies an event, and does what follows; what was under way goes if something follows, and stays if not.
+    private func apply(_ event: (inout ProbeMachine) -> ProbeMachine.Action) {
+        let (action, old) = state.withLock { state in
+            let action = event(&state.machine)
+            return (action, action == .none ? Work() : exchange(&state.work, with: Work()))
+        }
+        old.cancel()
+        write()
         switch action {
         case .none: break
         case .ask(let number): ask(number)
@@ -58,7 +75,10 @@ final class ProbeRun: Sendable {
         }
     }
 
-    private func waited(_ number: Int) { perform(state.withLock { $0.machine.waited(number) }) }
+    private func waited(_ number: Int) {
+        let now = clock.now
+        apply { $0.waited(number, now) }
+    }
 
     private func ask(_ number: Int) {
         let request: NetworkRequest
@@ -72,18 +92,19 @@ final class ProbeRun: Sendable {
         let task = session.makeTask(with: request, receiver: receiver)
         let isPresent = state.withLock { state in
             guard state.machine.isPresent(number) else { return false }
-            state.task = task
+            state.work.task = task
             return true
         }
         guard isPresent else { return task.cancel() }
-        keep(clock.schedule(after: probe.timeout) { task.cancel() }, number)
+        // What ends the probe cancels its task.
+        keep(clock.schedule(after: probe.timeout) { [weak self] in self?.ended(number, .silence) }, number)
         task.resume()
     }
 
     private func keep(_ timer: any OperationTimer, _ number: Int) {
         let isPresent = state.withLock { state in
             guard state.machine.isPresent(number) else { return false }
-            state.timer = timer
+            state.work.timer = timer
             return true
         }
         if !isPresent { timer.cancel() }
@@ -93,10 +114,16 @@ final class ProbeRun: Sendable {
     private func ended(_ number: Int, _ result: ProbeMachine.Result) {
         // The chance is the user's, and so asked for outside the lock.
         let chance = probe.chance()
-        let verdict = state.withLock { $0.machine.ended(number, result, of: probe, chance: chance) }
-        guard let (connectivity, action) = verdict else { return }
-        perform(action)
-        board.write(connectivity)
+        apply { $0.ended(number, result, of: probe, chance: chance) ?? .none }
+    }
+
+    /// Until what is on the board is what is known last, for several threads may write at the same time.
+    private func write() {
+        while true {
+            let known = state.withLock { $0.machine.known }
+            board.write(known)
+            if state.withLock({ $0.machine.known }) == known { return }
+        }
     }
 }
 
@@ -121,7 +148,10 @@ private final class ProbeReceiver: NetworkReceiver {
 
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
 
+    /// Only what may come of a network that is gone says something about it: no certificate does, nor a proxy, nor a
+    /// process that has no more files to open.
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
-        end.withLock { $0.take() }?(.failure)
+        let isSilence = OfflineRule.standard.contains { $0.code == error?.code }
+        end.withLock { $0.take() }?(isSilence ? .silence : .answer(.unclear))
     }
 }

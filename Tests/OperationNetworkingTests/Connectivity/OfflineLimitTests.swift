@@ -1,0 +1,181 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// How long and how often operations wait for the network, and how the wait is ended from outside.
+@Suite(.timeLimit(.minutes(1)))
+struct OfflineLimitTests {
+    @Test func `it waits so long in all and no longer`() async throws {
+        let bench = try OfflineBench()
+        let network = bench.network
+        bench.bench.server.route("GET", "/") { _ in
+            network.write(.unsatisfied)
+            return .reset
+        }
+        let operation = bench.operation { $0.longestWait = .seconds(60) }
+        operation.start()
+        bench.clock.advance(by: .seconds(40))
+        bench.comeBack()
+        // It was sent, and cut off again.
+        await bench.parked(1)
+        bench.clock.advance(by: .milliseconds(19_900))
+        #expect(operation.outcome == nil)
+        bench.clock.advance(by: .milliseconds(100))
+        let error = await failure(of: operation)
+        #expect(error?.code == .offlineTooLong)
+        #expect((error?.cause as? NetworkError)?.code == .connectionLost)
+        #expect(error?.attempts.count == 1)
+        #expect(bench.clock.pendingCount == 0)
+    }
+
+    @Test func `before it was ever sent, the error says so`() async throws {
+        let bench = try OfflineBench()
+        let operation = bench.operation { $0.longestWait = .seconds(60) }
+        operation.retry = Retry(budget: RetryBudget(clock: bench.clock))
+        operation.start()
+        bench.clock.advance(by: .seconds(60))
+        let error = await failure(of: operation)
+        #expect(error?.code == .offlineTooLong && error?.isUnsent == true && error?.cause == nil)
+        #expect(error?.message.contains("longestWait") == true)
+        #expect(bench.bench.server.counts.heads == 0)
+    }
+
+    @Test func `it waits so often and no more`() async throws {
+        let bench = try OfflineBench()
+        let network = bench.network
+        bench.bench.server.route("GET", "/") { _ in
+            network.write(.unsatisfied)
+            return .reset
+        }
+        let operation = bench.operation { $0.mostWaits = 3 }
+        operation.start()
+        for _ in 0..<3 {
+            await bench.parked(1)
+            bench.comeBack()
+        }
+        let error = await failure(of: operation)
+        #expect(error?.code == .offlineTooOften)
+        #expect((error?.cause as? NetworkError)?.code == .connectionLost)
+        #expect(bench.bench.server.counts.heads == 3)
+    }
+
+    @Test func `only so many wait at once`() async throws {
+        let bench = try OfflineBench(capacity: 2)
+        let operations = (0..<3).map { _ in bench.operation() }
+        for operation in operations { operation.start() }
+        let error = await failure(of: operations[2])
+        #expect(error?.code == .tooManyOffline)
+        for operation in operations { operation.cancel() }
+        #expect(bench.lot.parkedCount == 0)
+    }
+
+    @Test func `told to fail at once, it does, and nothing is sent or repeated`() async throws {
+        let bench = try OfflineBench()
+        let operation = bench.operation { policy in
+            policy = OfflinePolicy.failFast
+            policy.lot = bench.lot
+            policy.concerns = { _ in true }
+        }
+        operation.retry = .standard
+        let error = await failure(of: operation)
+        #expect(error?.code == .offline && error?.isUnsent == true)
+        #expect(bench.bench.server.counts.heads == 0 && bench.clock.pendingCount == 0)
+        #expect(error.map { ($0 as NSError).code } ?? 0 > 0)
+    }
+
+    // Steering.
+
+    @Test(arguments: [false, true])
+    func `47: cancelled while it waits for the network, it ends at once and leaves nobody behind`(
+        afterFailure: Bool
+    ) async throws {
+        let bench = try OfflineBench()
+        let log = HandlerLog()
+        do {
+            let operation = bench.operation { if afterFailure { $0.beforeSending = .send } }
+            log.watch(operation)
+            operation.delegate = log
+            if afterFailure { await bench.bench.server.stopped() }
+            operation.start()
+            await bench.parked(1)
+            // It is counted before its ticket and its timer are known.
+            while operation.waitReason?.kind != .network { await Task.yield() }
+            operation.cancel()
+            #expect(operation.outcome?.cancellationCause == .requested)
+            #expect(bench.lot.parkedCount == 0 && bench.clock.pendingCount == 0)
+        }
+        await log.ended.passage()
+        await bench.bench.settled()
+        #expect(log.lines.events == ["cancelled requested", "delegate cancelled"])
+        bench.comeBack()
+        try await bench.checkNothingIsLeft()
+        #expect(bench.bench.server.counts.heads == 0)
+    }
+
+    @Test func `suspended while it waits, it goes on when it is resumed and not before`() async throws {
+        let bench = try OfflineBench()
+        let operation = bench.operation()
+        operation.start()
+        #expect(operation.suspend())
+        bench.comeBack()
+        #expect(bench.lot.parkedCount == 0 && bench.bench.server.counts.heads == 0)
+        #expect(operation.resume())
+        #expect(try await operation.value == "Hello 0")
+    }
+
+    @Test(arguments: [false, true])
+    func `suspended while it waits, it does not run out of time`(afterFailure: Bool) async throws {
+        let bench = try OfflineBench()
+        let network = bench.network
+        if afterFailure {
+            network.write(.satisfied)
+            bench.bench.server.route("/") { request in
+                if request.number > 0 { return .text("again") }
+                network.write(.unsatisfied)
+                return .reset
+            }
+        }
+        let operation = bench.operation {
+            $0.longestWait = .seconds(60)
+            $0.mostWaits = 2
+        }
+        operation.start()
+        await bench.parked(1)
+        while operation.waitReason?.kind != .network { await Task.yield() }
+        #expect(operation.suspend())
+        bench.clock.advance(by: .seconds(3_600))
+        #expect(bench.lot.parkedCount == 0 && operation.outcome == nil)
+        #expect(operation.resume())
+        await bench.parked(1)
+        bench.clock.advance(by: .seconds(59))
+        bench.comeBack()
+        #expect(try await operation.value == (afterFailure ? "again" : "Hello 0"))
+    }
+
+    @Test func `a policy that is set after the start has no effect, and the one that waits is let go of`() async throws
+    {
+        let bench = try OfflineBench()
+        let operation = bench.operation()
+        operation.start()
+        await bench.parked(1)
+        operation.offline = nil
+        #expect(operation.offline != nil)
+        operation.cancel()
+        #expect(bench.lot.parkedCount == 0)
+    }
+
+    @Test func `a deadline ends the wait`() async throws {
+        let bench = try OfflineBench()
+        let operation = bench.operation()
+        operation.timeout = .seconds(5)
+        operation.start()
+        bench.clock.advance(by: .seconds(5))
+        #expect(operation.outcome?.cancellationCause?.code == .timedOut)
+        #expect(bench.lot.parkedCount == 0 && bench.clock.pendingCount == 0)
+    }
+}
