@@ -77,6 +77,7 @@
             let (late, _) = try session.begin("silent.test", port, connect: .milliseconds(200))
             expect(late, "timedOut", "one that takes too long")
             expect(late.age < .seconds(10), "it took \(late.age)")
+            expect(names.isAskedForAnother(), "the name was not looked up")
             let error = late.error
             expect(error?.phase == .connecting && error?.isUnsent == true, "\(String(describing: error))")
             expect(error?.request?.url == "http://silent.test:\(port)/", "\(String(describing: error?.request))")
