@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// The whole of it on real threads: a realm, a list of those that are put aside, two queues, a server.
-@Suite("Authentication in a storm", .timeLimit(Rounds.timeLimit))
+@Suite("Authentication in a storm", .timeLimit(.minutes(Rounds.minutes)))
 struct AuthenticationStormTests {
     @Test("Whatever comes in between, each operation ends as it may, and nothing is left behind")
     func storm() async throws {
