@@ -46,6 +46,11 @@ struct OfflineBench: Sendable {
     /// Waits until so many wait for the network.
     func parked(_ count: Int) async { while lot.parkedCount != count { await Task.yield() } }
 
+    /// Waits until it waits for the network, and what ends that is in place: its timer is not there at once.
+    func parked(_ operation: some AnyNetworkOperation) async {
+        while lot.parkedCount != 1 || operation.waitReason?.kind != .network { await Task.yield() }
+    }
+
     /// The network returns, and the first goes on.
     func comeBack() {
         network.write(.satisfied)
