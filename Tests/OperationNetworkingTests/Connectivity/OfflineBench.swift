@@ -48,6 +48,11 @@ struct OfflineBench: Sendable {
         while lot.parkedCount != count || count > 0 && clock.nextDue == nil { await Task.yield() }
     }
 
+    /// Waits until it waits for the network, and what ends that is in place: its timer is not there at once.
+    func parked(_ operation: some AnyNetworkOperation) async {
+        while lot.parkedCount != 1 || operation.waitReason?.kind != .network { await Task.yield() }
+    }
+
     /// The network returns, and the first goes on.
     func comeBack() {
         network.write(.satisfied)

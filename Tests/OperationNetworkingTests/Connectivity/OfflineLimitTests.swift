@@ -22,7 +22,7 @@ struct OfflineLimitTests {
         bench.clock.advance(by: .seconds(40))
         bench.comeBack()
         // It was sent, and cut off again.
-        await bench.parked(1)
+        await bench.parked(operation)
         bench.clock.advance(by: .milliseconds(19_900))
         #expect(operation.outcome == nil)
         bench.clock.advance(by: .milliseconds(100))
@@ -55,7 +55,7 @@ struct OfflineLimitTests {
         let operation = bench.operation { $0.mostWaits = 3 }
         operation.start()
         for _ in 0..<3 {
-            await bench.parked(1)
+            await bench.parked(operation)
             bench.comeBack()
         }
         let error = await failure(of: operation)
@@ -102,9 +102,7 @@ struct OfflineLimitTests {
             operation.delegate = log
             if afterFailure { await bench.bench.server.stopped() }
             operation.start()
-            await bench.parked(1)
-            // It is counted before its ticket and its timer are known.
-            while operation.waitReason?.kind != .network { await Task.yield() }
+            await bench.parked(operation)
             operation.cancel()
             #expect(operation.outcome?.cancellationCause == .requested)
             #expect(bench.lot.parkedCount == 0 && bench.clock.pendingCount == 0)
@@ -145,13 +143,12 @@ struct OfflineLimitTests {
             $0.mostWaits = 2
         }
         operation.start()
-        await bench.parked(1)
-        while operation.waitReason?.kind != .network { await Task.yield() }
+        await bench.parked(operation)
         #expect(operation.suspend())
         bench.clock.advance(by: .seconds(3_600))
         #expect(bench.lot.parkedCount == 0 && operation.outcome == nil)
         #expect(operation.resume())
-        await bench.parked(1)
+        await bench.parked(operation)
         bench.clock.advance(by: .seconds(59))
         bench.comeBack()
         #expect(try await operation.value == (afterFailure ? "again" : "Hello 0"))
@@ -162,7 +159,7 @@ struct OfflineLimitTests {
         let bench = try OfflineBench()
         let operation = bench.operation()
         operation.start()
-        await bench.parked(1)
+        await bench.parked(operation)
         operation.offline = nil
         #expect(operation.offline != nil)
         operation.cancel()

@@ -38,7 +38,7 @@ struct OfflineTests {
         let operation = Stamped(bench)
         operation.offline = bench.policy()
         operation.start()
-        await bench.parked(1)
+        await bench.parked(operation)
         bench.comeBack()
         _ = try await operation.value
         #expect(bench.bench.server.requests.map { $0["X-Number"] } == ["2"])
@@ -52,8 +52,7 @@ struct OfflineTests {
         bench.network.write(.unsatisfied)
         await bench.bench.server.stopped()
         operation.start()
-        await bench.parked(1)
-        while operation.waitReason?.kind != .network { await Task.yield() }
+        await bench.parked(operation)
         var options = LoopbackServer.Options()
         options.addresses = [.ipv4(port: port)]
         let server = try LoopbackServer(options)
@@ -78,7 +77,7 @@ struct OfflineTests {
         while operation.downloadProgress.completedBytes == 0 { await Task.yield() }
         bench.network.write(.unsatisfied)
         bench.bench.server.endConnections(by: .reset)
-        await bench.parked(1)
+        await bench.parked(operation)
         bench.comeBack()
         #expect(try await operation.value == "whole")
         #expect(operation.attemptCount == 2)
@@ -98,7 +97,7 @@ struct OfflineTests {
             if hasKey { operation.idempotencyKey = .random() }
             operation.start()
             if hasKey {
-                await bench.parked(1)
+                await bench.parked(operation)
                 bench.comeBack()
                 #expect(try await operation.value == "twice")
             } else {
@@ -223,7 +222,7 @@ struct OfflineTests {
         let operation: EndpointOperation<NoContent> = base.get("")
         #expect(operation.offline?.mostWaits == 7)
         operation.start()
-        await bench.parked(1)
+        await bench.parked(operation)
         operation.cancel()
     }
 }

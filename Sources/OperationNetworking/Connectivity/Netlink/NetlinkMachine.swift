@@ -74,6 +74,10 @@ package struct NetlinkMachine: Sendable {
     /// After so many the answer is taken as it is, and all is asked for again once what is known was told.
     private static let repetitionLimit = 5
     private static let refusalLimit = 10
+    /// `ENOBUFS`; with `EBUSY` that says that it is only now that it cannot be answered.
+    private static let noRoom: Int32 = 105
+    private static let busy: Int32 = 16
+    private static let passingRefusalLimit = 1_000
 
     package init(port: UInt32, need: RouteNeed) {
         self.port = port
@@ -109,8 +113,13 @@ package struct NetlinkMachine: Sendable {
     package mutating func messagesWereLost() { isLost = true }
 
     /// There is nothing more to be read for now.
+    ///
+    /// The kernel answers as fast as it is read, so a question that is open by then will not be answered: where there was
+    /// no room, neither was there for the news that it was refused.
     package mutating func wasReadEmpty() -> [Action] {
-        isLost && question == nil && !hasGivenUp ? begin() : []
+        if hasGivenUp { return [] }
+        if question != nil { return giveUpAtLast(Self.noRoom) ?? begin() }
+        return isLost ? begin() : []
     }
 
     /// A request could not be sent: what it was for is not known, and is to be asked for when the socket is read next.
@@ -201,13 +210,17 @@ package struct NetlinkMachine: Sendable {
     private mutating func refused(_ number: Int32) -> [Action] {
         // An acknowledgement, which nobody asked for.
         guard number != 0 else { return [] }
-        return giveUpAtLast(number) ?? begin()
+        // It may be refused for want of room, so it is asked again when there is some.
+        question = nil
+        isLost = true
+        return giveUpAtLast(number) ?? []
     }
 
     /// Nil if it is worth another try.
     private mutating func giveUpAtLast(_ number: Int32) -> [Action]? {
         refusals += 1
-        guard refusals >= Self.refusalLimit else { return nil }
+        let isPassing = number == Self.noRoom || number == Self.busy
+        guard refusals >= (isPassing ? Self.passingRefusalLimit : Self.refusalLimit) else { return nil }
         question = nil
         hasGivenUp = true
         return [.giveUp(number)]
