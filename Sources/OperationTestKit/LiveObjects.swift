@@ -47,7 +47,7 @@ public final class LiveObjects: Sendable {
     /// A thread that has just told of the end of its work may still hold what it worked on for a moment. This gives way
     /// to other threads until none is alive, or for `limit` at most.
     @available(*, noasync, message: "This blocks the thread: call it inside TestThread.run.")
-    public func countAtRest(limit: Duration = .seconds(5)) -> Int {
+    public func countAtRest(limit: Duration = .seconds(30)) -> Int {
         let start = ContinuousClock.now
         while count > 0, start.duration(to: .now) < limit { sched_yield() }
         return count

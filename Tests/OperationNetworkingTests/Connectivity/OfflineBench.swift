@@ -43,8 +43,10 @@ struct OfflineBench: Sendable {
         return operation
     }
 
-    /// Waits until so many wait for the network.
-    func parked(_ count: Int) async { while lot.parkedCount != count { await Task.yield() } }
+    /// Waits until so many wait for the network, and the clock knows how long they may.
+    func parked(_ count: Int) async {
+        while lot.parkedCount != count || count > 0 && clock.nextDue == nil { await Task.yield() }
+    }
 
     /// The network returns, and the first goes on.
     func comeBack() {

@@ -226,6 +226,8 @@ struct OfflineTests {
             if afterFailure { await bench.bench.server.stopped() }
             operation.start()
             await bench.parked(1)
+            // It is counted before its ticket and its timer are known.
+            while operation.waitReason?.kind != .network { await Task.yield() }
             operation.cancel()
             #expect(operation.outcome?.cancellationCause == .requested)
             #expect(bench.lot.parkedCount == 0 && bench.clock.pendingCount == 0)
@@ -288,6 +290,8 @@ struct OfflineTests {
             bench.network.write(.satisfied)
             // Mostly not long enough for one to go on.
             bench.clock.advance(by: .milliseconds(round % 100 == 99 ? 1_500 : 900))
+            // Those that go on look at the network once more, on another thread.
+            while bench.lot.parkedCount + operations.count(where: { $0.networkTask != nil }) < 20 { await Task.yield() }
             bench.network.write(.unsatisfied)
             bench.clock.advance(by: .milliseconds(20))
         }

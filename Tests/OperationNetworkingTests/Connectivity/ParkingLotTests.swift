@@ -105,7 +105,12 @@ struct ParkingLotTests {
         let before = ProcessFigures.residentBytes
         for _ in 0..<count { _ = lot.park(atMost: .seconds(3_600)) { _, _ in told.record(clock.now) } }
         let bytes = ProcessFigures.residentBytes - before
-        #expect(bytes <= count * 1_024)
+        #if !TSAN && !ASAN
+            // A sanitizer keeps books of its own on each byte.
+            #expect(bytes <= count * 1_024)
+        #else
+            _ = bytes
+        #endif
         #expect(clock.pendingCount == 1)
         network.write(.satisfied)
         clock.advance(by: .milliseconds(1_500) + .seconds(Double(count) / 1_000))

@@ -99,6 +99,8 @@ struct DownloadOperationTests {
         operation.cancel()
         await #expect(throws: (any Error).self) { try await started.value }
         bench.serve(resource)
+        // The next waits but a second for what the first still holds.
+        await bench.server.counts { $0.openConnections == 0 }
         let next = self.operation(.file(bench.url("file")))
         _ = try await next.run()
         #expect((280_000...300_000).contains(next.downloadedFile?.resumedBytes ?? 0))

@@ -114,8 +114,8 @@ struct EvaluationPoolTests {
 
     @Test("An operation whose start may run code of the user's begins on a thread of its queue")
     func subclass() async throws {
-        let bench = try OperationBench()
-        bench.server.route("/*") { .text($0.path) }
+        let bench = try OperationBench(), gate = Gate()
+        bench.server.route("/*") { LoopbackAnswer.text($0.path).after(gate) }
         final class Prepared: NetworkDataOperation<String>, @unchecked Sendable {
             // Sendable: it has no state.
 
@@ -125,6 +125,8 @@ struct EvaluationPoolTests {
         let first = bench.text("/"), second = Prepared(url: bench.server.url("/"), urlSession: bench.session)
         try queue.add([first, second])
         workers.runAll()
+        // Else the answer might find the thread in its seat still.
+        gate.open()
         await first.ended()
         #expect(second.state == .notStarted && workers.count == 1)
         workers.runAll()

@@ -186,7 +186,7 @@ final class TemporaryFolder: Sendable {
     func contentAtRest() async throws -> [String] {
         try await TestThread.run { [self] in
             let start = ContinuousClock.now
-            while content != [], start.duration(to: .now) < .seconds(5) { sched_yield() }
+            while content != [], start.duration(to: .now) < .seconds(30) { sched_yield() }
             return content
         }
     }

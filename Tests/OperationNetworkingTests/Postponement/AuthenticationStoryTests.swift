@@ -131,7 +131,7 @@ struct AuthenticationStoryTests {
             bench.clock.advance(by: .seconds(60))
             await late.ended()
             #expect(late.outcome?.cancellationCause?.code == .deadlinePassed)
-            #expect(authenticator.postponedCount == 2)
+            await until { authenticator.postponedCount == 2 }
             refreshes.open()
             #expect(try await free.value == "Hello")
             #expect(suspended.outcome == nil)
@@ -186,6 +186,7 @@ struct AuthenticationStoryTests {
         refreshes.open()
         for operation in operations { #expect(try await operation.value == "Hello") }
         await queue.drained()
+        await until { bench.events.events.contains { $0.kind == .released } }
         let kinds = bench.events.events.map(\.kind)
         #expect(kinds.prefix(1) == [.credentialCame] && kinds.contains(.refreshBegan) && kinds.contains(.released))
     }

@@ -35,7 +35,8 @@ struct AuthenticationTests {
             for operation in operations.dropFirst(5) { operation.start() }
             await until { authenticator.postponedCount == 40 }
             #expect(bench.server.counts.heads == 5)
-            #expect(operations.allSatisfy { $0.waitReason?.kind == .credential })
+            // Each is in the line first, and rests then.
+            await until { operations.allSatisfy { $0.waitReason?.kind == .credential } }
             refreshes.open()
             #expect(await results(operations).allSatisfy { $0 == .success("Hello") })
             #expect(bench.server.counts.heads == 45)
@@ -71,6 +72,7 @@ struct AuthenticationTests {
         // They give up their places, so that all of them come to wait.
         await until { authenticator.postponedCount == 1_004 }
         #expect(bench.server.counts.heads <= 12)
+        await until { operations[0].waitReason?.kind == .credential }
         #expect(queue.explain(operations[0]).description.contains("waiting for a credential"))
         refreshes.open()
         #expect(

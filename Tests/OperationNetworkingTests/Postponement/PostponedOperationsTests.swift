@@ -82,7 +82,9 @@ struct PostponedOperationsTests {
         do {
             var operations = operations(3, bench)
             for operation in operations { operation.start() }
-            await until { unpaid.count == 3 }
+            let first = operations[0]
+            // It is in the list before it knows its place there.
+            await until { unpaid.count == 3 && first.networkAttempts.isResting }
             operations[0].cancel()
             #expect(operations[0].isFinished && unpaid.count == 2)
             try unpaid.runAll()

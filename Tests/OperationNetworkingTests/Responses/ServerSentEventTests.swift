@@ -54,7 +54,12 @@ struct ServerSentEventTests {
         let count = 400_000
         for _ in 0..<count { _ = parser.take("data:") }
         let growth = ResidentMemory.bytes - before
-        #expect(growth < 4 << 20, "\(growth >> 10) KiB")
+        #if !TSAN && !ASAN
+            // A sanitizer keeps books of its own on each byte.
+            #expect(growth < 4 << 20, "\(growth >> 10) KiB")
+        #else
+            _ = growth
+        #endif
         #expect(parser.take("")?.data.utf8.count == count - 1)
         #expect(parser.take("data:") == nil)
         #expect(parser.take("")?.data == "")

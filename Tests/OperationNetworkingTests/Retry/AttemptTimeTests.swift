@@ -82,7 +82,7 @@ struct AttemptTimeTests {
         #expect(seen.events.map(\.code) == [.timedOut])
         #expect(seen.events.map(\.isUnsent) == [false])
         let first = try #require(made.events.first)
-        #expect(first.calls.events == ["cancel"])
+        #expect(await first.calls.events(atLeast: 1) == ["cancel"])
         #expect(made.events.count == 2)
     }
 
@@ -102,7 +102,7 @@ struct AttemptTimeTests {
             return bytes.count == size && bytes.withUnsafeBytes { TestPattern.matches($0, from: 0) }
         }
         let half = Gate()
-        operation.downloadProgressHandler = { if $0.completedBytes >= 390_000 { half.open() } }
+        operation.downloadProgressHandler = { if $0.completedBytes >= 380_000 { half.open() } }
         _ = setting.driven(operation, hurried)
         operation.start()
         await half.passage()

@@ -300,7 +300,7 @@ struct RetryTests {
             waiting.clock = clock
             waiting.retry = standard()
             waiting.start()
-            try await TestThread.run { [clock] in while clock.nextDue == nil { sched_yield() } }
+            try await TestThread.run { while !waiting.networkAttempts.isWaitingForTime { sched_yield() } }
             waiting.cancel()
             #expect(waiting.isFinished)
             #expect(clock.pendingCount == 0)

@@ -12,7 +12,9 @@ final class CacheFolderFixture: Sendable {
     deinit { try? FileManager.default.removeItem(at: url) }
 
     func disk(_ limits: CacheLimits = CacheLimits(), interceptor: FileSystem.Interceptor? = nil) -> DiskCache {
-        DiskCache(folder: CacheFolder(url: url, files: FileSystem(interceptor: interceptor)), limits: limits)
+        // Nobody stops for good here, but on a busy machine a thread may stand still for long.
+        let folder = CacheFolder(url: url, files: FileSystem(interceptor: interceptor), claimTries: 30_000)
+        return DiskCache(folder: folder, limits: limits)
     }
 
     /// The files with such an ending.

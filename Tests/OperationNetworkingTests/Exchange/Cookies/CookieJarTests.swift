@@ -45,7 +45,7 @@ struct CookieJarTests {
                         _ = box.withLock { $0 }?.cookies
                         isDone.signal()
                     }
-                    if isDone.wait(timeout: .now() + 5) == .success { passed.withLock { $0 += 1 } }
+                    if isDone.wait(timeout: .now() + 60) == .success { passed.withLock { $0 += 1 } }
                     return false
                 })
             box.withLock { $0 = jar }

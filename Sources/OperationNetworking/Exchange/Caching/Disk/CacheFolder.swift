@@ -13,10 +13,13 @@ package struct CacheFolder {
 
     package let url: URL
     package let files: FileSystem
+    /// How many milliseconds who holds the folder is waited for.
+    private let claimTries: Int
 
-    package init(url: URL, files: FileSystem = FileSystem()) {
+    package init(url: URL, files: FileSystem = FileSystem(), claimTries: Int = 250) {
         self.url = url
         self.files = files
+        self.claimTries = claimTries
     }
 
     /// Makes the folder if it is not there, for its owner alone.
@@ -44,14 +47,12 @@ package struct CacheFolder {
 
     private func claimed() -> OpenFile? {
         guard let folder = try? files.openFolder(FolderEntry(PathBytes(url.path))).get() else { return nil }
-        for _ in 0..<Self.claimTries {
+        for _ in 0..<claimTries {
             guard case .failure(let error) = files.claim(folder), error.number == EWOULDBLOCK else { return folder }
             usleep(1_000)
         }
         return nil
     }
-
-    private static let claimTries = 250
 
     /// All bytes of a small file.
     package func read(_ name: String, limit: Int = 4 << 20) -> [UInt8]? {
