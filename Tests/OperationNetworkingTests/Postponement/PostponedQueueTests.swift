@@ -68,6 +68,23 @@ struct PostponedQueueTests {
         #expect(queue.counts.finished == 3)
     }
 
+    @Test("Operations of two queues, each on the other one's, do not wait for each other")
+    func crossed() async throws {
+        let bench = try bench(), queues = [QueueManager("one", width: 1), QueueManager("two", width: 1)]
+        let operations = (0..<20).map { _ in bench.text() }
+        for (index, operation) in operations.enumerated() {
+            operation.postponed = unpaid
+            try queues[index % 2].add(operation)
+        }
+        await until { [unpaid] in unpaid.count == 20 }
+        for (index, operation) in operations.enumerated() {
+            #expect(try unpaid.run(operation, on: queues[1 - index % 2], changing: change))
+        }
+        for operation in operations { #expect(try await operation.value == "Hello") }
+        for queue in queues { await queue.drained() }
+        #expect(queues.map(\.counts.finished) == [20, 20])
+    }
+
     @Test("One that is put aside again takes no place of the queue of choice, where others go on")
     func putAsideAgain() async throws {
         let bench = try bench()

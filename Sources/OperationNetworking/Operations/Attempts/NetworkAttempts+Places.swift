@@ -34,22 +34,23 @@ extension NetworkAttempts {
     /// Gets a place again: in its own queue, and in that of the one that stands for it, if there is one.
     ///
     /// - Parameter turns: What was put off and is to be told before the operation goes on.
-    func takePlace(_ turns: TurnTaking? = nil) -> AttemptMachine.Action {
+    func takePlace(_ turns: TurnTaking? = nil) -> AttemptMachine.Action { takePlaces(after: 0, turns) }
+
+    private func takePlaces(after taken: Int, _ turns: TurnTaking?) -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
-        guard let standIn = state.withLock({ $0.standIn }) else { return takePlaces([host], number, turns) }
-        // Always in the same order: one that has a place waits for none that is had by one which waits for that.
-        return takePlaces(standIn.precedes(host) ? [standIn, host] : [host, standIn], number, turns)
+        let places = places(of: host)
+        guard taken < places.count else { return state.withLock { $0.machine.returned(number) } }
+        let mayGoOn = places[taken].wake(waitNumber) { [weak self] in
+            guard let self else { return }
+            goOn(with: takePlaces(after: taken + 1, turns), after: turns)
+        }
+        return mayGoOn ? takePlaces(after: taken + 1, turns) : .none
     }
 
-    private func takePlaces(
-        _ places: ArraySlice<ManagedOperation>, _ number: Int, _ turns: TurnTaking?
-    ) -> AttemptMachine.Action {
-        guard let next = places.first else { return state.withLock { $0.machine.returned(number) } }
-        let mayGoOn = next.wake(waitNumber) { [weak self] in
-            guard let self else { return }
-            goOn(with: takePlaces(places.dropFirst(), number, turns), after: turns)
-        }
-        return mayGoOn ? takePlaces(places.dropFirst(), number, turns) : .none
+    /// Always in the same order: one that has a place waits for none that is had by one which waits for that.
+    private func places(of host: any AttemptHost) -> [ManagedOperation] {
+        guard let standIn = state.withLock({ $0.standIn }) else { return [host] }
+        return standIn.precedes(host) ? [standIn, host] : [host, standIn]
     }
 
     private func goOn(with action: AttemptMachine.Action, after turns: TurnTaking?) {
