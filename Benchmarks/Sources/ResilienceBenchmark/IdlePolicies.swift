@@ -3,74 +3,45 @@
 
 import AllocationCounter
 import BenchmarkSupport
-import Dispatch
-import Foundation
 import NetworkBenchmarkSupport
-import OperationCore
-import OperationNetworking
-import OperationTestKit
 
 /// What policies cost that are set and have nothing to do, on the stub session.
 func idlePolicies(_ scale: Scale) -> [Figure] {
-    let count = scale.isSmoke ? 200 : 4_000
-    let bare = Client { _ in }
-    let guarded = Client { operation in
-        operation.retry = .standard
-        operation.offline = .standard
-    }
-    var times: [Double] = []
-    for round in 0..<(scale.isSmoke ? 3 : 31) {
+    let count = scale.isSmoke ? 200 : 20_000
+    let clients = IdlePolicies.allCases.compactMap { IdleClient($0) }
+    var times: [[Double]] = clients.map { _ in [] }
+    var failures = 0
+    for round in 0..<(scale.isSmoke ? 3 : 21) {
         // They take turns in coming first.
-        let (first, second) = round.isMultiple(of: 2) ? (bare, guarded) : (guarded, bare)
-        let (one, other) = (first.microseconds(count), second.microseconds(count))
-        times.append(round.isMultiple(of: 2) ? other - one : one - other)
-    }
-    func target(_ bound: Double) -> Figure.Target { scale.isSmoke ? .none : .atMost(bound) }
-    var figures = [
-        Figure.plain(
-            "retry and offline, idle: processor time of a request", unit: "µs", median(times), target: target(1.5))
-    ]
-    if allocation_counter_is_available() == 1 {
-        let blocks = guarded.blocks(count) - bare.blocks(count)
-        figures.append(.plain("retry and offline, idle: allocations of a request", unit: "", blocks, target: target(4)))
-    }
-    return figures
-}
-
-/// Asks for something again and again, one request after another.
-private struct Client {
-    private let session = StubSession()
-    private let request: NetworkRequest?
-    private let prepare: (NetworkDataOperation<Int>) -> Void
-
-    init(_ prepare: @escaping (NetworkDataOperation<Int>) -> Void) {
-        session.route("GET", "/") { _ in .text("Hello") }
-        request = URL(string: "http://example.com/").flatMap { try? NetworkRequest(url: $0) }
-        self.prepare = prepare
-    }
-
-    private func send(_ count: Int) {
-        guard let request else { return }
-        for _ in 0..<count {
-            let operation = NetworkDataOperation(request: request, urlSession: session) { data, _ in data.count }
-            prepare(operation)
-            _ = try? operation.startAndWait()
+        for index in clients.indices.map({ ($0 + round) % clients.count }) {
+            failures += clients[index].send(count / 10)
+            let before = ProcessTime.microseconds
+            failures += clients[index].send(count)
+            times[index].append((ProcessTime.microseconds - before) / Double(count))
         }
     }
-
-    func microseconds(_ count: Int) -> Double {
-        send(count / 10)
-        let before = ProcessTime.microseconds
-        send(count)
-        return (ProcessTime.microseconds - before) / Double(count)
-    }
-
-    func blocks(_ count: Int) -> Double {
-        send(count / 10)
+    let blocks = clients.map { client in
         let before = allocation_counter_blocks()
         allocation_counter_set_counting(1)
-        send(count)
+        failures += client.send(count)
         allocation_counter_set_counting(0)
         return Double(allocation_counter_blocks() - before) / Double(count)
     }
+    var figures: [Figure] = []
+    for (index, client) in clients.enumerated().dropFirst() {
+        /// Those that are set one by one are told, and not judged.
+        func target(_ bound: Double) -> Figure.Target {
+            client.policies == .all && !scale.isSmoke ? .atMost(bound) : .none
+        }
+        let name = "\(client.policies.rawValue), idle"
+        let time = median(zip(times[index], times[0]).map { $0 - $1 })
+        figures.append(.plain("\(name): processor time of a request", unit: "µs", time, target: target(1.5)))
+        guard allocation_counter_is_available() == 1 else { continue }
+        figures.append(
+            .plain("\(name): allocations of a request", unit: "", blocks[index] - blocks[0], target: target(4)))
+    }
+    // Requests that do not get through would be cheap ones.
+    if clients.isEmpty { failures = 1 }
+    figures.append(.plain("requests that failed", unit: "", Double(failures), target: .atMost(0)))
+    return figures
 }
