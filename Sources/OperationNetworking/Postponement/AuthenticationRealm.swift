@@ -63,6 +63,13 @@ public final class AuthenticationRealm: Sendable {
         let timer: any OperationTimer
     }
 
+    /// Which it is of all that there ever were.
+    let number: UInt64 = AuthenticationRealm.lastNumber.withLock { last in
+        last += 1
+        return last
+    }
+    private static let lastNumber = Locked<UInt64>(0)
+
     let options: AuthenticationOptions
     let closures: Closures
     let state: Locked<State>

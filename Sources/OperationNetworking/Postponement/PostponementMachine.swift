@@ -208,13 +208,13 @@ extension PostponementMachine {
             return []
         }
         if failure.kind == .timedOut { late.insert(refresh) }
+        let next = now.advanced(by: max(limits.pauseAfterFailure, failure.pause ?? .zero))
         if let old, let usableUntil, failure.mayPass, now < usableUntil {
-            state = .valid(old, staleAt: now.advanced(by: limits.pauseAfterFailure), endsAt: usableUntil)
+            state = .valid(old, staleAt: next, endsAt: usableUntil)
             nextRelease = now
             return passTime(now)
         }
-        let end = failure.mayPass ? now.advanced(by: max(limits.pauseAfterFailure, failure.pause ?? .zero)) : nil
-        state = .failed(failure, until: end, old: old)
+        state = .failed(failure, until: failure.mayPass ? next : nil, old: old)
         return failAll(failure)
     }
 

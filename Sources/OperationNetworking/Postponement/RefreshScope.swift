@@ -8,14 +8,15 @@ struct RefreshScope: Sendable {
 
     static let none = RefreshScope()
 
-    private var refreshes: [ObjectIdentifier: Int] = [:]
+    /// By the number of the realm: an address may be that of another one by the time.
+    private var refreshes: [UInt64: Int] = [:]
 
     var isEmpty: Bool { refreshes.isEmpty }
 
     /// For that refresh, too.
     func with(_ refresh: Int, of realm: AuthenticationRealm) -> RefreshScope {
         var scope = self
-        scope.refreshes[ObjectIdentifier(realm)] = refresh
+        scope.refreshes[realm.number] = refresh
         return scope
     }
 
@@ -23,6 +24,6 @@ struct RefreshScope: Sendable {
     ///
     /// A task that goes on when the refresh is over is like any other.
     func exempts(from realm: AuthenticationRealm) -> Bool {
-        refreshes[ObjectIdentifier(realm)].map(realm.isOfUse) ?? false
+        refreshes[realm.number].map(realm.isOfUse) ?? false
     }
 }

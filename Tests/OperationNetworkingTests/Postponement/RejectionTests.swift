@@ -27,6 +27,50 @@ struct RejectionTests {
         #expect(error?.bodyPrefix == Data("out of date".utf8))
     }
 
+    @Test("A file that is refused comes to no place, and what was there stays")
+    func acceptedFile() async throws {
+        let bench = try TokenBench(), folder = try TemporaryFolder()
+        bench.server.route("GET", "/file") { request in
+            request["Authorization"] == "Bearer new" ? .text("Hello") : .text("out of date").with("X-Key", "expired")
+        }
+        func download(_ refresh: @escaping @Sendable () async throws -> String) -> NetworkDownloadOperation<String> {
+            let operation = NetworkDownloadOperation<String>(
+                url: bench.server.url("/file"), urlSession: bench.bench.session
+            ) { file, _ in
+                try String(contentsOf: file, encoding: .utf8)
+            }
+            operation.clock = bench.clock
+            operation.destination = .file(folder.url.appendingPathComponent("file"))
+            let authenticator = bench.authenticator(
+                change: { $0.isRejected = { $0.headers["X-Key"] == "expired" } }, refresh: refresh)
+            operation.authenticate(by: authenticator)
+            return operation
+        }
+        #expect(await failure(of: download { "wrong" })?.code == .credentialRejected)
+        #expect(try await folder.contentAtRest() == [])
+        #expect(try await download { "new" }.run() == "Hello")
+        #expect(folder.content == ["file"])
+    }
+
+    @Test("A download learns of a rejection with its head, and a stream that is refused is not waited for")
+    func endless() async throws {
+        let bench = try TokenBench()
+        bench.serve("/file") { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
+        bench.serve("/stream") { _ in LoopbackAnswer(.head(200, ["X-Key": "expired"]), .send("Hello"), .stallForever) }
+        let rule: (inout AuthenticationOptions) -> Void = { options in
+            options.isRejected = { $0.status == 401 || $0.headers["X-Key"] == "expired" }
+        }
+        #expect(try await bench.operation(bench.authenticator(change: rule), "/stream").run() == "Hello")
+        let download = NetworkDownloadOperation<Int>(
+            url: bench.server.url("/file"), urlSession: bench.bench.session) { _, _ in 1 }
+        download.clock = bench.clock
+        download.authenticate(by: bench.authenticator(change: rule))
+        download.start()
+        _ = await bench.asked.events(atLeast: 2)
+        download.cancel()
+        await download.ended()
+    }
+
     @Test("It counts with the head: while the rest of a rejection drips in, nobody else leaves with that token")
     func earlyRejection() async throws {
         let bench = try TokenBench()

@@ -131,6 +131,11 @@ extension NetworkAttempts {
             return state.machine.decided(answer.decision, report.number)
         }
         guard let action else { return }
+        // One that is aside already and goes on waiting runs nothing of the user's; what comes next is told after it.
+        if case .park = answer.decision, isAside {
+            tell(.decided(answer), report.number, host)
+            return perform(action)
+        }
         guard isAside else { return perform(action) }
         performElsewhere(action) { self.tell(.decided(answer), report.number, host) }
     }

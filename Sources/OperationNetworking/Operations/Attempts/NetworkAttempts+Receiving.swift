@@ -13,11 +13,15 @@ extension NetworkAttempts {
             return (state.host, state.request)
         }
         guard let host, let request else { return }
-        let isRefused = judge(head, request, number)
+        let isRefused = judge(head, request, number) && host.accepts(head)
+        // A stream of events has no end that could be waited for, and its connection is worth less than the time.
+        if isRefused, head.expectedLength ?? .max > Self.longestRefusal {
+            return giveUp(task, NetworkError.refusedByPolicy(head), number)
+        }
         do {
             // What is no success for them is not for the operation's own collector.
             let collector =
-                isRefused && host.accepts(head)
+                isRefused
                 ? ErrorBodyCollector(limit: host.errorBodyBytes) : try host.makeCollector(for: head, of: request)
             var old: AnyResponseCollector? = collector
             state.withLock { state in
@@ -54,14 +58,20 @@ extension NetworkAttempts {
         }
     }
 
+    /// So many bytes of a refused response are read, so that its connection can be used again.
+    private static var longestRefusal: Int64 { 64 << 10 }
+
     /// The head of a file that is being saved: it is told by itself only when all of it is there.
     func foresee(_ head: ResponseHead, _ number: Int) {
-        let request: NetworkRequest? = state.withLock { state in
-            guard state.machine.mayBeTold(number) else { return nil }
-            state.take(head)
-            return state.request
+        state.withLock { state in
+            if state.machine.mayBeTold(number) { state.take(head) }
         }
-        if let request { _ = judge(head, request, number) }
+    }
+
+    /// Whether one of those who have a say refuses the response that begins: a file of it must not come to its place.
+    func refuses(_ head: ResponseHead) -> Bool {
+        let (request, number) = state.withLock { ($0.request, $0.machine.attempt) }
+        return request.map { judge(head, $0, number) } ?? false
     }
 
     /// Shows the head to those who have a say, as early as possible; whether one of them refuses the response.
