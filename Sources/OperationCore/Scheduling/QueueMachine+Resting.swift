@@ -5,7 +5,7 @@
 extension QueueMachine {
     /// The body of an entry waits: if that runs, it needs no slot meanwhile.
     ///
-    /// Said again with a reason, it changes that.
+    /// Said again with another reason, it changes that.
     mutating func rest(_ key: Key, because reason: WaitReason? = nil) {
         let index = Int(key.slot)
         guard entries.has(key), entries[index].stage == .running else { return }
@@ -14,8 +14,7 @@ extension QueueMachine {
             running -= 1
             resting += 1
         }
-        guard let reason else { return }
-        restReasons[key.slot] = reason
+        guard let reason, restReasons.updateValue(reason, forKey: key.slot) != reason else { return }
         journal?.note(.rested(key.slot, entries[index], reason))
     }
 

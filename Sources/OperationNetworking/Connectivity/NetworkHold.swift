@@ -29,6 +29,8 @@ public final class NetworkHold: Sendable {
 /// Holds the queue at once, and lets it go on when the network has been back for a while.
 final class HoldSwitch: Sendable {
     private struct State {
+        /// What was noted last; nil at first.
+        var isOffline: Bool?
         var isHeld = false
         /// Whether a thread is telling the hold, and will look again.
         var isTelling = false
@@ -56,6 +58,9 @@ final class HoldSwitch: Sendable {
     func note(isOffline: Bool) {
         let pause = isOffline ? .zero : settling * (1 + chance().asChance)
         let (old, number): ((any OperationTimer)?, Int?) = state.withLock { state in
+            // Another interface is no other network that has to settle.
+            guard state.isOffline != isOffline else { return (nil, nil) }
+            state.isOffline = isOffline
             state.number += 1
             if isOffline { state.isHeld = true }
             if !isOffline, pause == .zero { state.isHeld = false }

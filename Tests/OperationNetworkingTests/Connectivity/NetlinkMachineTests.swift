@@ -153,6 +153,10 @@ struct NetlinkMachineTests {
         for _ in 0..<9 {
             #expect(machine.sendingFailed(1) == [])
             #expect(machine.receive(NetlinkWriter().address(2, [192, 0, 2, 1])[...]) == [], "not all is known")
+            #expect(machine.wasReadEmpty() == [], "not before the pause is over")
+            machine.messagesWereLost()
+            #expect(machine.isPausing && machine.wasReadEmpty() == [])
+            machine.pauseIsOver()
             #expect(requests(machine.wasReadEmpty()) == [18])
         }
         #expect(machine.sendingFailed(1) == [.giveUp(1)])

@@ -17,6 +17,12 @@
             #expect(SystemConnectivity.shared.connectivity.status != .unknown)
         }
 
+        @Test func `what to do about a failure depends on it`() {
+            #expect(NetlinkMonitor.advice(EPERM).hasPrefix("Allow the process netlink sockets"))
+            #expect(NetlinkMonitor.advice(ENOBUFS).hasPrefix("The system had no room"))
+            #expect(NetlinkMonitor.advice(EBADF).hasPrefix("Make the monitor anew"))
+        }
+
         @Test func `its socket is not inherited, and is closed when the monitor goes`() async throws {
             let socket: String
             let descriptor: Int32

@@ -90,6 +90,17 @@ struct NetworkHoldTests {
         withExtendedLifetime(token) {}
     }
 
+    @Test func `another interface while the network settles does not begin that anew`() {
+        let queue = QueueManager("uploads"), token = hold(queue)
+        network.write(.satisfied)
+        clock.advance(by: .milliseconds(1_000))
+        network.write(Connectivity(.satisfied, interfaces: [.wifi]))
+        #expect(queue.isSuspended && clock.pendingCount == 1)
+        clock.advance(by: .milliseconds(500))
+        #expect(!queue.isSuspended)
+        withExtendedLifetime(token) {}
+    }
+
     @Test func `a queue that nobody else has any more is kept, and runs when the network is back`() async throws {
         let operation = ClosureOperation { 42 }
         let token: NetworkHold

@@ -126,8 +126,10 @@ struct OfflineLimitTests {
         #expect(try await operation.value == "Hello 0")
     }
 
-    @Test(arguments: [false, true])
-    func `suspended while it waits, it does not run out of time`(afterFailure: Bool) async throws {
+    @Test(arguments: [(false, .wait), (true, .wait), (true, .fail)] as [(Bool, OfflinePolicy.BeforeSending)])
+    func `suspended while it waits, it does not run out of time`(
+        afterFailure: Bool, beforeSending: OfflinePolicy.BeforeSending
+    ) async throws {
         let bench = try OfflineBench()
         let network = bench.network
         if afterFailure {
@@ -139,6 +141,7 @@ struct OfflineLimitTests {
             }
         }
         let operation = bench.operation {
+            $0.beforeSending = beforeSending
             $0.longestWait = .seconds(60)
             $0.mostWaits = 2
         }

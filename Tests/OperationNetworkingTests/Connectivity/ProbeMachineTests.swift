@@ -48,12 +48,31 @@ struct ProbeMachineTests {
         #expect(machine.ended(4, .answer(.intercepted), of: probe, chance: 0) == .wait(.seconds(2), 4))
         #expect(machine.known.isOffline && machine.known.isCaptive)
         _ = machine.waited(4, second(84))
-        // What is no answer and none of the network's doing says nothing.
+        // Somebody answered, and nobody knows who: that is no silence.
         #expect(machine.ended(5, .answer(.unclear), of: probe, chance: 0) == .wait(.seconds(60), 5))
         #expect(machine.known == .unknown)
         _ = machine.waited(5, second(144))
         #expect(machine.ended(6, .silence, of: probe, chance: 0) == .wait(.milliseconds(500), 6))
         #expect(machine.known == .unknown)
+    }
+
+    @Test func `a failure that says nothing about the network leaves what is known, and the pauses grow on`() {
+        var machine = asking()
+        #expect(machine.ended(1, .nothing, of: probe, chance: 0) == .wait(.seconds(60), 1))
+        #expect(machine.known == .unknown)
+        _ = machine.waited(1, second(60))
+        #expect(machine.ended(2, .silence, of: probe, chance: 0) == .wait(.milliseconds(500), 2))
+        _ = machine.waited(2, second(61))
+        #expect(machine.ended(3, .silence, of: probe, chance: 0) == .wait(.seconds(1), 3))
+        #expect(machine.known == .unsatisfied)
+        _ = machine.waited(3, second(62))
+        #expect(machine.ended(4, .nothing, of: probe, chance: 0) == .wait(.seconds(2), 4))
+        #expect(machine.known == .unsatisfied)
+        _ = machine.waited(4, second(64))
+        #expect(machine.ended(5, .answer(.reached), of: probe, chance: 0) == .wait(.seconds(60), 5))
+        _ = machine.waited(5, second(124))
+        #expect(machine.ended(6, .nothing, of: probe, chance: 0) == .wait(.seconds(60), 6))
+        #expect(machine.known == .satisfied)
     }
 
     @Test func `when it rests it knows nothing, and asks again as soon as it may`() {
@@ -85,8 +104,8 @@ struct ProbeMachineTests {
     @Test func `nobody else answers for a host that is asked by https`() throws {
         let secure = NetworkProbe(try #require(URL(string: "HTTPS://example.com/")))
         let cases: [(Int, NetworkProbe.Verdict, NetworkProbe.Verdict)] = [
-            (204, .reached, .reached), (200, .intercepted, .reached), (302, .intercepted, .intercepted),
-            (511, .intercepted, .intercepted), (500, .unclear, .unclear), (404, .unclear, .unclear),
+            (204, .reached, .reached), (200, .intercepted, .reached), (302, .intercepted, .reached),
+            (511, .intercepted, .unclear), (500, .unclear, .unclear), (404, .unclear, .unclear),
         ]
         for (status, plainly, securely) in cases {
             let head = ResponseHead(url: secure.url, status: status)

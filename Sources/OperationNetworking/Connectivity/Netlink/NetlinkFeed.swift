@@ -86,6 +86,8 @@
             for action in actions {
                 switch action {
                 case .send(let request):
+                    // After the pause all is asked for.
+                    if state.withLock({ $0.machine.isPausing }) { continue }
                     guard let error = socket.send(request) else { continue }
                     news = .unknown
                     let more = state.withLock { $0.machine.sendingFailed(error.number) }
@@ -97,10 +99,13 @@
             return news
         }
 
+        /// What could not be sent now will hardly be a moment later, so it is tried once in a second.
         private func lookAgainLater() {
             queue.asyncAfter(deadline: .now() + 1) { [weak self] in
                 // Once it was closed, the number may be another's.
-                if let self, !source.isCancelled { drain() }
+                guard let self, !source.isCancelled else { return }
+                state.withLock { $0.machine.pauseIsOver() }
+                drain()
             }
         }
 

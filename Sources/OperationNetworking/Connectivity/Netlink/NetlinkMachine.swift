@@ -70,6 +70,8 @@ package struct NetlinkMachine: Sendable {
     private var isDoubtful = false
     private var refusals = 0
     private var hasGivenUp = false
+    /// A request could not be sent a moment ago: nothing is asked before the pause is over.
+    package private(set) var isPausing = false
 
     /// After so many the answer is taken as it is, and all is asked for again once what is known was told.
     private static let repetitionLimit = 5
@@ -117,17 +119,24 @@ package struct NetlinkMachine: Sendable {
     /// The kernel answers as fast as it is read, so a question that is open by then will not be answered: where there was
     /// no room, neither was there for the news that it was refused.
     package mutating func wasReadEmpty() -> [Action] {
-        if hasGivenUp { return [] }
+        if hasGivenUp || isPausing { return [] }
         if question != nil { return giveUpAtLast(Self.noRoom) ?? begin() }
         return isLost ? begin() : []
     }
 
-    /// A request could not be sent: what it was for is not known, and is to be asked for when the socket is read next.
+    /// A request could not be sent: what it was for is not known, and is asked for after a pause.
+    ///
+    /// If nothing is to be done, a pause begins, of whose end the machine is to be told.
     package mutating func sendingFailed(_ number: Int32) -> [Action] {
         question = nil
         isLost = true
-        return giveUpAtLast(number) ?? []
+        if let actions = giveUpAtLast(number) { return actions }
+        isPausing = true
+        return []
     }
+
+    /// When the socket is read empty next, all is asked for again.
+    package mutating func pauseIsOver() { isPausing = false }
 
     /// A datagram came.
     package mutating func receive(_ datagram: ArraySlice<UInt8>) -> [Action] {

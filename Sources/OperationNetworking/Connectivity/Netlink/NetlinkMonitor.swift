@@ -3,6 +3,7 @@
 
 #if os(Linux)
     import Dispatch
+    import Glibc
     import OperationCore
 
     /// Watches the network of a Linux machine, by what the kernel says of its interfaces, addresses and routes.
@@ -24,8 +25,19 @@
             guard let error = refusal ?? feed?.failure else { return nil }
             return ConnectivityMonitorError(
                 error.number,
-                "The kernel does not tell about the network (errno \(error.number)), so it counts as unknown. Allow the "
-                    + "process netlink sockets (AF_NETLINK), or use a ProbeMonitor.")
+                "The kernel does not tell about the network (errno \(error.number)), so it counts as unknown. "
+                    + Self.advice(error.number))
+        }
+
+        /// What can be done about a failure.
+        package static func advice(_ number: Int32) -> String {
+            switch number {
+            case EPERM, EACCES, EAFNOSUPPORT, EPROTONOSUPPORT:
+                "Allow the process netlink sockets (AF_NETLINK), or use a ProbeMonitor."
+            case ENOBUFS, ENOMEM, EMFILE, ENFILE, EAGAIN:
+                "The system had no room; make the monitor anew, or use a ProbeMonitor."
+            default: "Make the monitor anew, or use a ProbeMonitor."
+            }
         }
 
         /// Makes a monitor.

@@ -10,6 +10,8 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         /// How often it waited, and for how long.
         var waits = 0
         var waited = Duration.zero
+        /// A wait was ended early, since the operation was suspended: it waits again if need be.
+        var wasLetGo = false
         var isForgotten = false
     }
 
@@ -27,8 +29,9 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
     func clear(
         _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
     ) {
+        let mayFail = policy.beforeSending == .fail && !state.withLock { exchange(&$0.wasLetGo, with: false) }
         guard policy.beforeSending != .send, isOffline, policy.concerns(request) else { return answer(.go(request)) }
-        if policy.beforeSending == .fail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
+        if mayFail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
         let turns = TurnTaking()
         let refusal = wait(for: host) { [policy] end in
             turns.second {
@@ -85,7 +88,8 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         let ticket = lot.park(atMost: left) { [weak self, weak host] end, duration in
             // What is suspended does not run out of time. Once it is resumed it looks again, and waits again if need be.
             if end == .limitReached, host?.state == .suspended {
-                self?.uncount()
+                self?.letGo()
+                endOutage?()
                 return body(.released)
             }
             self?.note(duration)
@@ -102,7 +106,14 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
     }
 
     private func note(_ duration: Duration) { state.withLock { $0.waited += duration } }
-    private func uncount() { state.withLock { $0.waits -= 1 } }
+
+    /// The wait that is ended early does not count.
+    private func letGo() {
+        state.withLock { state in
+            state.waits -= 1
+            state.wasLetGo = true
+        }
+    }
 
     func forget() {
         let ticket = state.withLock { state in

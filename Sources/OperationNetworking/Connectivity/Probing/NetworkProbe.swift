@@ -41,13 +41,13 @@ public struct NetworkProbe: Sendable {
     /// Reads an answer: 204 is the right one.
     ///
     /// Another that is a success or a redirect, and 511, are somebody else's; anything else says nothing. Nobody else can
-    /// answer in the place of a host that is asked by https, so there each success is right. It is that of the URL with
-    /// which the probe was made.
+    /// answer in the place of a host that is asked by https, so there each success or redirect is right, and 511 says
+    /// nothing. It is that of the URL with which the probe was made.
     public var judge: @Sendable (ResponseHead) -> Verdict
     /// Gives a number from 0 up to 1 for each pause.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
-    /// Makes a probe that expects the status 204, or by https any success.
+    /// Makes a probe that expects the status 204, or by https any success or redirect.
     ///
     /// A page on which one signs in is only found by a URL with `http`: by `https` there is no answer, or a certificate
     /// that is not trusted, which says nothing.
@@ -57,8 +57,8 @@ public struct NetworkProbe: Sendable {
         judge = { head in
             switch head.status {
             case 204: .reached
-            case 200..<300: isSecure ? .reached : .intercepted
-            case 300..<400, 511: .intercepted
+            case 200..<400: isSecure ? .reached : .intercepted
+            case 511: isSecure ? .unclear : .intercepted
             default: .unclear
             }
         }

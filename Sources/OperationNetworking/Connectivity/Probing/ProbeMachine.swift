@@ -20,6 +20,8 @@ package struct ProbeMachine: Sendable, Equatable {
         case answer(NetworkProbe.Verdict)
         /// No answer came, which may be because the network is gone.
         case silence
+        /// No answer came, for a reason that says nothing about the network: what is known stays.
+        case nothing
     }
 
     private enum State: Sendable, Equatable {
@@ -36,13 +38,16 @@ package struct ProbeMachine: Sendable, Equatable {
     private var number = 0
     /// How many probes in a row did not come through.
     private var failures = 0
-    /// How many of the last probes were not answered.
+    /// How many of the last probes that said something were not answered.
     private var silences = 0
     private var lastAsked: OperationInstant?
 
     /// After so many that were not answered there is no network.
     private static let silenceLimit = 2
-    /// The least time between two probes that were not asked for by the user, up to twice of it by chance.
+    /// The least time from a probe to the one for another way out, up to twice of it by chance.
+    ///
+    /// A probe that is younger is as good as another. The pauses after probes that did not come through are those of the
+    /// user's backoff, and may be shorter.
     private static let leastDistance = Duration.seconds(1)
 
     package init() {}
@@ -93,8 +98,15 @@ package struct ProbeMachine: Sendable, Equatable {
     ) -> Action? {
         guard number == self.number, state == .asking else { return nil }
         state = .waiting
-        silences = result == .silence ? silences + 1 : 0
-        if result != .silence || silences >= Self.silenceLimit { known = connectivity(result) }
+        switch result {
+        case .answer(let verdict):
+            silences = 0
+            known = connectivity(verdict)
+        case .silence:
+            silences += 1
+            if silences >= Self.silenceLimit { known = .unsatisfied }
+        case .nothing: break
+        }
         failures = known.isOffline || result == .silence ? failures + 1 : 0
         let pause =
             failures > 0
@@ -103,12 +115,11 @@ package struct ProbeMachine: Sendable, Equatable {
         return .wait(max(pause, .milliseconds(1)), number)
     }
 
-    private func connectivity(_ result: Result) -> Connectivity {
-        switch result {
-        case .answer(.reached): return .satisfied
-        case .answer(.unclear): return .unknown
-        case .silence: return .unsatisfied
-        case .answer(.intercepted):
+    private func connectivity(_ verdict: NetworkProbe.Verdict) -> Connectivity {
+        switch verdict {
+        case .reached: return .satisfied
+        case .unclear: return .unknown
+        case .intercepted:
             var connectivity = Connectivity.unsatisfied
             connectivity.isCaptive = true
             return connectivity

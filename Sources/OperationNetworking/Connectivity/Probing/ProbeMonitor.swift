@@ -20,7 +20,7 @@ import OperationCore
 /// The session should not follow redirects (as an ``ExchangeSession`` does), for then a sign-in page is hardly known
 /// from what was asked for. It asks from the beginning until it is let go of. It takes two probes without an answer, one
 /// soon after the other, for the network to count as gone; failures that have other causes, such as a certificate that
-/// is not trusted, say nothing about it.
+/// is not trusted, say nothing about it, and what is known stays.
 public final class ProbeMonitor: ConnectivityMonitor {
     private let board = ConnectivityBoard(.unknown)
     private let run: ProbeRun
@@ -41,7 +41,7 @@ public final class ProbeMonitor: ConnectivityMonitor {
 
     deinit { run.end() }
 
-    /// What came of the last probe; unknown before.
+    /// What came of the last probe that says something; unknown before.
     public var connectivity: Connectivity { board.connectivity }
 
     /// Calls `body` with what is known now, and whenever that has changed: on the session's thread, or the clock's.

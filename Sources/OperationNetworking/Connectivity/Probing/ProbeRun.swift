@@ -152,6 +152,6 @@ private final class ProbeReceiver: NetworkReceiver {
     /// process that has no more files to open.
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
         let isSilence = OfflineRule.standard.contains { $0.code == error?.code }
-        end.withLock { $0.take() }?(isSilence ? .silence : .answer(.unclear))
+        end.withLock { $0.take() }?(isSilence ? .silence : .nothing)
     }
 }
