@@ -91,7 +91,7 @@
             let name = Self.name(in: question.bytes)
             let end = 12 + name.utf8.count + 2 + 4
             guard question.bytes.count >= end else { return }
-            let isNowhere = name.hasSuffix("none.test")
+            let isNowhere = name.contains("none.test")
             let hasRecord = !isNowhere && question.bytes[end - 3] == 1
             let counts: [UInt8] = [0, 1, 0, hasRecord ? 1 : 0, 0, 0, 0, 0]
             var bytes = question.bytes[..<2] + [0x81, isNowhere ? 0x83 : 0x80] + counts + question.bytes[12..<end]

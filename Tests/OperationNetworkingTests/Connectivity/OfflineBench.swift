@@ -45,12 +45,12 @@ struct OfflineBench: Sendable {
 
     /// Waits until so many wait for the network, and the clock knows how long they may.
     func parked(_ count: Int) async {
-        while lot.parkedCount != count || count > 0 && clock.nextDue == nil { await Task.yield() }
+        await until { lot.parkedCount == count && (count == 0 || clock.nextDue != nil) }
     }
 
     /// Waits until it waits for the network, and what ends that is in place: its timer is not there at once.
     func parked(_ operation: some AnyNetworkOperation) async {
-        while lot.parkedCount != 1 || operation.waitReason?.kind != .network { await Task.yield() }
+        await until { lot.parkedCount == 1 && operation.waitReason?.kind == .network }
     }
 
     /// The network returns, and the first goes on.

@@ -150,6 +150,8 @@ struct ProbeMonitorTests {
         clock.advance(by: .milliseconds(1_500))
         #expect(await wait(both) { $0.status == .satisfied } == Connectivity(.satisfied, interfaces: [.wifi]))
         let asked = server.counts.heads
+        // Its timer comes after all were told.
+        while clock.pendingCount == 0 { await Task.yield() }
         path.write(.unsatisfied)
         #expect(both.connectivity == .unsatisfied)
         while clock.pendingCount > 0 { await Task.yield() }
@@ -167,6 +169,7 @@ struct ProbeMonitorTests {
         let probe = monitor(probe(server))
         let both = CombinedConnectivity(path: path, probe: probe)
         #expect(await wait(both) { $0.status != .unknown }?.isCaptive == true)
+        while clock.pendingCount == 0 { await Task.yield() }
         path.write(Connectivity(.satisfied, interfaces: [.cellular]))
         #expect(both.connectivity == Connectivity(.unknown, interfaces: [.cellular]))
         clock.advance(by: .milliseconds(1_500))
@@ -179,6 +182,7 @@ struct ProbeMonitorTests {
         let path = ManualConnectivity(.satisfied)
         let both = CombinedConnectivity(path: path, probe: monitor(probe(server)))
         #expect(await wait(both) { $0.status != .unknown } == .satisfied)
+        while clock.pendingCount == 0 { await Task.yield() }
         for _ in 0..<1_000 {
             path.write(.unsatisfied)
             path.write(.satisfied)

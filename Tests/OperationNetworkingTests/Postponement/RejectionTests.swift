@@ -204,10 +204,15 @@ struct RejectionTests {
     @Test(
         "Forty requests, one each 10 ms, a refresh of 300 ms: forty successes, one refresh, at most 46 hits beside it")
     func forReal() async throws {
-        var hits: [Int] = []
-        // On a machine that is too busy to keep that pace more of them leave before the first answer.
-        while hits.count < 20, hits.allSatisfy({ $0 > 46 }) { hits.append(try await hitsOfForty()) }
-        #expect(hits.contains { $0 <= 46 }, "\(hits)")
+        #if TSAN || ASAN
+            // That pace is not kept there.
+            _ = try await hitsOfForty()
+        #else
+            var hits: [Int] = []
+            // On a machine that is too busy to keep that pace more of them leave before the first answer.
+            while hits.count < 20, hits.allSatisfy({ $0 > 46 }) { hits.append(try await hitsOfForty()) }
+            #expect(hits.contains { $0 <= 46 }, "\(hits)")
+        #endif
     }
 
     private func hitsOfForty() async throws -> Int {

@@ -75,7 +75,7 @@ final class TokenBench: Sendable {
 
 /// Waits until it is true; the test's time limit ends it otherwise.
 func until(_ isTrue: @Sendable () -> Bool) async {
-    while !isTrue() { await Task.yield() }
+    while !isTrue(), !Task.isCancelled { await Task.yield() }
 }
 
 /// A value that several threads read and change.

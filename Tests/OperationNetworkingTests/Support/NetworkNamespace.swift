@@ -9,19 +9,25 @@
     /// A network of their own for child processes.
     struct NetworkNamespace: Sendable {
         /// Without any interface that is up; nil if that cannot be had here.
-        static let empty = NetworkNamespace([["unshare", "-rn"], ["unshare", "-n"]], trying: ["ip", "link"])
+        static let empty = NetworkNamespace(
+            [["unshare", "-rn"], ["unshare", "-n"]],
+            trying: ["ip", "link", "add", "eth7", "type", "veth", "peer", "name", "peer7"])
 
         /// With the loopback interface, at which the system's resolver asks for all names; nil if that cannot be had here.
         ///
         /// It waits half a minute for each answer, and asks once.
         static let withOwnResolver: NetworkNamespace? = {
             let setUp = """
-                folder=$(mktemp -d) && mount -t tmpfs tmpfs "$folder" || exit 1
-                printf 'nameserver 127.0.0.1\\noptions timeout:30 attempts:1\\n' > "$folder/resolv"
+                folder=$(mktemp -d) || exit 1
+                mount -t tmpfs tmpfs "$folder" || { rmdir "$folder"; exit 1; }
+                leave() { umount -l "$folder"; rmdir "$folder"; }
+                printf 'nameserver 127.0.0.1\\nsearch .\\noptions timeout:30 attempts:1\\n' > "$folder/resolv"
                 echo 'hosts: files dns' > "$folder/nsswitch"
-                mount --bind "$folder/resolv" /etc/resolv.conf || exit 1
-                [ ! -e /etc/nsswitch.conf ] || mount --bind "$folder/nsswitch" /etc/nsswitch.conf || exit 1
-                umount -l "$folder" && rmdir "$folder"
+                mount --bind "$folder/resolv" /etc/resolv.conf || { leave; exit 1; }
+                [ ! -e /etc/nsswitch.conf ] || mount --bind "$folder/nsswitch" /etc/nsswitch.conf || { leave; exit 1; }
+                leave
+                [ ! -d /var/run/nscd ] || mount -t tmpfs tmpfs /var/run/nscd || exit 1
+                echo 0 2>/dev/null > /proc/sys/net/ipv4/ip_unprivileged_port_start || true
                 ip link set lo up && exec "$@"
                 """
             let shell = ["sh", "-c", setUp, "sh"]
@@ -39,7 +45,9 @@
         func probe(_ name: String, _ arguments: String...) async throws -> String {
             let program = try #require(ProbeProgram.url(name), "\(name) was not built.")
             return try await TestThread.run {
-                Self.run(launcher + [program.path] + arguments) ?? "It could not be run."
+                // A probe that hangs must not keep the whole run.
+                Self.run(["timeout", "-s", "KILL", "150"] + launcher + [program.path] + arguments)
+                    ?? "It could not be run, or did not end."
             }
         }
 
@@ -50,6 +58,9 @@
             process.arguments = command
             var environment = ProcessInfo.processInfo.environment
             environment["PATH"] = (environment["PATH"] ?? "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
+            // They would be heard before the file of the test.
+            environment["LOCALDOMAIN"] = nil
+            environment["RES_OPTIONS"] = nil
             process.environment = environment
             process.standardInput = FileHandle.nullDevice
             process.standardOutput = output
