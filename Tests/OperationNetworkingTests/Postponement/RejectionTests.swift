@@ -55,14 +55,17 @@ struct RejectionTests {
     @Test("A download learns of a rejection with its head, and a stream that is refused is not waited for")
     func endless() async throws {
         let bench = try TokenBench()
-        bench.serve("/file") { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
+        bench.serve("/file") { _ in
+            LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever)
+        }
         bench.serve("/stream") { _ in LoopbackAnswer(.head(200, ["X-Key": "expired"]), .send("Hello"), .stallForever) }
         let rule: (inout AuthenticationOptions) -> Void = { options in
             options.isRejected = { $0.status == 401 || $0.headers["X-Key"] == "expired" }
         }
         #expect(try await bench.operation(bench.authenticator(change: rule), "/stream").run() == "Hello")
         let download = NetworkDownloadOperation<Int>(
-            url: bench.server.url("/file"), urlSession: bench.bench.session) { _, _ in 1 }
+            url: bench.server.url("/file"), urlSession: bench.bench.session
+        ) { _, _ in 1 }
         download.clock = bench.clock
         download.authenticate(by: bench.authenticator(change: rule))
         download.start()
