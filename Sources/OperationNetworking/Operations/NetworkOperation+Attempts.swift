@@ -28,7 +28,8 @@ extension NetworkOperation: AttemptHost {
         if let task = createTask(with: draft.foundationWithBody, using: operationSession as? URLSession ?? .shared) {
             // An upload task has a body by itself.
             guard !draft.losesBody || task is URLSessionUploadTask else {
-                task.cancel()
+                // Its completion handler may finish the operation: first comes the reason.
+                observe(on: .global()) { _ in task.cancel() }
                 throw NetworkError(
                     code: .unsupportedBody, phase: .waiting,
                     message:
