@@ -18,23 +18,8 @@ import Foundation
 /// The text never contains user, password, query values, header values but the type of a response, or anything of a body
 /// but the names that lead to where it is not as expected.
 public struct NetworkError: Error, Sendable, Hashable {
-    /// The kind of the failure.
-    public let code: Code
-    /// How far the request had come.
-    public let phase: Phase
-    /// What happened, and what to do about it, as a sentence to show to a person.
-    public let message: String
-    /// Which request it was.
-    public var request: RequestSummary?
-    /// The status of the response, if there was one.
-    public var status: Int?
-    /// What the layer beneath said.
-    public var underlying: Underlying?
-    /// Whether the server cannot have acted upon the request, because none of it was sent.
-    ///
-    /// If so, anything may be sent again.
-    public var isUnsent: Bool
-    var details: Details?
+    /// In a box of its own: an error is handed on far more often than it is looked at, and mostly there is none.
+    private var box: Box
 
     /// Makes an error.
     ///
@@ -47,13 +32,81 @@ public struct NetworkError: Error, Sendable, Hashable {
     public init(
         code: Code, phase: Phase, message: String, request: RequestSummary? = nil, underlying: Underlying? = nil
     ) {
-        self.code = code
-        self.phase = phase
-        self.message = message
-        self.request = request
-        self.underlying = underlying
-        isUnsent = phase == .checking || phase == .waiting || phase == .connecting
+        let isUnsent = phase == .checking || phase == .waiting || phase == .connecting
+        box = Box(
+            Content(
+                code: code, phase: phase, message: message, isUnsent: isUnsent, request: request,
+                underlying: underlying))
     }
+
+    /// The kind of the failure.
+    public var code: Code { box.content.code }
+    /// How far the request had come.
+    public var phase: Phase { box.content.phase }
+    /// What happened, and what to do about it, as a sentence to show to a person.
+    public var message: String { box.content.message }
+
+    /// Which request it was.
+    public var request: RequestSummary? {
+        get { box.content.request }
+        set { rewrite { $0.request = newValue } }
+    }
+
+    /// The status of the response, if there was one.
+    public var status: Int? {
+        get { box.content.status }
+        set { rewrite { $0.status = newValue } }
+    }
+
+    /// What the layer beneath said.
+    public var underlying: Underlying? {
+        get { box.content.underlying }
+        set { rewrite { $0.underlying = newValue } }
+    }
+
+    /// Whether the server cannot have acted upon the request, because none of it was sent.
+    ///
+    /// If so, anything may be sent again.
+    public var isUnsent: Bool {
+        get { box.content.isUnsent }
+        set { rewrite { $0.isUnsent = newValue } }
+    }
+
+    var details: Details? {
+        get { box.content.details }
+        set { rewrite { $0.details = newValue } }
+    }
+
+    private mutating func rewrite(_ change: (inout Content) -> Void) {
+        var content = box.content
+        change(&content)
+        box = Box(content)
+    }
+
+    private struct Content: Sendable, Hashable {
+        let code: Code
+        let phase: Phase
+        let message: String
+        var isUnsent: Bool
+        var request: RequestSummary?
+        var status: Int?
+        var underlying: Underlying?
+        var details: Details?
+    }
+
+    private final class Box: Sendable {
+        let content: Content
+
+        init(_ content: Content) { self.content = content }
+    }
+
+    /// Errors are equal if everything that they say is.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.box === right.box || left.box.content == right.box.content
+    }
+
+    /// Adds everything that it says.
+    public func hash(into hasher: inout Hasher) { hasher.combine(box.content) }
 }
 
 extension NetworkError: CustomStringConvertible {

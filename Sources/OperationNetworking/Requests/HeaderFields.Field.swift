@@ -38,9 +38,21 @@ extension HeaderFields.Field: Hashable {
 extension String {
     /// Whether both are the same but for the case of ASCII letters.
     package func isSameHeaderName(as other: String) -> Bool {
-        let (left, right) = (utf8, other.utf8)
-        guard left.count == right.count else { return false }
-        return zip(left, right).allSatisfy { $0 == $1 || $0.loweredASCII == $1.loweredASCII }
+        guard utf8.count == other.utf8.count else { return false }
+        return utf8.withContiguousStorageIfAvailable { left in
+            other.utf8.withContiguousStorageIfAvailable { UnsafeRawBufferPointer($0).isSameName(as: .init(left)) }
+        }.flatMap { $0 } ?? utf8.elementsEqual(other.utf8) { $0 == $1 || $0.loweredASCII == $1.loweredASCII }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether both are the same but for the case of ASCII letters.
+    package func isSameName(as other: UnsafeRawBufferPointer) -> Bool {
+        guard count == other.count else { return false }
+        for index in 0..<count where self[index] != other[index] {
+            guard self[index].loweredASCII == other[index].loweredASCII else { return false }
+        }
+        return true
     }
 }
 

@@ -9,18 +9,38 @@ import Foundation
 /// ``NetworkError`` that says what to change; nothing has been sent then. A user and a password in the URL are taken out
 /// of it and become an `Authorization` field, unless there is one.
 public struct NetworkRequest: Sendable {
+    /// All of it, in one place: a request is handed on many times and never changed.
+    private let content: Content
+
+    private final class Content: Sendable {
+        let method: String
+        let url: URL
+        let headers: HeaderFields
+        let body: RequestBody
+        let options: TransferOptions
+        let origin: RequestOrigin
+
+        init(
+            _ method: String, _ url: URL, _ origin: RequestOrigin, _ headers: HeaderFields, _ body: RequestBody,
+            _ options: TransferOptions
+        ) {
+            (self.method, self.url, self.origin, self.headers) = (method, url, origin, headers)
+            (self.body, self.options) = (body, options)
+        }
+    }
+
     /// The method; the usual ones in capital letters.
-    public let method: String
+    public var method: String { content.method }
     /// The URL, absolute, without user, password and fragment, its scheme in small letters.
-    public let url: URL
+    public var url: URL { content.url }
     /// The header fields that are sent beside those of the session.
-    public let headers: HeaderFields
+    public var headers: HeaderFields { content.headers }
     /// The body.
-    public let body: RequestBody
+    public var body: RequestBody { content.body }
     /// How it is to be transferred.
-    public let options: TransferOptions
+    public var options: TransferOptions { content.options }
     /// Scheme, host and port.
-    package let origin: RequestOrigin
+    package var origin: RequestOrigin { content.origin }
 
     /// Checks the parts and makes a request of them.
     ///
@@ -33,32 +53,26 @@ public struct NetworkRequest: Sendable {
     ) throws(NetworkError) {
         let checks = RequestChecks(method: method, url: url)
         try checks.check(options)
-        self.method = try checks.checkedMethod()
+        let method = try checks.checkedMethod()
         let target = try checks.checkedURL()
-        let content = try checks.checkedHeaders(headers, body)
-        var fields = content.headers
-        if let contentType = content.body.contentType, !fields.contains("Content-Type") {
+        let checked = try checks.checkedHeaders(headers, body)
+        var fields = checked.headers
+        if let contentType = checked.body.contentType, !fields.contains("Content-Type") {
             let field = HeaderFields.Field("Content-Type", contentType)
             fields.add(field.name, try checks.checkedValue(field))
         }
-        if let encoding = content.body.contentEncoding, !fields.contains("Content-Encoding") {
+        if let encoding = checked.body.contentEncoding, !fields.contains("Content-Encoding") {
             fields.add("Content-Encoding", encoding)
         }
         if let credentials = target.credentials, !fields.contains("Authorization") {
             fields.add("Authorization", credentials)
         }
-        self.url = target.url
-        origin = target.origin
-        self.headers = fields
-        self.body = content.body
-        self.options = options
+        self.content = Content(method, target.url, target.origin, fields, checked.body, options)
     }
 
     /// The same request with header fields that were checked.
     init(_ request: NetworkRequest, checkedHeaders headers: HeaderFields) {
-        (method, url, body, options) = (request.method, request.url, request.body, request.options)
-        origin = request.origin
-        self.headers = headers
+        content = Content(request.method, request.url, request.origin, headers, request.body, request.options)
     }
 
     /// Method and URL without secrets.

@@ -24,8 +24,9 @@ package struct BodyCount: Equatable, Sendable {
         } else if head.version < .http2, head.fields.contains("Transfer-Encoding") {
             promise = .delimited
         } else if let length = head.fields["Content-Length"] {
-            let first = length.split(separator: ",").first.map { String($0).trimmedBlanks }
-            promise = first.flatMap { Int64($0) }.map { .bytes($0) } ?? .unknown
+            // The head was refused if it states several that differ.
+            let first = Int64(length) ?? length.split(separator: ",").first.flatMap { Int64(String($0).trimmedBlanks) }
+            promise = first.map { .bytes($0) } ?? .unknown
         } else {
             promise = head.version < .http2 ? .delimited : .unknown
         }

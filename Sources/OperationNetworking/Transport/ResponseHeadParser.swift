@@ -20,11 +20,11 @@ package struct ResponseHeadParser {
         }
     }
 
-    private enum State {
+    private enum Stage {
         case beforeHead
-        case head(Head)
+        case inHead
         /// A head with a status from 200 on is complete; what comes now is a trailer.
-        case afterHead(HeaderFields)
+        case afterHead
     }
 
     package enum Event: Equatable {
@@ -33,73 +33,96 @@ package struct ResponseHeadParser {
         case refused(String)
     }
 
-    private var state = State.beforeHead
+    private var stage = Stage.beforeHead
+    /// The head that is being put together, without its fields.
+    private var head = Head(status: 0, version: .http1_1, reason: "")
+    /// Its fields, or those after the body.
+    private var fields = HeaderFields()
     private var informationalCount = 0
 
     package init() {}
 
     /// The fields after the body, as far as they came.
-    package var trailers: HeaderFields {
-        if case .afterHead(let fields) = state { fields } else { HeaderFields() }
-    }
+    package var trailers: HeaderFields { stage == .afterHead ? fields : HeaderFields() }
 
     package mutating func receive(_ line: UnsafeRawBufferPointer) -> Event {
         let content = line.withoutLineEnd
         // libcurl takes such a line for the end of the head.
         if line.first == 0x0D, !content.isEmpty { return .refused("a line begins with a carriage return") }
-        if content.starts(with: "HTTP/".utf8) { return begin(content) }
-        switch exchange(&state, with: .beforeHead) {
+        if content.isStatusLine { return begin(content) }
+        switch stage {
         case .beforeHead: return content.isEmpty ? .none : .refused("a header field came before the status line")
-        case .head(var head):
-            guard !content.isEmpty else { return end(head) }
-            guard head.fields.append(line: content) else { return .refused("a header field has no name") }
-            state = .head(head)
-        case .afterHead(var fields):
+        case .inHead where content.isEmpty: return end()
+        case .inHead:
+            if !fields.append(line: content) { return .refused("a header field has no name") }
+        case .afterHead:
             if !content.isEmpty { _ = fields.append(line: content) }
-            state = .afterHead(fields)
         }
         return .none
     }
 
     private mutating func begin(_ line: UnsafeRawBufferPointer) -> Event {
-        let parts = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
-        guard let version = HTTPVersion(statusLine: parts[0]) else {
+        let words = line.dropFirst(5)
+        let versionEnd = words.firstIndex(of: 0x20) ?? words.endIndex
+        guard let version = HTTPVersion(number: UnsafeRawBufferPointer(rebasing: words[..<versionEnd])) else {
             return .refused("the status line has no version")
         }
-        guard parts.count >= 2, parts[1].count == 3, parts[1].allSatisfy({ (0x30...0x39).contains($0) }),
-            let status = Int(String(decoding: parts[1], as: UTF8.self)), status >= 100
-        else { return .refused("the status line has no status") }
-        let reason = parts.count > 2 ? String(headerBytes: parts[2]) : ""
-        state = .head(Head(status: status, version: version, reason: reason))
+        let rest = UnsafeRawBufferPointer(rebasing: words[versionEnd...].dropFirst())
+        guard rest.count == 3 || rest.count > 3 && rest[3] == 0x20, let status = rest.statusNumber else {
+            return .refused("the status line has no status")
+        }
+        let reason = rest.count > 4 ? String(headerBytes: UnsafeRawBufferPointer(rebasing: rest[4...])) : ""
+        stage = .inHead
+        head = Head(status: status, version: version, reason: reason)
+        fields = HeaderFields()
+        fields.reserveCapacity(12)
         return .none
     }
 
-    private mutating func end(_ head: Head) -> Event {
+    private mutating func end() -> Event {
+        var whole = head
+        whole.fields = exchange(&fields, with: HeaderFields())
         if head.status == 101 { return .refused("the server switched to a protocol that nobody asked for") }
         if head.status < 200 {
+            stage = .beforeHead
             informationalCount += 1
-            return informationalCount > 100 ? .refused("more than 100 informational responses came") : .head(head)
+            return informationalCount > 100 ? .refused("more than 100 informational responses came") : .head(whole)
         }
-        if let problem = head.fields.framingProblem { return .refused(problem) }
-        state = .afterHead(HeaderFields())
-        return .head(head)
+        if let problem = whole.fields.framingProblem { return .refused(problem) }
+        stage = .afterHead
+        return .head(whole)
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    fileprivate var isStatusLine: Bool {
+        // The letters are those of HTTP/.
+        count >= 5 && self[0] == 0x48 && self[1] == 0x54 && self[2] == 0x54 && self[3] == 0x50 && self[4] == 0x2F
+    }
+
+    /// The number of the first three bytes; nil if they are no status.
+    fileprivate var statusNumber: Int? {
+        var number = 0
+        for byte in self[..<3] {
+            guard (0x30...0x39).contains(byte) else { return nil }
+            number = number * 10 + Int(byte) - 0x30
+        }
+        return number >= 100 ? number : nil
     }
 }
 
 extension HTTPVersion {
-    /// `HTTP/1.1`, or `HTTP/2` as libcurl writes it; nil for anything else, which libcurl would understand in its own way.
-    fileprivate init?(statusLine word: Slice<UnsafeRawBufferPointer>) {
-        let number = word.dropFirst(5)
-        func digit(_ offset: Int) -> Int? {
-            let byte = number[number.startIndex + offset]
-            return (0x30...0x39).contains(byte) ? Int(byte) - 0x30 : nil
+    /// `1.1`, or `2` as libcurl writes it; nil for anything else, which libcurl would understand in its own way.
+    fileprivate init?(number: UnsafeRawBufferPointer) {
+        func digit(_ index: Int) -> Int? {
+            (0x30...0x39).contains(number[index]) ? Int(number[index]) - 0x30 : nil
         }
         switch number.count {
         case 1:
             guard let major = digit(0) else { return nil }
             self.init(major, 0)
         case 3:
-            guard let major = digit(0), number[number.startIndex + 1] == 0x2E, let minor = digit(2) else { return nil }
+            guard let major = digit(0), number[1] == 0x2E, let minor = digit(2) else { return nil }
             self.init(major, minor)
         default: return nil
         }
@@ -115,10 +138,9 @@ extension HeaderFields {
             return true
         }
         guard let colon = line.firstIndex(of: 0x3A), colon > 0 else { return false }
-        var name = line[..<colon]
-        while name.last == 0x20 || name.last == 0x09 { name = name.dropLast() }
-        let field = String(headerBytes: name)
-        add(field, String(headerBytes: line[(colon + 1)...].withoutBlanks, in: field.asciiLowercased))
+        let name = UnsafeRawBufferPointer(rebasing: line[..<colon]).withoutBlanksBehind
+        let value = UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]).withoutBlanksBehind.withoutBlanksBefore
+        add(String(headerBytes: name), String(headerBytes: value, ofField: name))
         return true
     }
 
@@ -126,7 +148,20 @@ extension HeaderFields {
     ///
     /// Whoever reads the wire may undo such a coding, and then neither how much came nor where it was cut could be told.
     var framingProblem: String? {
-        if contains("Transfer-Encoding") { return codingProblem }
+        var count = 0
+        for field in self {
+            switch field.name.utf8.count {
+            case 17 where field.isNamed("Transfer-Encoding"): return codingProblem
+            case 14 where field.isNamed("Content-Length"):
+                // Most responses state one plain number.
+                count += field.value.isPlainNumber ? 1 : 2
+            default: break
+            }
+        }
+        return count > 1 ? lengthProblem : nil
+    }
+
+    private var lengthProblem: String? {
         var lengths = Set<Substring>()
         for value in values("Content-Length") {
             for part in value.split(separator: ",", omittingEmptySubsequences: false) {
@@ -148,24 +183,33 @@ extension HeaderFields {
 }
 
 extension String {
+    /// Digits alone, and not so many that the number would be too large.
+    fileprivate var isPlainNumber: Bool {
+        (1...18).contains(utf8.count) && utf8.allSatisfy { (0x30...0x39).contains($0) }
+    }
+
     /// The value of a field as text.
     ///
     /// What is no UTF-8 would come back as other bytes: in an address it is escaped, which means the same, and a cookie is
     /// left empty, which sets none.
-    fileprivate init(headerBytes bytes: some Collection<UInt8>, in field: String) {
-        switch field {
-        case "set-cookie" where String(validating: bytes, as: UTF8.self) == nil: self = ""
-        case "location", "content-location":
-            let isText = String(validating: bytes, as: UTF8.self) != nil
-            let escaped = bytes.flatMap { isText || $0 < 0x80 ? [$0] : Array("%".utf8) + Hexadecimal.upper($0) }
-            self.init(headerBytes: escaped)
-        default: self.init(headerBytes: bytes)
+    fileprivate init(headerBytes bytes: UnsafeRawBufferPointer, ofField name: UnsafeRawBufferPointer) {
+        if bytes.isASCII || String(validating: bytes, as: UTF8.self) != nil {
+            self = String(decoding: bytes, as: UTF8.self)
+        } else if name.isName("set-cookie") {
+            self = ""
+        } else if name.isName("location") || name.isName("content-location") {
+            let escaped = bytes.flatMap { $0 < 0x80 ? [$0] : Array("%".utf8) + Hexadecimal.upper($0) }
+            self = String(decoding: escaped, as: UTF8.self)
+        } else {
+            self.init(headerBytes: bytes)
         }
     }
 
     /// Bytes of a head as text: UTF-8, or else each byte as the character of that number (ISO 8859-1).
-    fileprivate init(headerBytes bytes: some Collection<UInt8>) {
-        if let text = String(validating: bytes, as: UTF8.self) {
+    fileprivate init(headerBytes bytes: UnsafeRawBufferPointer) {
+        if bytes.isASCII {
+            self = String(decoding: bytes, as: UTF8.self)
+        } else if let text = String(validating: bytes, as: UTF8.self) {
             self = text
         } else {
             self = String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
@@ -174,18 +218,31 @@ extension String {
 }
 
 extension UnsafeRawBufferPointer {
+    fileprivate var isASCII: Bool {
+        var all: UInt8 = 0
+        for byte in self { all |= byte }
+        return all < 0x80
+    }
+
+    fileprivate func isName(_ name: StaticString) -> Bool {
+        isSameName(as: UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    }
+
     fileprivate var withoutLineEnd: UnsafeRawBufferPointer {
         var end = count
         while end > 0, self[end - 1] == 0x0A || self[end - 1] == 0x0D { end -= 1 }
         return UnsafeRawBufferPointer(rebasing: self[..<end])
     }
-}
 
-extension Slice<UnsafeRawBufferPointer> {
-    fileprivate var withoutBlanks: Self {
-        var slice = self
-        while slice.first == 0x20 || slice.first == 0x09 { slice = slice.dropFirst() }
-        while slice.last == 0x20 || slice.last == 0x09 { slice = slice.dropLast() }
-        return slice
+    fileprivate var withoutBlanksBefore: UnsafeRawBufferPointer {
+        var start = 0
+        while start < count, self[start] == 0x20 || self[start] == 0x09 { start += 1 }
+        return UnsafeRawBufferPointer(rebasing: self[start...])
+    }
+
+    fileprivate var withoutBlanksBehind: UnsafeRawBufferPointer {
+        var end = count
+        while end > 0, self[end - 1] == 0x20 || self[end - 1] == 0x09 { end -= 1 }
+        return UnsafeRawBufferPointer(rebasing: self[..<end])
     }
 }

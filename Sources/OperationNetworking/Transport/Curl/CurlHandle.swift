@@ -24,7 +24,7 @@
         private var whole: UnsafeMutableRawPointer?
         private var method = "GET"
         private var upload = Upload.none
-        private var longs: [Int: Int] = [:]
+        private var numbers = [Int?](repeating: nil, count: Number.allCases.count)
         /// The list of header fields is the one that most requests have: the coding alone.
         private var hasPlainHeaders = false
         var overrides = CurlList([])
@@ -84,11 +84,26 @@
             value.withCString { set(option, UnsafeRawPointer($0)) }
         }
 
-        /// Sets a number, unless it was set before.
-        private func setAgain(_ option: Int, _ value: Int) {
-            guard longs[option] != value else { return }
-            longs[option] = value
-            set(option, value)
+        /// The options that are numbers and may differ from one request to the next.
+        private enum Number: Int, CaseIterable {
+            case waitForMultiplexing, version, freshConnect, streamWeight, connectTimeout
+
+            var option: Int {
+                switch self {
+                case .waitForMultiplexing: OKCurlOptionWaitForMultiplexing
+                case .version: OKCurlOptionHTTPVersion
+                case .freshConnect: OKCurlOptionFreshConnect
+                case .streamWeight: OKCurlOptionStreamWeight
+                case .connectTimeout: OKCurlOptionConnectTimeoutMilliseconds
+                }
+            }
+        }
+
+        /// Sets a number, unless it was set before; what was never set is as libcurl has it.
+        private func setAgain(_ number: Number, _ value: Int, usual: Int? = nil) {
+            guard numbers[number.rawValue] ?? usual != value else { return }
+            numbers[number.rawValue] = value
+            set(number.option, value)
         }
 
         func long(_ info: Int) -> Int {
@@ -122,22 +137,17 @@
             setHeaders(request)
             // Whether a connection can carry several requests is known when TLS stands, and without TLS none can.
             let mayMultiplex = request.origin.isSecure && request.options.newestVersion >= .http2
-            setAgain(OKCurlOptionWaitForMultiplexing, mayMultiplex ? 1 : 0)
-            setAgain(OKCurlOptionHTTPVersion, request.options.newestVersion.curlNumber)
-            let isFresh = wantsNewConnection ? 1 : 0
-            if isFresh != longs[OKCurlOptionFreshConnect] ?? 0 { setAgain(OKCurlOptionFreshConnect, isFresh) }
-            let weight = request.options.priority.streamWeight
-            // What was never set is that of all.
-            if weight != longs[OKCurlOptionStreamWeight] ?? TransferPriority.normal.streamWeight {
-                setAgain(OKCurlOptionStreamWeight, weight)
-            }
+            setAgain(.waitForMultiplexing, mayMultiplex ? 1 : 0)
+            setAgain(.version, request.options.newestVersion.curlNumber)
+            setAgain(.freshConnect, wantsNewConnection ? 1 : 0, usual: 0)
+            setAgain(.streamWeight, request.options.priority.streamWeight, usual: TransferPriority.normal.streamWeight)
         }
 
         /// How long libcurl may take for a connection, counted from the moment at which it got the request; nil is for ever.
         func limitConnect(milliseconds: Int64?) {
             // More could not be counted by libcurl.
             let limit = min(milliseconds ?? .max, Self.longestConnect)
-            setAgain(OKCurlOptionConnectTimeoutMilliseconds, Int(limit))
+            setAgain(.connectTimeout, Int(limit))
         }
 
         /// Does not keep what was sent until the next request comes: it is large, or secret.

@@ -34,7 +34,7 @@
             }
             if let address = handle.string(OKCurlInfoRemoteAddress), !address.isEmpty {
                 let port = handle.long(OKCurlInfoRemotePort)
-                metrics.remoteAddress = address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
+                metrics.remoteAddress = address.utf8.contains(0x3A) ? "[\(address)]:\(port)" : "\(address):\(port)"
             }
             metrics.bodyBytesSent = handle.size(OKCurlInfoBytesSent)
             metrics.bodyBytesReceived = handle.size(OKCurlInfoBytesReceived)
