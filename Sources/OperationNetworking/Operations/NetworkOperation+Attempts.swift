@@ -102,7 +102,9 @@ extension NetworkOperation: AttemptHost {
     }
 
     package func tellDelegateOfEnd() {
-        guard outcome != nil, let (delegate, operation) = networkAttempts.teller.takeDelegateForEnd() else { return }
+        guard networkAttempts.teller.hasDelegate, outcome != nil,
+            let (delegate, operation) = networkAttempts.teller.takeDelegateForEnd()
+        else { return }
         callbackQueue.async { operation.tellOfEnd(delegate) }
     }
 

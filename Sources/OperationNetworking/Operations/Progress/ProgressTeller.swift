@@ -66,6 +66,8 @@ final class ProgressTeller: Sendable {
         if let count { track.reach(count) }
     }
 
+    var hasDelegate: Bool { state.withLock { $0.listeners.delegate != nil } }
+
     /// The delegate of an operation that has its outcome, with the operation; once.
     func takeDelegateForEnd() -> (any NetworkOperationDelegate, any AttemptHost)? {
         state.withLock { state in
