@@ -28,21 +28,32 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
 
     var rank: Int { AttemptRank.credential }
 
+    func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? {
+        state.withLock { $0.used = nil }
+        if let error = realms.lazy.compactMap(\.errorOfOrigin).first { throw error }
+        let realm = realms.first { $0.covers(request.origin) && !scope.exempts(from: $0) }
+        guard let realm else { return request }
+        // As a rule there is one, and nothing has to be kept for a wait.
+        guard let (credential, version) = realm.current() else { return nil }
+        return try put(credential, version, realm, request)
+    }
+
     func clear(
         _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
     ) {
-        state.withLock { $0.used = nil }
-        if let error = realms.lazy.compactMap(\.errorOfOrigin).first { return answer(.refuse(error)) }
         let realm = realms.first { $0.covers(request.origin) && !scope.exempts(from: $0) }
         guard let realm else { return answer(.go(request)) }
-        // As a rule there is one, and nothing has to be kept for a wait.
-        if let (credential, version) = realm.current() { return answer(put(credential, version, realm, request)) }
         let turns = TurnTaking()
         let waiter = AuthenticationRealm.Waiter(
             operation: host, scope: scope, goOn: { turns.second { answer(.again) } },
             fail: { error in turns.second { answer(.refuse(error)) } })
         switch realm.want(waiter) {
-        case .give(let credential, let version): answer(put(credential, version, realm, request))
+        case .give(let credential, let version):
+            do throws(NetworkError) {
+                answer(.go(try put(credential, version, realm, request)))
+            } catch {
+                answer(.refuse(error))
+            }
         case .wait(let ticket):
             stand(in: realm, ticket)
             turns.first { answer(.hold(realm.reason)) }
@@ -53,13 +64,13 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
 
     private func put(
         _ credential: any Sendable, _ version: Int, _ realm: AuthenticationRealm, _ request: NetworkRequest
-    ) -> AttemptClearance {
+    ) throws(NetworkError) -> NetworkRequest {
         do {
             let request = try realm.closures.apply(credential, request)
             state.withLock { $0.used = (realm, version) }
-            return .go(request)
+            return request
         } catch {
-            return .refuse(NetworkError(error, phase: .checking))
+            throw NetworkError(error, phase: .checking)
         }
     }
 

@@ -34,11 +34,11 @@ final class RetryAgent: AttemptPolicy {
     var attemptTimeout: Duration? { state.withLock { $0.retry.attemptTimeout } }
 
     func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? {
-        let retry = retry
         guard number > 1 else {
-            retry.budget?.earn(for: request.origin)
+            state.withLock { $0.retry.budget }?.earn(for: request.origin)
             return nil
         }
+        let retry = retry
         let isAgain = state.withLock { $0.failure != nil }
         // The preparation may have taken its time.
         if isAgain, let window = retry.policy.window, host.networkAttempts.elapsed(at: host.clock.now) > window {

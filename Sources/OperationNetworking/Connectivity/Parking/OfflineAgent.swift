@@ -26,6 +26,12 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
 
     private var isOffline: Bool { policy.lot.monitor.connectivity.isOffline }
 
+    func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? {
+        guard policy.beforeSending == .send || !isOffline else { return nil }
+        state.withLock { $0.wasLetGo = false }
+        return request
+    }
+
     func clear(
         _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
     ) {

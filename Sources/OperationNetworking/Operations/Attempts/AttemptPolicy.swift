@@ -97,12 +97,20 @@ package protocol AttemptGate: Sendable {
     /// Those with a lower one are asked first: see ``AttemptRank``.
     var rank: Int { get }
 
+    /// What may leave, if that is known at once; else nil, and ``clear(_:for:_:)`` is asked. What it throws refuses the
+    /// request.
+    func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest?
+
     /// Answers once, now or later, on any thread; after `hold` a second time.
     func clear(
         _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void)
 
     /// The operation ended, maybe while it is held: let go of what was kept for it.
     func forget()
+}
+
+extension AttemptGate {
+    package func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? { nil }
 }
 
 /// What an ``AttemptGate`` says.

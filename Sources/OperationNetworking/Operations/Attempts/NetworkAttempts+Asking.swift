@@ -10,15 +10,17 @@ extension NetworkAttempts {
     /// To be done before the start.
     package func set<Policy: AttemptPolicy>(_ policy: Policy?, of type: Policy.Type = Policy.self) {
         state.withLock { state in
-            state.policies.removeAll { $0 is Policy }
-            if let policy { state.policies.append(policy) }
-            state.policies.sort { $0.rank < $1.rank }
+            state.policies.removeAll { Swift.type(of: $0) == Policy.self }
+            guard let policy else { return }
+            if state.policies.isEmpty { state.policies.reserveCapacity(3) }
+            let place = state.policies.firstIndex { $0.rank > policy.rank } ?? state.policies.endIndex
+            state.policies.insert(policy, at: place)
         }
     }
 
     /// The policy of that type.
     package func policy<Policy: AttemptPolicy>(of type: Policy.Type = Policy.self) -> Policy? {
-        state.withLock { $0.policies.lazy.compactMap { $0 as? Policy }.first }
+        state.withLock { $0.policies.first { Swift.type(of: $0) == Policy.self } } as? Policy
     }
 
     /// Sets the gate of that type, or takes it away.
@@ -26,32 +28,53 @@ extension NetworkAttempts {
     /// To be done before the start.
     package func set<Gate: AttemptGate>(gate: Gate?, of type: Gate.Type = Gate.self) {
         state.withLock { state in
-            state.gates.removeAll { $0 is Gate }
-            if let gate { state.gates.append(gate) }
-            state.gates.sort { $0.rank < $1.rank }
+            state.gates.removeAll { Swift.type(of: $0) == Gate.self }
+            guard let gate else { return }
+            if state.gates.isEmpty { state.gates.reserveCapacity(2) }
+            let place = state.gates.firstIndex { $0.rank > gate.rank } ?? state.gates.endIndex
+            state.gates.insert(gate, at: place)
         }
     }
 
     // Before it leaves.
 
     func clear() -> AttemptMachine.Action {
-        guard let (host, _) = running(), let request else { return .none }
+        guard let (host, _) = running(), var request else { return .none }
         let (round, gates) = state.withLock { ($0.machine.round, $0.gates) }
-        ask(gates[...], request, round, host)
-        return .none
+        // As a rule each knows at once that nothing is to be waited for.
+        do throws(NetworkError) {
+            for index in gates.indices {
+                guard let passed = try gates[index].pass(request, for: host) else {
+                    ask(gates[index...], request, round, host)
+                    return .none
+                }
+                request = passed
+            }
+            return cleared(request, round)
+        } catch {
+            refuse(error, round)
+            return .none
+        }
+    }
+
+    private func refuse(_ error: NetworkError, _ round: Int) {
+        let isAside = state.withLock { $0.machine.isAside }
+        let action = refused(error, round)
+        if isAside { performElsewhere(action) } else { perform(action) }
+    }
+
+    private func cleared(_ request: NetworkRequest, _ round: Int) -> AttemptMachine.Action {
+        state.withLock { state in
+            let action = state.machine.cleared(round)
+            if state.machine.phase == .creating, state.machine.round == round { state.request = request }
+            return action
+        }
     }
 
     private func ask(
         _ gates: ArraySlice<any AttemptGate>, _ request: NetworkRequest, _ round: Int, _ host: any AttemptHost
     ) {
-        guard let gate = gates.first else {
-            return perform(
-                state.withLock { state in
-                    let action = state.machine.cleared(round)
-                    if state.machine.phase == .creating, state.machine.round == round { state.request = request }
-                    return action
-                })
-        }
+        guard let gate = gates.first else { return perform(cleared(request, round)) }
         gate.clear(request, for: host) { [weak self] answer in
             guard let self, let (host, number) = running() else { return }
             switch answer {
@@ -68,10 +91,7 @@ extension NetworkAttempts {
             case .again:
                 let (isAside, action) = state.withLock { ($0.machine.isAside, $0.machine.released(round)) }
                 if isAside { performElsewhere(action) } else { perform(action) }
-            case .refuse(let error):
-                let isAside = state.withLock { $0.machine.isAside }
-                let action = refused(error, round)
-                if isAside { performElsewhere(action) } else { perform(action) }
+            case .refuse(let error): refuse(error, round)
             }
         }
     }
