@@ -105,6 +105,16 @@
             #expect(record.code == .bodyLengthMismatch && record.ends.count == 1 && record.heads.isEmpty)
         }
 
+        @Test func `a stream that is said to be empty and is not is refused, and one that is goes out`() async throws {
+            let count = server.counts.heads
+            let full = RequestBody.stream(length: 0, canBeSentAgain: true) { PieceProducer([1], size: 1) }
+            #expect(try await session.run(server.url("/up"), "POST", body: full).code == .bodyLengthMismatch)
+            #expect(server.counts.heads == count)
+            let empty = RequestBody.stream(length: 0, canBeSentAgain: true) { PieceProducer([], size: 1) }
+            expectWhole(try await session.run(server.url("/up"), "POST", body: empty))
+            #expect(await server.requests(atLeast: 1)[0]["Content-Length"] == "0")
+        }
+
         @Test func `a body waits for the server's word if asked to`() async throws {
             var options = TransferOptions()
             options.expectsContinue = true

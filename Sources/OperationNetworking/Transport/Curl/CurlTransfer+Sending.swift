@@ -19,7 +19,7 @@
                 isGivenUp = true
                 return OKCurlPreRequestAbort
             }
-            guard isEmptyFileUnchanged(task) else { return OKCurlPreRequestAbort }
+            guard isBodyAsEmptyAsStated(task) else { return OKCurlPreRequestAbort }
             requestCount += 1
             guard requestCount == 1 || task.request.isIdempotent else {
                 failUnanswered()
@@ -33,11 +33,18 @@
             return OKCurlPreRequestGo
         }
 
-        /// libcurl asks for nothing of a body without bytes: whether the file still has none is looked up here.
-        private func isEmptyFileUnchanged(_ task: CurlTask) -> Bool {
-            guard case .file(let region) = task.request.body.source, region.length == 0 else { return true }
+        /// libcurl asks for nothing of a body without bytes: whether there are some after all is looked up here.
+        private func isBodyAsEmptyAsStated(_ task: CurlTask) -> Bool {
+            guard task.request.body.length == 0 else { return true }
             do throws(NetworkError) {
-                try region.check()
+                switch task.request.body.source {
+                case .file(let region): try region.check()
+                case .stream:
+                    try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { byte throws(NetworkError) in
+                        _ = try outlet.read(into: byte) { BodyWaker {} }
+                    }
+                case .none, .data: break
+                }
                 return true
             } catch {
                 fail(error)
