@@ -15,7 +15,16 @@ struct DownloadInbox {
     }
 
     /// How many bytes may wait before the transfer is held.
-    static let capacity = 128 << 10
+    static let capacity = 256 << 10
+    /// So many are worth waking the queue for, where more may come at once.
+    static let portion = 128 << 10
+
+    /// Whether the queue must be set to work.
+    enum Need: Equatable {
+        case none, now
+        /// When the session's thread has nothing else to do.
+        case soon
+    }
 
     private var head: ResponseHead?
     private var bytes: [UInt8] = []
@@ -29,18 +38,22 @@ struct DownloadInbox {
     /// Whether so many bytes more are enough for the transfer to be held.
     func isFilled(by count: Int) -> Bool { !isHeld && !dropsBytes && bytes.count + count >= Self.capacity }
 
-    /// Each returns whether the queue must be set to work.
+    // Each returns whether the queue must be set to work.
+
     mutating func put(_ head: ResponseHead) -> Bool {
         self.head = head
         return startWorking()
     }
 
-    mutating func put(_ new: UnsafeRawBufferPointer, isHeld: Bool) -> Bool {
+    mutating func put(_ new: UnsafeRawBufferPointer, isHeld: Bool) -> Need {
         if isHeld { self.isHeld = true }
-        guard !dropsBytes else { return isHeld && startWorking() }
-        bytes += new
-        return startWorking()
+        if !dropsBytes { bytes += new }
+        if !isHeld, bytes.count < Self.portion { return isWorking || bytes.isEmpty ? .none : .soon }
+        return startWorking() ? .now : .none
     }
+
+    /// What was put off is due.
+    mutating func settle() -> Bool { !bytes.isEmpty && startWorking() }
 
     mutating func put(_ metrics: TransferMetrics) -> Bool {
         self.metrics = metrics

@@ -34,7 +34,17 @@ final class DownloadReceiver: NetworkReceiver {
         // might loose it before it was set.
         let holds = inbox.withLock { $0.isFilled(by: bytes.count) }
         if holds { task.hold() }
-        if inbox.withLock({ $0.put(bytes, isHeld: holds) }) { work(for: task) }
+        switch inbox.withLock({ $0.put(bytes, isHeld: holds) }) {
+        case .none: break
+        case .now: work(for: task)
+        case .soon:
+            guard let turn = SessionTurn.current else { return settle(for: task) }
+            turn.putOff(for: self) { self.settle(for: task) }
+        }
+    }
+
+    private func settle(for task: any NetworkTask) {
+        if inbox.withLock({ $0.settle() }) { work(for: task) }
     }
 
     func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {

@@ -65,7 +65,7 @@ package final class EvaluationPool: Sendable {
     /// Runs it soon.
     package func run(_ evaluation: @escaping @Sendable () -> Void) {
         let turn = SessionTurn.current
-        if !add(evaluation, mayPutOff: turn != nil) { turn?.putOff { self.begin() } }
+        if !add(evaluation, mayPutOff: turn != nil) { turn?.putOff(for: self) { self.begin() } }
     }
 
     /// Adds an evaluation; false if there is no thread for it, and others may come before there must be one.

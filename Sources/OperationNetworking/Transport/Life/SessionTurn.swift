@@ -12,14 +12,16 @@ import OperationCore
 /// Not Sendable on purpose: each such thread has one of its own.
 package final class SessionTurn {
     private struct Debt {
+        let creditor: ObjectIdentifier
         let work: () -> Void
-        let due: Int64
     }
 
     /// How long it may be put off, in nanoseconds, whatever else there is to do.
     private static let patience: Int64 = 100_000
 
-    private var debt: Debt?
+    private var debts: [Debt] = []
+    /// When the oldest of them must be done.
+    private var due: Int64 = 0
     private let now: () -> Int64
 
     /// Makes it that of the calling thread, which alone may use it, and let go of it.
@@ -38,21 +40,29 @@ package final class SessionTurn {
     }
 
     /// Whether something was put off.
-    package var isOwing: Bool { debt != nil }
+    package var isOwing: Bool { !debts.isEmpty }
 
-    /// Does it when the thread has nothing else to do, unless there is something already that will be done then.
-    package func putOff(_ work: @escaping () -> Void) {
-        guard debt == nil else { return }
-        debt = Debt(work: work, due: now() + Self.patience)
+    /// Does it when the thread has nothing else to do, unless something of the same creditor's will be done then anyway.
+    ///
+    /// - Parameters:
+    ///   - creditor: Whose work it is; the work keeps it alive.
+    ///   - work: What is put off.
+    package func putOff(for creditor: AnyObject, _ work: @escaping () -> Void) {
+        let creditor = ObjectIdentifier(creditor)
+        guard !debts.contains(where: { $0.creditor == creditor }) else { return }
+        if debts.isEmpty { due = now() + Self.patience }
+        debts.append(Debt(creditor: creditor, work: work))
     }
 
     /// Does what was put off for too long.
     package func settleIfDue() {
-        if let debt, now() >= debt.due { settle() }
+        if isOwing, now() >= due { settle() }
     }
 
     /// Does what was put off.
-    package func settle() { exchange(&debt, with: nil)?.work() }
+    package func settle() {
+        for debt in exchange(&debts, with: []) { debt.work() }
+    }
 
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
