@@ -17,12 +17,12 @@ struct LateRejectionTests {
         operation.authenticate(by: authenticator)
         var retry = Retry(budget: nil)
         retry.attemptTimeout = .seconds(5)
-        retry.backoff = .constant(.seconds(1), jitter: .none)
+        retry.throttledBackoff = .constant(.seconds(1), jitter: .none)
         operation.retry = retry
         operation.networkAttempts.set(slow)
         operation.start()
         await until { server.answerable == [1] }
-        // The head of the first attempt is on its way to the realm while its time is over, and the next one begins.
+        // The head of the first attempt is on its way to the realm while its time is over, and the next ones begin.
         Thread.detachNewThread {
             server.answer(1, .status(401))
             slow.left.open()
@@ -31,10 +31,15 @@ struct LateRejectionTests {
         bench.clock.advance(by: .seconds(5))
         await until { server.answerable == [2] }
         #expect(server.token(of: 2) == "Bearer new" && authenticator.credential == "new")
+        // What is no word on the credential has it forget that one was rejected before.
+        server.answer(2, .status(503))
+        await until { operation.networkAttempts.isWaitingForTime }
+        bench.clock.advance(by: .seconds(1))
+        await until { server.answerable == [3] }
         slow.leave.open()
         await slow.left.passage()
         #expect(authenticator.credential == "new", "it was not rejected")
-        server.answer(2, .status(200))
+        server.answer(3, .status(200))
         #expect(try await operation.value == 2)
     }
 

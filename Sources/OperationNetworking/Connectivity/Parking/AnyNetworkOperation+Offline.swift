@@ -42,7 +42,7 @@ extension AttemptHost {
         let (handler, delegate) = (offlineHandler, delegate)
         guard handler != nil || delegate != nil else { return }
         callbackQueueOfAttempts.async { [self] in
-            guard !networkAttempts.isEnded, !isCancelled else { return }
+            guard !networkAttempts.isEnded, !isFinishedOrCancelled else { return }
             handler?()
             delegate?.networkOperationWaitsForNetwork(self)
         }
