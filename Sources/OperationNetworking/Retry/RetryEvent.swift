@@ -93,12 +93,3 @@ extension RetryEvent: CustomStringConvertible {
             + "\(outcome), \(reason)\(because)\(budget)\(time)\(deadline)"
     }
 }
-
-extension Duration {
-    /// The time for a log: in seconds, to the millisecond.
-    fileprivate var inSeconds: String {
-        let milliseconds = (max(self, .zero).saturatedNanoseconds.magnitude + 500_000) / 1_000_000
-        let decimals = String(milliseconds % 1_000 + 1_000).dropFirst()
-        return "\(milliseconds / 1_000).\(decimals) s"
-    }
-}
