@@ -16,7 +16,7 @@ struct AuthenticationTour {
         server.route("GET", "/album") { request in
             request["Authorization"] == "Bearer new" ? .json(#"{"title":"Kind of Blue"}"#) : .status(401)
         }
-        server.route("POST", "/token") { _ in .json(#""new""#).after(.milliseconds(300)) }
+        server.route("POST", "/token") { _ in .json(#"{"access":"new"}"#).after(.milliseconds(300)) }
         server.route("POST", "/broken") { _ in .status(400).after(.milliseconds(50)) }
     }
 
@@ -67,7 +67,8 @@ struct AuthenticationTour {
         print("Forty requests, one each 10 ms, with a token that is out of date")
         let plain = plain, before = server.requests.count
         let authenticator = authenticator("shop") { old in
-            try await plain.send(["token": old], to: "token", as: String.self).run()
+            let answer = try await plain.send(["token": old], to: "token", as: [String: String].self).run()
+            return answer["access"] ?? ""
         }
         let operations = albums(40, authenticator)
         for operation in operations {
@@ -86,7 +87,8 @@ struct AuthenticationTour {
         print("A hundred requests, and a refresh that fails")
         let plain = plain, before = server.requests.count
         let authenticator = authenticator("broken shop") { old in
-            try await plain.send(["token": old], to: "broken", as: String.self).run()
+            let answer = try await plain.send(["token": old], to: "broken", as: [String: String].self).run()
+            return answer["access"] ?? ""
         }
         let operations = albums(100, authenticator)
         for operation in operations { operation.start() }
