@@ -56,6 +56,7 @@ struct OfflineHandlerTests {
         let operation = listening(bench, lines) { $0.longestWait = .seconds(60) }
         operation.start()
         await bench.parked(operation)
+        await until { lines.count == 1 }
         #expect(operation.suspend())
         bench.clock.advance(by: .seconds(3_600))
         #expect(operation.resume())

@@ -17,7 +17,7 @@ struct ResilienceExplorationTests {
             for _ in 0..<40 { await world.step() }
             let isOver = await world.finish()
             #expect(isOver, "seed \(seed), number \(seed - Rounds.firstSeed): \(world.story), \(world.rest)")
-            #expect(world.faults == [], "seed \(seed): \(world.story)")
+            #expect(world.faults == [], "seed \(seed), number \(seed - Rounds.firstSeed): \(world.story)")
             if !isOver || !world.faults.isEmpty { return }
             sends += world.server.sendCount
             for phase in world.cancelled { phases[phase, default: 0] += 1 }
