@@ -40,6 +40,7 @@ struct RetryTour {
     }
 
     func run() async throws {
+        print("== Retry")
         try await getsThrough()
         await isNotRepeated()
         try await hasKey()
@@ -108,15 +109,5 @@ private final class Reasons: CustomStringConvertible, @unchecked Sendable {
 
     var description: String {
         counts.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
-    }
-}
-
-extension EndpointOperation {
-    /// Starts it, and waits for what becomes of it.
-    fileprivate var begunOutcome: OperationOutcome<ResultType, NetworkError> {
-        get async {
-            start()
-            return await finalOutcome
-        }
     }
 }

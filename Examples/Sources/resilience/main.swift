@@ -7,6 +7,8 @@
 import Foundation
 
 try await RetryTour().run()
+try await AuthenticationTour().run()
+try await OfflineTour().run()
 print("All as expected.")
 
 func expect(_ isSo: Bool, file: String = #fileID, line: Int = #line) {

@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import OperationCore
 
 /// That a queue is held while the network is gone: to be kept for as long as that shall be so.
@@ -37,6 +38,10 @@ final class HoldSwitch: Sendable {
         var timer: (any OperationTimer)?
         /// How often the network went, came or was let go of: a timer of the past is not heard.
         var number = 0
+        /// Who is told, where, and what of last.
+        var listener: (@Sendable (Bool) -> Void)?
+        var callbacks: DispatchQueue?
+        var wasTold = false
     }
 
     private let hold: QueueHold
@@ -52,6 +57,11 @@ final class HoldSwitch: Sendable {
         self.settling = max(settling, .zero).clamped
         self.clock = clock
         self.chance = chance
+    }
+
+    /// Has somebody told, before the first note.
+    func listen(on queue: DispatchQueue, _ listener: @escaping @Sendable (Bool) -> Void) {
+        state.withLock { ($0.callbacks, $0.listener) = (queue, listener) }
     }
 
     /// Called by one thread at a time: that of the monitor.
@@ -96,7 +106,15 @@ final class HoldSwitch: Sendable {
         while let isHeld = next(after: told) {
             hold.set(isHeld)
             told = isHeld
+            tellListener(isHeld)
         }
+    }
+
+    private func tellListener(_ isHeld: Bool) {
+        let queue = state.withLock { state in
+            exchange(&state.wasTold, with: isHeld) != isHeld && state.listener != nil ? state.callbacks : nil
+        }
+        queue?.async { [self] in state.withLock { $0.listener }?(isHeld) }
     }
 
     private func next(after told: Bool?) -> Bool? {
@@ -108,11 +126,12 @@ final class HoldSwitch: Sendable {
     }
 
     func end() {
-        let timer: (any OperationTimer)? = state.withLock { state in
+        let (timer, listener) = state.withLock { state in
             state.number += 1
-            return state.timer.take()
+            return (state.timer.take(), state.listener.take())
         }
         timer?.cancel()
+        withExtendedLifetime(listener) {}
         hold.end()
     }
 }

@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import OperationCore
 
 extension QueueManager {
@@ -8,7 +9,7 @@ extension QueueManager {
     ///
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
-    /// let hold = uploads.hold(whileOffline: .system)
+    /// let hold = uploads.hold(whileOffline: .system) { isHeld in print(isHeld ? "No network" : "") }
     /// ```
     ///
     /// ``QueueManager/explain(_:)`` says so of what waits, and the queue counts as suspended. Your own suspension of
@@ -20,14 +21,61 @@ extension QueueManager {
     ///   - settling: How long the network must have been back, and up to twice that by chance: half a second. One that
     ///     comes and goes within that time lets nothing begin, and many machines do not all begin at the same moment.
     ///   - clock: On which that is counted.
+    ///   - callbackQueue: Where `offlineHandler` is called.
+    ///   - offlineHandler: Told true when the queue begins to wait, and false when it goes on: once for each time. Not after
+    ///     the token was cancelled.
     ///   - chance: Gives a number from 0 up to 1 for each return of the network.
     /// - Returns: A token, which keeps the queue; when it is cancelled or let go of, the queue takes no more notice of
     ///   the network.
     public func hold(
         whileOffline monitor: any ConnectivityMonitor, settling: Duration = ParkingPace.standard.settling,
-        clock: any OperationClock = .system, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
+        clock: any OperationClock = .system, callbackQueue: DispatchQueue = .main,
+        offlineHandler: (@Sendable (_ isHeld: Bool) -> Void)? = nil,
+        chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) -> NetworkHold {
         let hold = QueueHold(self, because: "the network is gone")
-        return NetworkHold(self, monitor, HoldSwitch(hold, settling: settling, clock, chance))
+        let switching = HoldSwitch(hold, settling: settling, clock, chance)
+        if let offlineHandler { switching.listen(on: callbackQueue, offlineHandler) }
+        return NetworkHold(self, monitor, switching)
+    }
+
+    /// Carries on when the network returns, and repeats what failed for want of it: the preset for a queue that shall get
+    /// everything through.
+    ///
+    /// ```swift
+    /// let uploads = QueueManager("uploads", width: 2)
+    /// let keeper = uploads.carryOn(whileOffline: .system)
+    /// try uploads.add(remaking: { ClosureOperation { try Data(contentsOf: URL(fileURLWithPath: "/tmp/it")) } })
+    /// ```
+    ///
+    /// The queue is held as by ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)``. When it goes on,
+    /// those of its ``QueueManager/failures`` are run again that came of a network that is gone (``OfflineRule/standard``, or
+    /// the end of a wait for it) and can be made anew: add them by ``QueueManager/add(remaking:)``. What failed for another
+    /// reason stays in the list, for it would fail again. A request that is repeated so is a new one: its server may have
+    /// acted upon the first, so give it an ``IdempotencyKey`` that its closure keeps, if that must not happen.
+    ///
+    /// - Returns: A token, which keeps the queue; when it is cancelled or let go of, that is over.
+    public func carryOn(
+        whileOffline monitor: any ConnectivityMonitor, settling: Duration = ParkingPace.standard.settling,
+        clock: any OperationClock = .system, callbackQueue: DispatchQueue = .main,
+        offlineHandler: (@Sendable (_ isHeld: Bool) -> Void)? = nil,
+        chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
+    ) -> NetworkHold {
+        // What the closures of the failed ones do is the user's, and may take long: on a queue of its own.
+        hold(
+            whileOffline: monitor, settling: settling, clock: clock,
+            callbackQueue: DispatchQueue(label: "OperationKit.carryOn"),
+            offlineHandler: { [weak self] isHeld in
+                if let offlineHandler { callbackQueue.async { offlineHandler(isHeld) } }
+                if !isHeld { self?.runNetworkFailuresAgain() }
+            }, chance: chance)
+    }
+
+    private func runNetworkFailuresAgain() {
+        for failure in failures where failure.canRunAgain {
+            guard let error = failure.error as? NetworkError, error.isAboutNetwork else { continue }
+            // Somebody else may have run it again, or the queue is full or shut down: then it stays in the list.
+            _ = try? runAgain(failure)
+        }
     }
 }

@@ -40,6 +40,8 @@ public struct NetworkBase: Sendable {
     public var offline: OfflinePolicy?
     /// Told of each decision about an attempt of the service that failed, on the callback queue.
     public var retryHandler: (@Sendable (RetryEvent) -> Void)?
+    /// Told that an operation of the service waits since the network is gone, on the callback queue.
+    public var offlineHandler: (@Sendable () -> Void)?
     /// Whose credentials the requests get: of the first one that covers the place of a request.
     ///
     /// See ``authenticate(by:)``.
@@ -146,6 +148,7 @@ extension NetworkOperation {
         if let retry = base.retry { self.retry = retry }
         if let offline = base.offline { self.offline = offline }
         if let handler = base.retryHandler { retryHandler = handler }
+        if let handler = base.offlineHandler { offlineHandler = handler }
         if !base.realms.isEmpty { realms = base.realms }
         if let list = base.postponed { postponed = list }
     }

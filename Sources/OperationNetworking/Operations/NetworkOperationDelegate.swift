@@ -17,6 +17,9 @@ public protocol NetworkOperationDelegate: AnyObject, Sendable {
     /// An attempt failed, and it was decided what becomes of it.
     func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent)
 
+    /// It waits since the network is gone, once for each time that this is so.
+    func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation)
+
     /// It ended, with an error or with a result, which is read on the operation.
     func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?)
 
@@ -33,6 +36,9 @@ extension NetworkOperationDelegate {
 
     /// Does nothing.
     public func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent) {}
+
+    /// Does nothing.
+    public func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation) {}
 
     /// Does nothing.
     public func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?) {}

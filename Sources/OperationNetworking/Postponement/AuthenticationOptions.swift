@@ -18,7 +18,7 @@ public struct AuthenticationOptions: Sendable {
     public var origins: [URL]?
     /// Whether a response says that the credential is of no use any more: status 401.
     ///
-    /// Asked about each head, maybe several times and on any thread.
+    /// Asked about each head, on any thread.
     public var isRejected: @Sendable (ResponseHead) -> Bool = { $0.status == 401 }
     /// How long before its end a credential is renewed and not used any more: a minute.
     ///

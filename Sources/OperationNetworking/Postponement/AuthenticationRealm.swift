@@ -106,7 +106,7 @@ public final class AuthenticationRealm: Sendable {
     /// What a response to such a request says of it.
     func isRejected(_ head: ResponseHead, _ request: NetworkRequest) -> Bool {
         // What another place says, to which a redirect led, says nothing of this credential.
-        options.isRejected(head) && (head.url == request.url || RequestOrigin(of: head.url) == request.origin)
+        (head.url == request.url || RequestOrigin(of: head.url) == request.origin) && options.isRejected(head)
     }
 
     /// Those that wait, in the order in which they came.
@@ -158,11 +158,14 @@ public final class AuthenticationRealm: Sendable {
         _ waiter: Waiter, _ question: (inout Machine, OperationInstant) -> (Machine.Answer, [Machine.Action])
     ) -> Machine.Answer {
         let now = options.clock.now
-        let (answer, begins) = state.withLock { state in
+        let (answer, begins, old) = state.withLock { state in
+            let old = state.machine.lastError
             let (answer, actions) = question(&state.machine, now)
             if case .wait(let ticket) = answer { state.waiters[ticket] = waiter }
-            return (answer, note(actions, &state, waiter.scope))
+            return (answer, note(actions, &state, waiter.scope), old)
         }
+        // It is the user's, and let go of outside of the lock.
+        withExtendedLifetime(old) {}
         if begins { queue.async { self.performDue() } }
         return answer
     }
@@ -206,7 +209,7 @@ public final class AuthenticationRealm: Sendable {
     ) -> Result {
         let now = options.clock.now
         let (result, begins, old) = state.withLock { state in
-            let old = state.machine.lastCredential
+            let old = (state.machine.lastCredential, state.machine.lastError)
             let (result, actions) = happen(&state.machine, now)
             var begins = false
             if options.eventHandler != nil, let told = told(result) {
@@ -215,7 +218,7 @@ public final class AuthenticationRealm: Sendable {
             // Only the first that has something to be done begins with it.
             return (result, note(actions, &state, scope) || begins, old)
         }
-        // It is the user's, and let go of outside of the lock.
+        // They are the user's, and let go of outside of the lock.
         withExtendedLifetime(old) {}
         if begins { queue.async { self.performDue() } }
         return result

@@ -7,13 +7,25 @@ import OperationCore
 /// Gets credentials for the attempts of one operation, and postpones it where they are rejected.
 final class CredentialAgent: AttemptGate, AttemptPolicy {
     private struct State {
-        /// What the present attempt was sent with.
+        /// What the request that is being made ready has.
         var used: (realm: AuthenticationRealm, version: Int)?
+        /// What that attempt was sent with: a response may still come when the next one is made ready.
+        var sent: Sent?
+        /// The realms whose credentials the user put into the request by hand.
+        var without: [UInt64] = []
         /// How many credentials a realm had had when one was rejected first, since something else came of an attempt.
         var rejections: [ObjectIdentifier: Int] = [:]
         /// Where it waits.
         var place: (realm: AuthenticationRealm, ticket: UInt64)?
         var isForgotten = false
+    }
+
+    private struct Sent {
+        let number: Int
+        let realm: AuthenticationRealm
+        let version: Int
+        /// What its realm said of which head, so that it is asked once.
+        var judged: (head: ResponseHead, isRejected: Bool)?
     }
 
     let realms: [AuthenticationRealm]
@@ -31,18 +43,23 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? {
         state.withLock { $0.used = nil }
         if let error = realms.lazy.compactMap(\.errorOfOrigin).first { throw error }
-        let realm = realms.first { $0.covers(request.origin) && !scope.exempts(from: $0) }
-        guard let realm else { return request }
+        guard let realm = realm(for: request) else { return request }
         // As a rule there is one, and nothing has to be kept for a wait.
         guard let (credential, version) = realm.current() else { return nil }
         return try put(credential, version, realm, request)
     }
 
+    /// Whose credential it is to have; nil if nobody's.
+    private func realm(for request: NetworkRequest) -> AuthenticationRealm? {
+        let realm = realms.first { $0.covers(request.origin) && !scope.exempts(from: $0) }
+        guard let realm, !state.withLock({ $0.without.contains(realm.number) }) else { return nil }
+        return realm
+    }
+
     func clear(
         _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
     ) {
-        let realm = realms.first { $0.covers(request.origin) && !scope.exempts(from: $0) }
-        guard let realm else { return answer(.go(request)) }
+        guard let realm = realm(for: request) else { return answer(.go(request)) }
         let turns = TurnTaking()
         let waiter = AuthenticationRealm.Waiter(
             operation: host, scope: scope, goOn: { turns.second { answer(.again) } },
@@ -74,18 +91,34 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         }
     }
 
-    func refuses(_ head: ResponseHead, of request: NetworkRequest) -> Bool {
-        let (used, first) = usedNow()
-        guard let (realm, version) = used, realm.isRejected(head, request) else { return false }
-        // Those that begin while the rest of this response comes do not get it any more.
-        note(realm, realm.noteRejected(version, after: first, scope))
-        return true
+    func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? {
+        state.withLock { state in
+            state.sent = state.used.map { Sent(number: number, realm: $0.realm, version: $0.version) }
+        }
+        return nil
     }
 
-    private func usedNow() -> (used: (realm: AuthenticationRealm, version: Int)?, first: Int?) {
-        state.withLock { state in
-            (state.used, state.used.flatMap { state.rejections[ObjectIdentifier($0.realm)] })
+    func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
+        rejected(head, of: request, number) != nil
+    }
+
+    /// What the request had of which the head says that it is of no use; nil if it does not, or the attempt is not the last.
+    ///
+    /// What that leads to is done when it is known first: those that begin while the rest of the response comes do not get
+    /// the credential any more.
+    private func rejected(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Sent? {
+        let (sent, first) = state.withLock { state in
+            (state.sent, state.sent.flatMap { state.rejections[ObjectIdentifier($0.realm)] })
         }
+        guard let sent, sent.number == number else { return nil }
+        if let judged = sent.judged, judged.head.isSameResponse(as: head) { return judged.isRejected ? sent : nil }
+        let isRejected = sent.realm.isRejected(head, request)
+        state.withLock { state in
+            if state.sent?.number == number { state.sent?.judged = (head, isRejected) }
+        }
+        guard isRejected else { return nil }
+        note(sent.realm, sent.realm.noteRejected(sent.version, after: first, scope))
+        return sent
     }
 
     private func note(_ realm: AuthenticationRealm, _ present: Int) {
@@ -98,14 +131,14 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     func decide(
         _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
     ) {
-        guard let (realm, version) = usedNow().used, let head = report.head, let request = report.request,
-            realm.isRejected(head, request)
+        // As a rule the realm learned of it with the head.
+        guard let head = report.head, let request = report.request,
+            let sent = rejected(head, of: request, report.number)
         else {
             state.withLock { $0.rejections = [:] }
             return answer(nil)
         }
-        // As a rule the realm learned of it with the head.
-        if usedNow().first == nil { _ = refuses(head, of: request) }
+        let (realm, version) = (sent.realm, sent.version)
         guard request.body.canBeSentAgain else {
             return answer(AttemptAnswer(.fail, error: Self.unrepeatable(report.error)))
         }
@@ -125,7 +158,8 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
                 turns.second { answer(AttemptAnswer(.replay(after: .zero), note: "there is a new credential: again")) }
             },
             fail: { error in turns.second { fail(error) } })
-        switch realm.reject(version, after: usedNow().first, waiter) {
+        let first = state.withLock { $0.rejections[ObjectIdentifier(realm)] }
+        switch realm.reject(version, after: first, waiter) {
         case .give, .replay:
             answer(AttemptAnswer(.replay(after: .zero), note: "the credential was renewed meanwhile: again"))
         case .wait(let ticket):
@@ -143,6 +177,9 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         let moments = realms.map { ($0, $0.options.clock.now) }
         return { for (realm, moment) in moments { realm.forgetFailure(before: moment) } }
     }
+
+    /// The user puts the credential of that realm into the request from now on.
+    func goWithout(_ realm: AuthenticationRealm) { state.withLock { $0.without.append(realm.number) } }
 
     func forget() {
         let place = state.withLock { state in
@@ -206,5 +243,17 @@ extension NetworkBase {
     /// Lets all operations of the service use the credential of that realm, too.
     public mutating func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         realms.append(authenticator.realm)
+    }
+}
+
+extension ResponseHead {
+    /// Whether it is the head of that response: the length of a file's is told when all of it is there.
+    fileprivate func isSameResponse(as other: ResponseHead) -> Bool {
+        if self == other { return true }
+        guard status == other.status, url == other.url else { return false }
+        var (mine, theirs) = (headers, other.headers)
+        mine.remove("Content-Length")
+        theirs.remove("Content-Length")
+        return mine == theirs
     }
 }

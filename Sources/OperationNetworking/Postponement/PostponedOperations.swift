@@ -133,11 +133,10 @@ public final class PostponedOperations: Sendable {
     }
 
     private func take(_ operation: any AnyNetworkOperation) -> Entry? {
-        state.withLock { state in
-            state.entries.first { $0.value.operation === operation }.flatMap {
-                state.entries.removeValue(forKey: $0.key)
-            }
-        }
+        // Looked for outside of the lock, where an operation may go that has just ended.
+        let entries = state.withLock { $0.entries }
+        guard let id = entries.first(where: { $0.value.operation === operation })?.key else { return nil }
+        return state.withLock { $0.entries.removeValue(forKey: id) }
     }
 
     private func putBack(_ entries: ArraySlice<Entry>) {

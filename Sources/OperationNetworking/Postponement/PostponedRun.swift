@@ -24,6 +24,8 @@ final class PostponedRun: AsyncOperation<Void, Never>, @unchecked Sendable {
     }
 
     override func main() {
+        // Whoever stood for it before has done so.
+        (operation.networkAttempts.takeStandIn() as? PostponedRun)?.finish(withResult: ())
         operation.whenEnded { [weak self] in self?.finish(withResult: ()) }
         operation.networkAttempts.stand(self)
         begin()

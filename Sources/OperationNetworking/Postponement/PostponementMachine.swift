@@ -89,6 +89,10 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
         case .absent: nil
         }
     }
+    /// What made the last refresh fail, as long as that counts.
+    package var lastError: (any Error)? {
+        if case .failed(let failure, _, _) = state { failure.error } else { nil }
+    }
     /// The one that may be used.
     package var credential: Credential? {
         switch state {

@@ -14,6 +14,7 @@ extension AnyNetworkOperation {
                     .timing, by: self, "Its retry was set after the start and has no effect. Set it before.")
             }
             networkAttempts.set(newValue.map(RetryAgent.init))
+            networkAttempts.set(gate: newValue?.originPauses.map(PauseGate.init))
         }
     }
 

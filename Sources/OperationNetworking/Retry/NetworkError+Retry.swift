@@ -13,8 +13,9 @@ extension AttemptRecord: CustomStringConvertible {
     /// The attempt in a line, for a log.
     public var description: String {
         let answer = status.map { " \($0)" } ?? ""
-        let next = pause.map { ", again after \($0)" } ?? ""
-        return "attempt \(number): \(code)\(answer) while \(phase), from \(began) on, for \(duration)\(next)"
+        let next = pause.map { ", again after \($0.inSeconds)" } ?? ""
+        let time = "from \(began.inSeconds) on, for \(duration.inSeconds)"
+        return "attempt \(number): \(code)\(answer) while \(phase), \(time)\(next)"
     }
 }
 

@@ -24,6 +24,9 @@ public struct Retry: Sendable {
     public var throttledBackoff: RetryBackoff
     /// How many may be sent again in all, of the operations that share it; without limit if nil.
     public var budget: RetryBudget?
+    /// Where it is noted which origins asked to be left alone, for all operations that share it; each heeds only what it was
+    /// told itself if nil, as from the start.
+    public var originPauses: OriginPauses?
     /// How long one attempt may take, from its preparation until its response is complete, on the operation's clock and
     /// without the time for which it is suspended; as long as it likes if nil.
     public var attemptTimeout: Duration?

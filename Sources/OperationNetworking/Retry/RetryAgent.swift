@@ -55,6 +55,7 @@ final class RetryAgent: AttemptPolicy {
         _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
     ) {
         let attempt = FailedAttempt(report)
+        notePause(report)
         let (rule, failure) = state.withLock { ($0.retry.policy.decide, $0.isTooLate ? $0.failure : nil) }
         if let failure {
             return answer(end(attempt, failure, for: host))
@@ -74,6 +75,14 @@ final class RetryAgent: AttemptPolicy {
             return state.isForgotten
         }
         if isForgotten { question.cancel() }
+    }
+
+    /// What the server asks of this operation it asks of all.
+    private func notePause(_ report: AttemptReport) {
+        guard let status = report.error.status, [429, 503].contains(status), let pause = report.error.retryAfter,
+            let origin = report.request?.origin, report.head.flatMap({ RequestOrigin(of: $0.url) }) == origin
+        else { return }
+        retry.originPauses?.note(pause, for: origin)
     }
 
     private func conclude(_ attempt: FailedAttempt, _ said: RetryAnswer, for host: any AttemptHost) -> AttemptAnswer {

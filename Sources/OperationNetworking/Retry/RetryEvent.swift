@@ -84,11 +84,11 @@ public struct RetryEvent: Sendable {
 extension RetryEvent: CustomStringConvertible {
     /// The decision in a line, for a log.
     public var description: String {
-        let outcome = pause.map { "again in \($0)" } ?? "no more"
+        let outcome = pause.map { "again in \($0.inSeconds)" } ?? "no more"
         let because = rule.map { " (\($0.reason))" } ?? ""
         let budget = budgetLeft.map { ", \($0) left in the budget" } ?? ""
-        let time = timeLeft.map { ", \($0) left" } ?? ""
-        let deadline = deadlineLeft.map { ", \($0) until the deadline" } ?? ""
+        let time = timeLeft.map { ", \($0.inSeconds) left" } ?? ""
+        let deadline = deadlineLeft.map { ", \($0.inSeconds) until the deadline" } ?? ""
         return "attempt \(attempt) failed (\(error.code)\(error.status.map { " \($0)" } ?? "")): "
             + "\(outcome), \(reason)\(because)\(budget)\(time)\(deadline)"
     }

@@ -177,10 +177,46 @@ struct NetlinkMachineTests {
         }
         #expect(requests(answer()) == [26])
         let actions = answer()
-        #expect(actions.first == .tell(.unsatisfied) && requests(actions) == [18])
+        #expect(actions == [.tell(.unsatisfied), .pause] && !machine.isSettled)
+        #expect(machine.wasReadEmpty() == [], "not before the pause is over")
+        machine.pauseIsOver()
+        #expect(requests(machine.wasReadEmpty()) == [18])
         for _ in 0..<2 { _ = answer() }
         #expect(answer() == [.tell(.unsatisfied)])
         #expect(machine.isSettled)
+    }
+
+    @Test func `tables that never stand still are not read without end, and what changes is told all the same`() {
+        var machine = settled()
+        var sequence: UInt32 = 4, asked = 0, told = 0
+        for _ in 0..<10 {
+            // Routes come and go while they are told, whatever is asked for.
+            var actions = machine.receive(NetlinkWriter().route(link: 3)[...])
+            var isPaused = false
+            while !isPaused {
+                asked += requests(actions).count
+                told += actions.count { $0 == .tell(Connectivity(.unsatisfied)) }
+                isPaused = actions.contains(.pause)
+                guard !isPaused, machine.question != nil else { break }
+                _ = machine.receive(NetlinkWriter().route(link: 3, isGone: asked % 2 == 0)[...])
+                actions = machine.receive(NetlinkWriter(sequence: sequence, port: port).done()[...])
+                sequence += 1
+            }
+            #expect(isPaused && machine.isPausing)
+            // Whatever comes meanwhile has nothing asked, and the cable that is pulled is told.
+            #expect(machine.receive(NetlinkWriter().route(link: 3)[...]) != [.pause])
+            #expect(requests(machine.receive(NetlinkWriter().link(2, "eth0", flags: 0x1002)[...])) == [])
+            machine.pauseIsOver()
+            actions = machine.wasReadEmpty()
+            #expect(requests(actions) == [18])
+            asked += 1
+            while let question = machine.question, question != .routes {
+                actions = machine.receive(NetlinkWriter(sequence: sequence, port: port).done()[...])
+                asked += requests(actions).count
+                sequence += 1
+            }
+        }
+        #expect(asked <= 10 * 9 && told >= 10, "\(asked) and \(told)")
     }
 
     @Test func `whatever changes and whatever gets lost, in the end it knows what is so`() {
@@ -190,11 +226,13 @@ struct NetlinkMachineTests {
             for _ in 0..<5 { kernel.change(&generator) }
             var machine = NetlinkMachine(port: port, need: .defaultRoute)
             var told: [Connectivity.Status] = []
+            var isPaused = false
             func perform(_ actions: [NetlinkMachine.Action]) {
                 for action in actions {
                     switch action {
                     case .send(let request): kernel.take(request)
                     case .tell(let connectivity): told.append(connectivity.status)
+                    case .pause: isPaused = true
                     case .giveUp(let number): Issue.record("seed \(seed): gave up with \(number)")
                     }
                 }
@@ -214,7 +252,10 @@ struct NetlinkMachineTests {
             for _ in 0..<60 {
                 if generator.chance(2, in: 3) { kernel.change(&generator) } else { _ = read() }
             }
-            while read() {}
+            while read() || isPaused {
+                if isPaused { machine.pauseIsOver() }
+                isPaused = false
+            }
             #expect(machine.isSettled, "seed \(seed)")
             #expect(told.last == kernel.truth, "seed \(seed)")
             #expect(machine.picture.connectivity.status == kernel.truth, "seed \(seed)")

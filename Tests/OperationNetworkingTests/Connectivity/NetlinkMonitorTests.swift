@@ -40,6 +40,12 @@
             while ProcessFigures.openDescriptors[descriptor] == socket { await Task.yield() }
         }
 
+        @Test(.enabled(if: NetworkNamespace.refusing != nil, "There is no strace here, or it may not trace."))
+        func `a request that the system refused is sent again after a second`() async throws {
+            let system = try #require(NetworkNamespace.refusing)
+            #expect(try await system.probe("ConnectivityProbe", "sending") == "end")
+        }
+
         @Test(.enabled(if: NetworkNamespace.empty != nil, "There are no network namespaces here, or no ip command."))
         func `interfaces, addresses, routes and cables come and go`() async throws {
             let namespace = try #require(NetworkNamespace.empty)

@@ -77,6 +77,36 @@ struct NetworkHoldTests {
         withExtendedLifetime(holds) {}
     }
 
+    @Test func `the preset repeats what failed for want of a network when it returns, and nothing else`() async throws {
+        let queue = QueueManager("uploads", width: 4), session = StubSession(), network = network, made = Locked(0)
+        network.write(.satisfied)
+        session.route(nil, "/lost") { _ in
+            if made.withLock({ $0 }) == 2 { return .text("here again") }
+            network.write(.unsatisfied)
+            return .failure(.connectionLost)
+        }
+        session.route(nil, "/wrong") { _ in .status(404) }
+        let url = try #require(URL(string: "http://example.com"))
+        func add(_ path: String) throws -> NetworkDataOperation<Data> {
+            try queue.add(remaking: {
+                made.withLock { $0 += path == "lost" ? 1 : 0 }
+                return NetworkDataOperation(url: url.appending(path: path), urlSession: session) { data, _ in data }
+            })
+        }
+        let keeper = queue.carryOn(whileOffline: network, settling: .seconds(1), clock: clock, chance: { 0.5 })
+        let wrong = try add("wrong")
+        await wrong.ended()
+        let lost = try add("lost")
+        await lost.ended()
+        #expect(queue.isSuspended && lost.outcome?.error?.code == .connectionLost)
+        comeBack()
+        while queue.counts.finished == 0 { await Task.yield() }
+        #expect(made.withLock { $0 } == 2 && queue.counts.failed == 2)
+        #expect(queue.failures.map { ($0.error as? NetworkError)?.status } == [404])
+        keeper.cancel()
+        #expect(network.observerCount == 0 && clock.pendingCount == 0)
+    }
+
     @Test func `a network that comes and goes lets nothing begin`() {
         let queue = QueueManager("uploads"), token = hold(queue)
         for _ in 0..<1_000 {

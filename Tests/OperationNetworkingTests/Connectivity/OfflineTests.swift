@@ -173,6 +173,24 @@ struct OfflineTests {
         #expect(bench.bench.server.counts.heads == 3)
     }
 
+    @Test func `they go on in the order in which they began to wait, whatever their own`() async throws {
+        let bench = try OfflineBench(perSecond: 1), order = [3, 0, 4, 1, 2]
+        bench.bench.server.route("/*") { .text($0.path) }
+        var operations: [NetworkUploadOperation<String>] = []
+        for (count, number) in order.enumerated() {
+            let operation = bench.operation(at: bench.bench.server.url("/\(number)"))
+            operations.append(operation)
+            operation.start()
+            await bench.parked(count + 1)
+        }
+        bench.comeBack()
+        for operation in operations {
+            _ = try await operation.value
+            bench.clock.advance(by: .seconds(1))
+        }
+        #expect(bench.bench.server.requests.map(\.path) == order.map { "/\($0)" })
+    }
+
     @Test func `67: a network that comes and goes a thousand times loses nothing and sends nothing twice`() async throws
     {
         let bench = try OfflineBench(perSecond: 1_000), network = bench.network

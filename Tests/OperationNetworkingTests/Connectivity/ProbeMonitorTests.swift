@@ -176,6 +176,24 @@ struct ProbeMonitorTests {
         #expect(await wait(both) { $0.status != .unknown } == Connectivity(.satisfied, interfaces: [.cellular]))
     }
 
+    @Test func `a path that changes what it costs all the time is found dead like any other`() async throws {
+        let session = StubSession()
+        session.route(nil, "/*") { _ in .status(204).after(Gate()) }
+        var probe = NetworkProbe(try #require(URL(string: "http://example.com/probe")))
+        probe.chance = { 0.5 }
+        let path = ManualConnectivity(Connectivity(.satisfied, interfaces: [.wifi], isExpensive: false))
+        let both = CombinedConnectivity(path: path, probe: ProbeMonitor(probe, session: session, clock: clock))
+        for round in 0..<10 {
+            path.write(Connectivity(.satisfied, interfaces: [.wifi], isExpensive: round % 2 == 0))
+            clock.advance(by: .seconds(5))
+        }
+        #expect(both.connectivity.status == .unsatisfied)
+        #expect(both.connectivity.isExpensive == false)
+        // Another way out is another matter.
+        path.write(Connectivity(.satisfied, interfaces: [.cellular]))
+        #expect(both.connectivity == Connectivity(.unknown, interfaces: [.cellular]))
+    }
+
     @Test func `a path that comes and goes has it ask once in a while, and not each time`() async throws {
         let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(204) }

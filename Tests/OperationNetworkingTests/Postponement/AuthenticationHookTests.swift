@@ -83,6 +83,40 @@ struct AuthenticationHookTests {
         realms.value = []
     }
 
+    @Test("A realm is not taken for one that is gone, in whose refresh a task was left behind")
+    func realmsByNumber() async throws {
+        let bench = try TokenBench(), goOn = Gate()
+        let leftBehind = Shared<Task<Bool, any Error>?>(nil), address = Shared<ObjectIdentifier?>(nil)
+        do {
+            let authenticator = bench.authenticator(refresh: {
+                leftBehind.value = Task {
+                    await goOn.passage()
+                    return try await Self.waits(bench, for: bench.authenticatorAt(address.value))
+                }
+                return "new"
+            })
+            address.value = ObjectIdentifier(authenticator.realm)
+            #expect(try await bench.operation(authenticator).run() == "Hello")
+        }
+        try await bench.bench.checkNothingIsLeft()
+        goOn.open()
+        #expect(try await leftBehind.value?.value == true)
+    }
+
+    /// Whether two operations that are made here wait for the refresh that the first of them begins.
+    private static func waits(
+        _ bench: TokenBench, for found: (authenticator: Authenticator<String>, refresh: Gate)
+    ) async throws -> Bool {
+        let operations = bench.operations(2, found.authenticator)
+        for (index, operation) in operations.enumerated() {
+            operation.start()
+            await until { found.authenticator.postponedCount == index + 1 || operation.outcome != nil }
+        }
+        found.refresh.open()
+        for operation in operations { guard try await operation.value == "Hello" else { return false } }
+        return true
+    }
+
     @Test("A task that a refresh leaves behind gets credentials like any other when that is over")
     func taskLeftBehind() async throws {
         let bench = try TokenBench(), goesOn = Gate(), left = Shared<Task<String, any Error>?>(nil)
@@ -121,5 +155,23 @@ private final class Waiting: NetworkDataOperation<String>, @unchecked Sendable {
 
     override func evaluate(result: Data, response: HTTPURLResponse) throws -> String {
         String(decoding: result, as: UTF8.self)
+    }
+}
+
+extension TokenBench {
+    /// One whose realm is where another one was, if that is to be had.
+    fileprivate func authenticatorAt(_ address: ObjectIdentifier?) -> (Authenticator<String>, refresh: Gate) {
+        let refresh = Gate()
+        var others: [Authenticator<String>] = []
+        while true {
+            let made = authenticator(
+                nil,
+                refresh: { [good] in
+                    await refresh.passage()
+                    return good.value
+                })
+            if others.count == 1_000 || ObjectIdentifier(made.realm) == address { return (made, refresh) }
+            others.append(made)
+        }
     }
 }

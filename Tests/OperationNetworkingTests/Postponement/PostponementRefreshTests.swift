@@ -50,6 +50,21 @@ struct PostponementRefreshTests {
         #expect(play.want() == "give B 2")
     }
 
+    @Test("A service that asks for a pause is not asked before that for an early renewal, either")
+    func pauseOfEarlyRenewal() {
+        for (pause, expected) in [(nil, 10), (5, 10), (30, 30)] as [(Int?, Int)] {
+            let play = Play()
+            _ = play.set("A", lifetime: .seconds(100))
+            _ = play.pass(.seconds(40))
+            _ = play.want()
+            #expect(play.failed(1, mayPass: true, pause: pause.map { .seconds($0) }) == "release [1]")
+            _ = play.pass(.seconds(expected) - .milliseconds(1))
+            #expect(play.want() == "give A 1", "the old one is good until its end")
+            _ = play.pass(.milliseconds(1))
+            #expect(play.want() == "wait 2, refresh 2 of A")
+        }
+    }
+
     @Test("A credential that is rejected while it is renewed before its end is not used again")
     func rejectedWhileRenewed() {
         for isNoted in [true, false] {

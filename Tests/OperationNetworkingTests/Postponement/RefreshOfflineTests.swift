@@ -45,6 +45,34 @@ struct RefreshOfflineTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
+    @Test("One that was suspended until its time to wait was over begins another refresh, without the pause")
+    func suspendedInOutage() async throws {
+        let bench = try TokenBench(), offline = try OfflineBench(), network = offline.network
+        let authenticator = bench.authenticator(refresh: {
+            if network.connectivity.isOffline { throw URLError(.notConnectedToInternet) }
+            return "new"
+        })
+        do {
+            let operation = bench.operation(authenticator)
+            operation.offline = offline.policy {
+                $0.beforeSending = .send
+                $0.longestWait = .seconds(60)
+            }
+            operation.start()
+            await offline.parked(operation)
+            #expect(bench.asked.count == 1)
+            #expect(operation.suspend())
+            offline.clock.advance(by: .seconds(3_600))
+            #expect(offline.lot.parkedCount == 0)
+            network.write(.satisfied)
+            #expect(operation.resume())
+            // On the realm's clock no time has passed.
+            #expect(try await operation.value == "Hello")
+            #expect(bench.asked.count == 2)
+        }
+        try await bench.bench.checkNothingIsLeft()
+    }
+
     @Test("With a network that is there, a refresh that fails fails all, offline policy or not")
     func networkIsThere() async throws {
         let bench = try TokenBench(), offline = try OfflineBench()

@@ -186,4 +186,15 @@ struct RetryMachineTests {
         story.fail(4, saved: 1 << 20, now: at(210))
         #expect(story.uncounted(0) == 2 && story.elapsed(at: at(210)) == .seconds(10))
     }
+
+    @Test("Times are told in seconds, to the millisecond")
+    func times() {
+        let error = NetworkError(code: .timedOut, phase: .awaitingResponse, message: "")
+        let event = RetryEvent(
+            attempt: 1, error: error, pause: .nanoseconds(1_234_567_890), reason: .mayPass, budgetLeft: 3,
+            timeLeft: .microseconds(59_999_499), deadlineLeft: .seconds(-1))
+        #expect(
+            event.description == "attempt 1 failed (timedOut): again in 1.235 s, mayPass, 3 left in the budget, "
+                + "59.999 s left, 0.000 s until the deadline")
+    }
 }

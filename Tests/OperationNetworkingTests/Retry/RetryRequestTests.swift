@@ -166,7 +166,7 @@ struct RetryRequestTests {
         let error = await failure(of: setting.text(asking))
         #expect(error?.retryAfter == .seconds(7))
         #expect(seen.events == [.seconds(7)])
-        #expect(error?.report().contains("7.0 seconds") == true)
+        #expect(error?.report().contains("7.000 s") == true)
     }
 
     @Test(

@@ -34,6 +34,10 @@
             return NetworkNamespace([["unshare", "-rnm"] + shell, ["unshare", "-nm"] + shell], trying: ["true"])
         }()
 
+        /// No namespace, but a system that refuses the first request of the process; nil if that cannot be had here.
+        static let refusing = NetworkNamespace(
+            [["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=sendto:error=ENOBUFS:when=1"]], trying: ["true"])
+
         private let launcher: [String]
 
         private init?(_ launchers: [[String]], trying command: [String]) {

@@ -93,13 +93,14 @@
                     let more = state.withLock { $0.machine.sendingFailed(error.number) }
                     if more.isEmpty { lookAgainLater() } else { _ = perform(more) }
                 case .tell(let connectivity): news = connectivity
+                case .pause: lookAgainLater()
                 case .giveUp(let number): end(SystemError(number))
                 }
             }
             return news
         }
 
-        /// What could not be sent now will hardly be a moment later, so it is tried once in a second.
+        /// What could not be sent now, or be told at rest, will hardly be a moment later: it is tried once in a second.
         private func lookAgainLater() {
             queue.asyncAfter(deadline: .now() + 1) { [weak self] in
                 // Once it was closed, the number may be another's.

@@ -49,6 +49,8 @@ package struct NetlinkMachine: Sendable {
         case send([UInt8])
         /// That is what is known now.
         case tell(Connectivity)
+        /// Say when a second has passed.
+        case pause
         /// The kernel answers nothing that could be used.
         case giveUp(Int32)
     }
@@ -70,10 +72,11 @@ package struct NetlinkMachine: Sendable {
     private var isDoubtful = false
     private var refusals = 0
     private var hasGivenUp = false
-    /// A request could not be sent a moment ago: nothing is asked before the pause is over.
+    /// A request could not be sent a moment ago, or what is asked for changes faster than it can be told: nothing is asked
+    /// before the pause is over.
     package private(set) var isPausing = false
 
-    /// After so many the answer is taken as it is, and all is asked for again once what is known was told.
+    /// After so many the answer is taken as it is, and all is asked for again when that was told and a pause is over.
     private static let repetitionLimit = 5
     private static let refusalLimit = 10
     /// `ENOBUFS`; with `EBUSY` that says that it is only now that it cannot be answered.
@@ -87,7 +90,7 @@ package struct NetlinkMachine: Sendable {
     }
 
     /// Whether there is no question open, and none to be asked.
-    package var isSettled: Bool { question == nil && sequence != 0 && !isLost }
+    package var isSettled: Bool { question == nil && sequence != 0 && !isLost && !isDoubtful }
 
     package mutating func begin() -> [Action] {
         isLost = false
@@ -121,7 +124,7 @@ package struct NetlinkMachine: Sendable {
     package mutating func wasReadEmpty() -> [Action] {
         if hasGivenUp || isPausing { return [] }
         if question != nil { return giveUpAtLast(Self.noRoom) ?? begin() }
-        return isLost ? begin() : []
+        return isLost || isDoubtful ? begin() : []
     }
 
     /// A request could not be sent: what it was for is not known, and is asked for after a pause.
@@ -193,7 +196,8 @@ package struct NetlinkMachine: Sendable {
         if question == kind { isDisturbed = true }
         guard mayTakeRoutes else { return [] }
         if question == .routes { isDisturbed = true }
-        return question == nil && !isLost ? ask(.routes) : []
+        // What is doubtful is asked for anyway, when the pause is over.
+        return question == nil && !isLost && !isDoubtful ? ask(.routes) : []
     }
 
     private mutating func answered() -> [Action] {
@@ -213,7 +217,10 @@ package struct NetlinkMachine: Sendable {
         self.question = nil
         hasChanged = false
         let told = Action.tell(picture.connectivity)
-        return isDoubtful ? [told] + begin() : [told]
+        guard isDoubtful else { return [told] }
+        // A router's tables may never stand still: they are not read without end.
+        isPausing = true
+        return [told, .pause]
     }
 
     private mutating func refused(_ number: Int32) -> [Action] {

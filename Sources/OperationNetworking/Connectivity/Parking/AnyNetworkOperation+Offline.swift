@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import OperationCore
 
 // To be set before the start.
@@ -16,6 +17,34 @@ extension AnyNetworkOperation {
             let agent = newValue.map(OfflineAgent.init)
             networkAttempts.set(agent)
             networkAttempts.set(gate: agent)
+        }
+    }
+
+    /// Told that the operation waits since the network is gone, on the callback queue: the moment for a banner.
+    ///
+    /// Once for each time that the network goes and the operation waits for it, whether its request was ready to leave or
+    /// had failed; never after its end. ``AnyNetworkOperation/offline`` says whether it waits at all. It is kept until the
+    /// operation ended, which success, failure and cancellation tell as ever.
+    public var offlineHandler: (@Sendable () -> Void)? {
+        get { networkAttempts.state.withLock { $0.offlineHandler } }
+        set {
+            var handler = newValue
+            networkAttempts.state.withLock { state in
+                if state.machine.phase != .ended { swap(&state.offlineHandler, &handler) }
+            }
+        }
+    }
+}
+
+extension AttemptHost {
+    /// Tells handler and delegate that it waits, unless it ended before they could hear of it.
+    func tellOfWaitForNetwork() {
+        let (handler, delegate) = (offlineHandler, delegate)
+        guard handler != nil || delegate != nil else { return }
+        callbackQueueOfAttempts.async { [self] in
+            guard !networkAttempts.isEnded, !isFinishedOrCancelled else { return }
+            handler?()
+            delegate?.networkOperationWaitsForNetwork(self)
         }
     }
 }

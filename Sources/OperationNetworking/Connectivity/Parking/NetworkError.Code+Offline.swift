@@ -44,6 +44,11 @@ extension NetworkError {
         return error
     }
 
+    /// Whether it may have come of a network that was gone.
+    var isAboutNetwork: Bool {
+        isAboutWaiting || OfflineRule.standard.contains { $0.code == codeOfRefresh ?? code }
+    }
+
     /// Whether it is one of those.
     var isAboutWaiting: Bool { [.offline, .offlineTooLong, .offlineTooOften, .tooManyOffline].contains(code) }
 }

@@ -12,6 +12,8 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         var waited = Duration.zero
         /// A wait was ended early, since the operation was suspended: it waits again if need be.
         var wasLetGo = false
+        /// Of which time without a network the user was told.
+        var toldOutage: Int?
         var isForgotten = false
     }
 
@@ -45,6 +47,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
             }
         }
         turns.first { answer(refusal.map { .refuse(.offline($0, policy, after: nil)) } ?? .hold(.network)) }
+        if refusal == nil { tell(host) }
     }
 
     func decide(
@@ -64,6 +67,14 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         if let refusal { return answer(fail(refusal, after: report.error)) }
         let note = "attempt \(report.number) failed (\(report.error.code)): waits for the network. \(rule.reason)"
         turns.first { answer(AttemptAnswer(.park(.network), note: note)) }
+        tell(host)
+    }
+
+    /// The user learns that it waits; not again if it only had been suspended in between.
+    private func tell(_ host: any AttemptHost) {
+        let outage = policy.lot.outage
+        let isNews = state.withLock { exchange(&$0.toldOutage, with: outage) != outage }
+        if isNews { host.tellOfWaitForNetwork() }
     }
 
     private func verdict(_ end: ParkingLot.End, after failure: NetworkError) -> AttemptAnswer {

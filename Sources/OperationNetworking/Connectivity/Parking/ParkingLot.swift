@@ -76,6 +76,9 @@ public final class ParkingLot: Sendable {
     /// How many operations wait now.
     public var parkedCount: Int { state.withLock { $0.machine.count } }
 
+    /// How often the network went.
+    var outage: Int { state.withLock { $0.machine.outages } }
+
     /// Waits for the network; nil if there is no place.
     ///
     /// `body` is called once, on another thread, unless one leaves before. What is waited counts towards the limit only

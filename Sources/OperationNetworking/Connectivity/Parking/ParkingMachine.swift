@@ -37,6 +37,8 @@ package struct ParkingMachine {
     private var offlineBefore = OperationInstant(offset: .zero)
     /// Since when it is gone; nil while it is there.
     private var goneSince: OperationInstant?
+    /// How often it went.
+    package private(set) var outages = 1
 
     package init(
         capacity: Int = .max, pace: ParkingPace = .standard, isOffline: Bool = true, now: OperationInstant
@@ -99,6 +101,7 @@ package struct ParkingMachine {
         guard self.isOffline != isOffline else { return }
         offlineBefore = offlineTime(at: now)
         goneSince = isOffline ? now : nil
+        if isOffline { outages += 1 }
         nextRelease = isOffline || waits.isEmpty ? nil : now.advanced(by: pace.delay(chance))
     }
 

@@ -34,39 +34,73 @@ public final class CombinedConnectivity: ConnectivityMonitor {
 
 /// What both say.
 private final class Views: Sendable {
+    private struct State {
+        var path: Connectivity?
+        /// Counts up with each change of the path.
+        var number = 0
+        /// How many changes there are of which the probe does not know yet: what it says is about what was before.
+        var changing = 0
+        var isWriting = false
+        var hasNews = false
+    }
+
     private let probe: ProbeMonitor
-    private let path = Locked<Connectivity?>(nil)
+    private let state = Locked(State())
 
     init(_ probe: ProbeMonitor) {
         self.probe = probe
     }
 
-    private var both: Connectivity {
-        let path = path.withLock { $0 }
-        guard var both = path, !both.isOffline else { return path ?? .unknown }
-        let probed = probe.connectivity
-        both.status = probed.status
-        both.isCaptive = probed.isCaptive
-        return both
-    }
-
     func pathChanged(to path: Connectivity, _ board: ConnectivityBoard) {
-        let isFirst = self.path.withLock { exchange(&$0, with: path) == nil }
+        let before = state.withLock { state in
+            state.number += 1
+            state.changing += 1
+            return exchange(&state.path, with: path)
+        }
         if path.isOffline {
             probe.rest()
-        } else if !isFirst {
-            // What was found behind another interface says nothing about this one. At first it asks by itself.
-            probe.beginAnew()
+        } else if let before {
+            // What was found behind another interface says nothing about this one; what the user pays for it does not
+            // matter. At first the probe asks by itself.
+            if before.isOffline || before.interfaces.first != path.interfaces.first {
+                probe.beginAnew()
+            } else {
+                probe.lookAgain()
+            }
+        }
+        state.withLock { state in
+            state.number += 1
+            state.changing -= 1
         }
         write(on: board)
     }
 
-    /// Until what is on the board is what both say last, for both may write at the same time.
+    /// Writes what both say now: one thread at a time, which looks again if there was news meanwhile.
     func write(on board: ConnectivityBoard) {
+        let isMine = state.withLock { state in
+            state.hasNews = true
+            return !exchange(&state.isWriting, with: true)
+        }
+        guard isMine else { return }
+        while takeNews() { board.write(both) }
+    }
+
+    private func takeNews() -> Bool {
+        state.withLock { state in
+            if !state.hasNews { state.isWriting = false }
+            return exchange(&state.hasNews, with: false)
+        }
+    }
+
+    /// What both say of the same moment.
+    private var both: Connectivity {
         while true {
-            let both = both
-            board.write(both)
-            if self.both == both { return }
+            let (path, number, isChanging) = state.withLock { ($0.path, $0.number, $0.changing > 0) }
+            guard var both = path, !both.isOffline else { return path ?? .unknown }
+            let probed = isChanging ? .unknown : probe.known
+            both.status = probed.status
+            both.isCaptive = probed.isCaptive
+            if state.withLock({ $0.number == number }) { return both }
         }
     }
 }

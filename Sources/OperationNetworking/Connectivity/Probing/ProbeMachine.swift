@@ -77,6 +77,11 @@ package struct ProbeMachine: Sendable, Equatable {
         return .wait(left, number)
     }
 
+    /// The same, but what is known stays, and so does a probe that is under way: it is as good as another.
+    package mutating func lookAgain(_ now: OperationInstant, chance: Double) -> Action {
+        state == .waiting ? askSoon(now, chance: chance) : .none
+    }
+
     private mutating func ask(_ now: OperationInstant) -> Action {
         state = .asking
         number += 1

@@ -61,6 +61,12 @@ public final class ProbeMonitor: ConnectivityMonitor {
         run.askSoon()
     }
 
+    /// Asks as soon as it may, unless it is asking: something about the way out has changed, and it may be the same.
+    package func lookAgain() { run.lookAgain() }
+
+    /// What is known in this moment, which those who observe are told.
+    var known: Connectivity { run.known }
+
     /// Asks no more until `askNow()`, and knows nothing meanwhile.
     package func rest() { run.rest() }
 }

@@ -44,6 +44,14 @@ final class ProbeRun: Sendable {
         apply { $0.askSoon(now, chance: chance) }
     }
 
+    func lookAgain() {
+        let (now, chance) = (clock.now, probe.chance())
+        apply { $0.lookAgain(now, chance: chance) }
+    }
+
+    /// What is known in this moment.
+    var known: Connectivity { state.withLock { $0.machine.known } }
+
     func rest() {
         take { $0.rest() }.cancel()
         write()

@@ -42,8 +42,10 @@ package protocol AttemptPolicy: Sendable {
     /// A task for an attempt is about to be made; returns why that is not to be, if so: the attempt fails with it.
     func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError?
 
-    /// The head of a response came, of which that is said soon; whether it is a failure, whatever its status.
-    func refuses(_ head: ResponseHead, of request: NetworkRequest) -> Bool
+    /// The head of a response to that attempt came, of which that is said soon; whether it is a failure, whatever its status.
+    ///
+    /// It may come when the attempt is over and the next one is under way.
+    func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool
 
     /// Answers once, now or later, on any thread; nil if it is none of its business.
     ///
@@ -60,7 +62,7 @@ extension AttemptPolicy {
     package var rank: Int { AttemptRank.retry }
     package var attemptTimeout: Duration? { nil }
     package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? { nil }
-    package func refuses(_ head: ResponseHead, of request: NetworkRequest) -> Bool { false }
+    package func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { false }
 }
 
 /// In which order those are asked who have a say about attempts.

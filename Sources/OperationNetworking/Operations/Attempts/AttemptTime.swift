@@ -24,6 +24,15 @@ package struct AttemptTime: Sendable, Equatable {
         since = isSuspended ? nil : now
     }
 
+    /// Whether it has an end.
+    package var isLimited: Bool { left != nil }
+
+    /// No more than that is left of it from now on.
+    package mutating func shorten(to limit: Duration, now: OperationInstant, isSuspended: Bool) {
+        let rest = end.map { now.duration(to: $0) } ?? left ?? limit
+        begin(min(rest, limit), now: now, isSuspended: isSuspended)
+    }
+
     /// The attempt may not go on.
     package mutating func suspend(now: OperationInstant) {
         guard let since, let limit = left else { return }

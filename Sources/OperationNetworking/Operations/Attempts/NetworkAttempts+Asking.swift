@@ -39,13 +39,20 @@ extension NetworkAttempts {
     // Before it leaves.
 
     func clear() -> AttemptMachine.Action {
-        guard let (host, _) = running(), var request else { return .none }
+        guard let (host, _) = running(), let request else { return .none }
         let (round, gates) = state.withLock { ($0.machine.round, $0.gates) }
-        // As a rule each knows at once that nothing is to be waited for.
+        return pass(gates[...], request, round, host)
+    }
+
+    /// Asks one after the other; as a rule each knows at once that nothing is to be waited for.
+    private func pass(
+        _ gates: ArraySlice<any AttemptGate>, _ request: NetworkRequest, _ round: Int, _ host: any AttemptHost
+    ) -> AttemptMachine.Action {
+        var request = request
         do throws(NetworkError) {
             for index in gates.indices {
                 guard let passed = try gates[index].pass(request, for: host) else {
-                    ask(gates[index...], request, round, host)
+                    ask(gates[index], then: gates[(index + 1)...], request, round, host)
                     return .none
                 }
                 request = passed
@@ -57,12 +64,6 @@ extension NetworkAttempts {
         }
     }
 
-    private func refuse(_ error: NetworkError, _ round: Int) {
-        let isAside = state.withLock { $0.machine.isAside }
-        let action = refused(error, round)
-        if isAside { performElsewhere(action) } else { perform(action) }
-    }
-
     private func cleared(_ request: NetworkRequest, _ round: Int) -> AttemptMachine.Action {
         state.withLock { state in
             let action = state.machine.cleared(round)
@@ -72,13 +73,13 @@ extension NetworkAttempts {
     }
 
     private func ask(
-        _ gates: ArraySlice<any AttemptGate>, _ request: NetworkRequest, _ round: Int, _ host: any AttemptHost
+        _ gate: any AttemptGate, then others: ArraySlice<any AttemptGate>, _ request: NetworkRequest, _ round: Int,
+        _ host: any AttemptHost
     ) {
-        guard let gate = gates.first else { return perform(cleared(request, round)) }
         gate.clear(request, for: host) { [weak self] answer in
             guard let self, let (host, number) = running() else { return }
             switch answer {
-            case .go(let request): ask(gates.dropFirst(), request, round, host)
+            case .go(let request): perform(pass(others, request, round, host))
             case .hold(let reason):
                 let now = host.clock.now
                 let action = state.withLock { state in

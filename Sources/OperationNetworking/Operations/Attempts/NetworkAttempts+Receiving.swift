@@ -13,7 +13,8 @@ extension NetworkAttempts {
             return (state.host, state.request)
         }
         guard let host, let request else { return }
-        let isRefused = judge(head, request, number) && host.accepts(head)
+        let isJudged = judge(head, request, number)
+        let isRefused = isJudged && host.accepts(head)
         // A stream of events has no end that could be waited for, and its connection is worth less than the time.
         if isRefused, head.expectedLength ?? .max > Self.longestRefusal {
             return giveUp(task, NetworkError.refusedByPolicy(head), number)
@@ -33,6 +34,7 @@ extension NetworkAttempts {
                 teller.note(.download, nil, of: head.expectedLength, for: host)
             }
             tell(.received(head), number, host)
+            if isJudged { linger(head, number) }
         } catch {
             giveUp(task, error, number)
         }
@@ -71,7 +73,9 @@ extension NetworkAttempts {
     /// Whether one of those who have a say refuses the response that begins: a file of it must not come to its place.
     func refuses(_ head: ResponseHead) -> Bool {
         let (request, number) = state.withLock { ($0.request, $0.machine.attempt) }
-        return request.map { judge(head, $0, number) } ?? false
+        guard let request, judge(head, request, number) else { return false }
+        linger(head, number)
+        return true
     }
 
     /// Shows the head to those who have a say, as early as possible; whether one of them refuses the response.
@@ -79,7 +83,7 @@ extension NetworkAttempts {
         let policies = state.withLock { $0.policies }
         guard !policies.isEmpty else { return false }
         var isRefused = false
-        for policy in policies where policy.refuses(head, of: request) { isRefused = true }
+        for policy in policies where policy.refuses(head, of: request, number) { isRefused = true }
         state.withLock { if $0.machine.mayBeTold(number) { $0.isRefused = isRefused } }
         return isRefused
     }

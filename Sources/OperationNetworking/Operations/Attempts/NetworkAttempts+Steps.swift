@@ -58,7 +58,7 @@ extension NetworkAttempts {
             swap(&collector, &state.collector)
             state.draft = nil
             state.isPrepared = false
-            state.isRefused = false
+            (state.isRefused, state.isLingering) = (false, false)
             state.head = nil
             state.response = nil
             state.error = nil
@@ -107,7 +107,8 @@ extension NetworkAttempts {
             let task = try host.makeTask(request, AttemptReceiver(self, number))
             let brakes = BrakeLine(task)
             let (action, isOver) = state.withLock { state in
-                let isOver = !state.machine.wantsTask(number)
+                // One that failed meanwhile wants none, also while that is being told.
+                let isOver = !state.machine.wantsTask(number) || state.error != nil
                 if !isOver { (state.task, state.brakes) = (task, brakes) }
                 return (state.machine.created(number), isOver)
             }
@@ -255,6 +256,7 @@ extension NetworkAttempts {
             swap(&left.timer, &state.timer)
             swap(&left.timeout, &state.timeout)
             swap(&left.retryHandler, &state.retryHandler)
+            swap(&left.offlineHandler, &state.offlineHandler)
             swap(&left.changes, &state.changes)
             state.standIn = nil
             state.time.stop()

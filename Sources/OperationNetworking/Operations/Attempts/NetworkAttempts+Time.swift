@@ -23,9 +23,26 @@ extension NetworkAttempts {
         watchTime(number, host)
     }
 
+    /// The response that begins is refused: its rest is waited for so long at most.
+    func linger(_ head: ResponseHead, _ number: Int) {
+        guard let (host, present) = running(), present == number else { return }
+        let now = host.clock.now
+        let isNews = state.withLock { state in
+            guard state.machine.mayBeTold(number), !state.isLingering else { return false }
+            state.isLingering = true
+            if state.head == nil { state.head = head }
+            state.time.shorten(to: Self.longestLinger, now: now, isSuspended: state.machine.isSuspended)
+            return true
+        }
+        if isNews { watchTime(number, host) }
+    }
+
+    /// A connection is made anew in less.
+    private static let longestLinger = Duration.seconds(2)
+
     /// The operation was suspended or resumed.
     func timeMayRun(_ mayRun: Bool) {
-        guard let (host, number) = running(), attemptTimeout != nil else { return }
+        guard let (host, number) = running(), state.withLock({ $0.time.isLimited }) else { return }
         let now = host.clock.now
         state.withLock { mayRun ? $0.time.resume(now: now) : $0.time.suspend(now: now) }
         watchTime(number, host)
@@ -53,9 +70,14 @@ extension NetworkAttempts {
                 return AttemptMachine.Action.none
             }
             let error = state.timeoutError
-            let action = state.machine.ranOut(number)
-            guard state.machine.phase == .deciding else { return action }
-            state.error = error
+            let action = state.isLingering ? state.machine.transferred(number) : state.machine.ranOut(number)
+            guard [.deciding, .evaluating].contains(state.machine.phase) else { return action }
+            if state.isLingering {
+                // What came of it is all there is.
+                if state.collector == nil { state.collector = ErrorBodyCollector(limit: host.errorBodyBytes) }
+            } else {
+                state.error = error
+            }
             // This timer is the one that fires.
             _ = state.stopTime()
             left = (state.task, state.adaptation)

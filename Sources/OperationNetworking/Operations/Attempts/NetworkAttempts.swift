@@ -23,6 +23,8 @@ public final class NetworkAttempts: Sendable {
         var isPrepared = false
         /// Whether one of those who have a say refuses the response, whatever its status.
         var isRefused = false
+        /// Whether the rest of a response is waited for only so that its connection can be used again.
+        var isLingering = false
         /// The last attempt for which a task was to be made.
         var lastCreation = 0
         var task: (any NetworkTask)?
@@ -54,6 +56,7 @@ public final class NetworkAttempts: Sendable {
         /// The key that went with the first request.
         var firstKey: String?
         var retryHandler: (@Sendable (RetryEvent) -> Void)?
+        var offlineHandler: (@Sendable () -> Void)?
 
         /// What the present attempt sent, or would have.
         var presentRequest: NetworkRequest? { isPrepared ? request : draft }

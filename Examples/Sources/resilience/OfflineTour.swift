@@ -1,0 +1,122 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+
+/// Requests while the network is gone: who waits, and how they go on.
+struct OfflineTour {
+    private let server: LoopbackServer
+    private let cable = Cable()
+    private let lot: ParkingLot
+    private let callbacks = DispatchQueue(label: "resilience")
+
+    init() throws {
+        server = try LoopbackServer()
+        server.route("GET", "/*") { .text($0.path) }
+        lot = ParkingLot(monitor: cable, pace: ParkingPace(perSecond: 20, settling: .milliseconds(100)))
+    }
+
+    func run() async throws {
+        print("== Offline")
+        try await waits()
+        await givesUp()
+        try await holdsQueue()
+    }
+
+    private func operation(
+        _ path: String, _ change: (inout OfflinePolicy) -> Void = { _ in }
+    ) -> NetworkDataOperation<String> {
+        let operation = NetworkDataOperation(url: server.url(path)) { data, _ in String(decoding: data, as: UTF8.self) }
+        operation.name = path
+        operation.callbackQueue = callbacks
+        var policy = OfflinePolicy(lot: lot)
+        // As a rule requests to this machine need no network.
+        policy.concerns = { _ in true }
+        change(&policy)
+        operation.offline = policy
+        operation.offlineHandler = { print("  \(path) waits: no network") }
+        return operation
+    }
+
+    private func waits() async throws {
+        print(
+            "The cable is pulled: four uploads wait, in the order in which they came, and take no place of their queue")
+        cable.pull()
+        let queue = QueueManager("uploads", width: 1)
+        let operations = (0..<4).map { operation("/\($0)") }
+        for (index, operation) in operations.enumerated() {
+            try queue.add(operation)
+            while lot.parkedCount <= index { try await Task.sleep(for: .milliseconds(1)) }
+        }
+        let other = ClosureOperation { "runs beside them" }
+        try queue.add(other)
+        let beside = try await other.value
+        callbacks.sync {}
+        print("  another operation \(beside)")
+        print("  \(queue.explain(operations[0]))")
+        expect(server.counts.heads == 0 && queue.counts.resting == 4)
+        print("It is put in again: they go on one after another")
+        let began = ContinuousClock.now
+        cable.putIn()
+        for operation in operations {
+            let path = try await operation.value
+            print("  \(path) after \(inSeconds(began.duration(to: .now)))")
+        }
+        expect(server.requests.map(\.path) == ["/0", "/1", "/2", "/3"])
+        expect(operations.allSatisfy { $0.attemptCount == 1 })
+    }
+
+    private func givesUp() async {
+        print("A wait has a limit, and one who will not wait fails at once")
+        cable.pull()
+        let patient = operation("/patient") { $0.longestWait = .milliseconds(200) }
+        let hurried = operation("/hurried") { $0.beforeSending = .fail }
+        for operation in [patient, hurried] { operation.start() }
+        let errors = [await patient.finalOutcome.error, await hurried.finalOutcome.error]
+        callbacks.sync {}
+        for error in errors { print("  \(error?.description ?? "no error")") }
+        expect(errors.map { $0?.code } == [.offlineTooLong, .offline])
+        cable.putIn()
+    }
+
+    private func holdsQueue() async throws {
+        print("A whole queue is held")
+        let queue = QueueManager("downloads", width: 2)
+        let hold = queue.hold(
+            whileOffline: cable, settling: .milliseconds(100), callbackQueue: callbacks,
+            offlineHandler: { print("  the queue \($0 ? "waits: no network" : "goes on")") })
+        cable.pull()
+        let operation = ClosureOperation { 42 }
+        operation.name = "report"
+        try queue.add(operation)
+        print("  \(queue.explain(operation))")
+        expect(queue.isSuspended)
+        cable.putIn()
+        expect(try await operation.value == 42)
+        callbacks.sync {}
+        hold.cancel()
+    }
+
+    /// To the millisecond.
+    private func inSeconds(_ duration: Duration) -> String {
+        duration.formatted(.units(allowed: [.seconds], width: .narrow, fractionalPart: .show(length: 3)))
+    }
+}
+
+/// A network that is there as long as its cable is in: what a monitor of one's own looks like.
+private final class Cable: ConnectivityMonitor {
+    private let board = ConnectivityBoard(.satisfied)
+
+    var connectivity: Connectivity { board.connectivity }
+
+    func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
+        board.observe(for: self, body)
+    }
+
+    func pull() { board.write(.unsatisfied) }
+    func putIn() { board.write(.satisfied) }
+}

@@ -1,0 +1,149 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// The user learns that something waits since the network is gone.
+@Suite("Told that the network is gone", .timeLimit(.minutes(1)))
+struct OfflineHandlerTests {
+    private func listening(
+        _ bench: OfflineBench, _ lines: EventRecorder<String>, _ change: (inout OfflinePolicy) -> Void = { _ in }
+    ) -> NetworkUploadOperation<String> {
+        let operation = bench.operation("GET", change)
+        operation.offlineHandler = { [weak operation] in
+            lines.record("waits: \(operation?.waitReason?.description ?? "no")")
+        }
+        operation.successHandler = { lines.record($0) }
+        return operation
+    }
+
+    @Test("Once for each time that the network is gone, before what becomes of it; not where there is a network")
+    func handler() async throws {
+        let bench = try OfflineBench(), lines = EventRecorder<String>(), network = bench.network
+        bench.bench.server.route("GET", "/") { request in
+            if request.number > 0 { return .text("here again") }
+            network.write(.unsatisfied)
+            return .reset
+        }
+        let operation = listening(bench, lines)
+        operation.start()
+        for _ in 0..<2 {
+            await bench.parked(operation)
+            await bench.bench.settled()
+            bench.comeBack()
+            await until { bench.lot.parkedCount == 1 || operation.outcome != nil }
+        }
+        #expect(try await operation.value == "here again")
+        await operation.ended()
+        await bench.bench.settled()
+        #expect(
+            lines.events == ["waits: waiting for the network", "waits: waiting for the network", "here again"])
+        let other = listening(bench, lines)
+        #expect(try await other.run() == "here again")
+        await other.ended()
+        await bench.bench.settled()
+        #expect(lines.events.suffix(1) == ["here again"] && lines.count == 4)
+    }
+
+    @Test("One that was suspended while it waits, and waits again, is not told twice")
+    func suspended() async throws {
+        let bench = try OfflineBench(), lines = EventRecorder<String>()
+        let operation = listening(bench, lines) { $0.longestWait = .seconds(60) }
+        operation.start()
+        await bench.parked(operation)
+        await until { lines.count == 1 }
+        #expect(operation.suspend())
+        bench.clock.advance(by: .seconds(3_600))
+        #expect(operation.resume())
+        await bench.parked(operation)
+        bench.comeBack()
+        #expect(try await operation.value == "Hello 0")
+        await operation.ended()
+        await bench.bench.settled()
+        #expect(lines.events == ["waits: waiting for the network", "Hello 0"])
+    }
+
+    @Test("Never after the end, and the delegate learns of it as well")
+    func end() async throws {
+        let bench = try OfflineBench(), lines = EventRecorder<String>(), delegate = WaitLog()
+        do {
+            let operation = listening(bench, lines), other = bench.operation()
+            other.delegate = delegate
+            bench.bench.callbacks.suspend()
+            operation.start()
+            await bench.parked(operation)
+            operation.cancel()
+            other.start()
+            await bench.parked(other)
+            bench.bench.callbacks.resume()
+            await bench.bench.settled()
+            #expect(lines.events == [])
+            #expect(delegate.count.value == 1)
+            #expect(operation.offlineHandler == nil)
+            other.cancel()
+            await other.ended()
+        }
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("A base gives its handler to all its operations")
+    func base() async throws {
+        let bench = try OfflineBench(), lines = EventRecorder<String>()
+        var base = NetworkBase(bench.bench.server.url("/"))
+        base.session = bench.bench.session
+        base.callbackQueue = bench.bench.callbacks
+        base.offline = bench.policy()
+        base.offlineHandler = { lines.record("waits") }
+        let operation: EndpointOperation<NoContent> = base.get("")
+        operation.start()
+        await bench.parked(operation)
+        await bench.bench.settled()
+        #expect(lines.events == ["waits"])
+        operation.cancel()
+        await operation.ended()
+    }
+
+    @Test(
+        "A queue tells when it begins to wait and when it goes on, once each, and nothing after the token was cancelled"
+    )
+    func queue() async throws {
+        let network = ManualConnectivity(.satisfied), clock = ManualClock(), lines = EventRecorder<Bool>()
+        let callbacks = DispatchQueue(label: "OfflineHandlerTests")
+        let queue = QueueManager("uploads", width: 2)
+        let hold = queue.hold(
+            whileOffline: network, settling: .seconds(1), clock: clock, callbackQueue: callbacks,
+            offlineHandler: { lines.record($0) }, chance: { 0.5 })
+        func settled() async { await withCheckedContinuation { done in callbacks.async { done.resume() } } }
+        await settled()
+        #expect(lines.events == [])
+        network.write(.unsatisfied)
+        network.write(Connectivity(.unsatisfied, interfaces: [.wired]))
+        network.write(.satisfied)
+        clock.advance(by: .milliseconds(500))
+        network.write(.unsatisfied)
+        await settled()
+        #expect(lines.events == [true], "it was not back for long enough")
+        network.write(.satisfied)
+        clock.advance(by: .milliseconds(1_500))
+        await settled()
+        #expect(lines.events == [true, false] && !queue.isSuspended)
+        network.write(.unsatisfied)
+        await settled()
+        hold.cancel()
+        network.write(.satisfied)
+        clock.advance(by: .seconds(10))
+        await settled()
+        #expect(lines.events == [true, false, true])
+    }
+}
+
+private final class WaitLog: NetworkOperationDelegate {
+    let count = Shared(0)
+
+    func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation) { count.value += 1 }
+}

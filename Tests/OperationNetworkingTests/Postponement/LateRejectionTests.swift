@@ -1,0 +1,132 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("Rejections that come late, or are looked at twice", .timeLimit(.minutes(1)))
+struct LateRejectionTests {
+    @Test("What a response says of an attempt that ran out of time is not said of the next one's credential")
+    func timedOutAttempt() async throws {
+        let bench = try TokenBench(), slow = SlowReader(), server = ModelServer()
+        let authenticator = bench.authenticator()
+        let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: server) { data, _ in data.count }
+        operation.clock = bench.clock
+        operation.authenticate(by: authenticator)
+        var retry = Retry(budget: nil)
+        retry.attemptTimeout = .seconds(5)
+        retry.throttledBackoff = .constant(.seconds(1), jitter: .none)
+        operation.retry = retry
+        operation.networkAttempts.set(slow)
+        operation.start()
+        await until { server.answerable == [1] }
+        // The head of the first attempt is on its way to the realm while its time is over, and the next ones begin.
+        Thread.detachNewThread {
+            server.answer(1, .status(401))
+            slow.left.open()
+        }
+        await slow.entered.passage()
+        bench.clock.advance(by: .seconds(5))
+        await until { server.answerable == [2] }
+        #expect(server.token(of: 2) == "Bearer new" && authenticator.credential == "new")
+        // What is no word on the credential has it forget that one was rejected before.
+        server.answer(2, .status(503))
+        await until { operation.networkAttempts.isWaitingForTime }
+        bench.clock.advance(by: .seconds(1))
+        await until { server.answerable == [3] }
+        slow.leave.open()
+        await slow.left.passage()
+        #expect(authenticator.credential == "new", "it was not rejected")
+        server.answer(3, .status(200))
+        #expect(try await operation.value == 2)
+    }
+
+    @Test("A response is asked about once, that of a download as well", arguments: [401, 200])
+    func askedOnce(status: Int) async throws {
+        let bench = try TokenBench(), folder = try TemporaryFolder(), count = Shared(0)
+        bench.server.route("GET", "/file") { request in
+            request["Authorization"] == "Bearer new" ? .text("Hello") : .status(status).with("X-Key", "expired")
+        }
+        let authenticator = bench.authenticator(change: { options in
+            options.isRejected = { head in
+                count.value += 1
+                return head.headers["X-Key"] == "expired"
+            }
+        })
+        let download = NetworkDownloadOperation<String>(
+            url: bench.server.url("/file"), urlSession: bench.bench.session
+        ) { file, _ in
+            try String(contentsOf: file, encoding: .utf8)
+        }
+        download.clock = bench.clock
+        download.destination = .file(folder.url.appendingPathComponent("file"))
+        download.authenticate(by: authenticator)
+        #expect(try await download.run() == "Hello")
+        #expect(count.value == 2, "one rejection, and one success")
+        let plain = bench.operation(authenticator, "/file")
+        #expect(try await plain.run() == "Hello")
+        #expect(count.value == 3)
+    }
+
+    @Test("What made a refresh fail is the user's, and let go of where no lock is held")
+    func remembersErrors() async throws {
+        let bench = try TokenBench(), gone = Gate()
+        let itself = Shared<Authenticator<String>?>(nil)
+        let results = EventRecorder<Int>()
+        let authenticator = bench.authenticator(
+            change: { $0.eventHandler = nil },
+            refresh: {
+                if results.count == 0 { throw Touchy(itself, results, gone) }
+                return bench.good.value
+            })
+        itself.value = authenticator
+        // The operation, whose error has it as its cause, goes first.
+        do { #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed) }
+        try await bench.bench.checkNothingIsLeft()
+        #expect(results.count == 0, "the realm remembers it")
+        authenticator.set("new")
+        await gone.passage()
+        #expect(results.events == [0])
+        itself.value = nil
+    }
+}
+
+/// Stands between the session and the realm, and takes its time with the first head.
+private final class SlowReader: AttemptPolicy {
+    let entered = Gate(), leave = Gate(), left = Gate()
+
+    var rank: Int { AttemptRank.hand }
+
+    func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
+        guard number == 1 else { return false }
+        entered.open()
+        leave.wait()
+        return false
+    }
+
+    func decide(
+        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
+    ) {
+        answer(nil)
+    }
+
+    func forget() {}
+}
+
+/// An error that asks the realm something when it goes.
+private final class Touchy: Error {
+    private let authenticator: Shared<Authenticator<String>?>
+    private let results: EventRecorder<Int>
+    private let gone: Gate
+
+    init(_ authenticator: Shared<Authenticator<String>?>, _ results: EventRecorder<Int>, _ gone: Gate) {
+        (self.authenticator, self.results, self.gone) = (authenticator, results, gone)
+    }
+
+    deinit {
+        results.record(authenticator.value?.postponedCount ?? -1)
+        gone.open()
+    }
+}

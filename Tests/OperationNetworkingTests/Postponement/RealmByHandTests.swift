@@ -1,0 +1,116 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("Single operations of a realm, by hand", .timeLimit(.minutes(1)))
+struct RealmByHandTests {
+    private let bench: TokenBench
+    private let authenticator: Authenticator<String>
+    private let refreshes = Gate()
+    private let change: PostponedOperations.Change = { try $0.with("Authorization", "Bearer new") }
+
+    init() throws {
+        let bench = try TokenBench(), refreshes = refreshes
+        self.bench = bench
+        authenticator = bench.authenticator(refresh: {
+            await refreshes.passage()
+            return bench.good.value
+        })
+    }
+
+    /// So many that wait in this order; the first was rejected, the others are held back.
+    private func postponed(_ count: Int) async -> [NetworkDataOperation<String>] {
+        let operations = bench.operations(count, authenticator)
+        for (index, operation) in operations.enumerated() {
+            operation.name = "\(index)"
+            operation.start()
+            await until { [authenticator] in
+                authenticator.postponedCount == index + 1 && operation.waitReason?.kind == .credential
+            }
+        }
+        return operations
+    }
+
+    @Test("One that was rejected and one that is held back are run singly, changed; the others wait on")
+    func run() async throws {
+        do {
+            let operations = await postponed(4)
+            for index in [2, 0] {
+                #expect(try authenticator.run(operations[index], changing: change))
+                #expect(try await operations[index].value == "Hello")
+            }
+            #expect(authenticator.postponed.map(\.name) == ["1", "3"])
+            #expect(try !authenticator.run(operations[0], changing: change))
+            #expect(operations[0].attemptCount == 2 && operations[2].attemptCount == 1)
+            #expect(operations[0].failedAttempts.map(\.putAside?.kind) == [.credential])
+            refreshes.open()
+            for operation in operations { #expect(try await operation.value == "Hello") }
+        }
+        #expect(bench.server.counts.heads == 5 && authenticator.postponedCount == 0)
+        try await bench.bench.checkNothingIsLeft()
+    }
+
+    @Test("It is the user's from then on: the realm puts nothing into it, and a rejection is its failure")
+    func rejectedAllTheSame() async throws {
+        let operations = await postponed(2)
+        #expect(try authenticator.run(operations[1]) { try $0.with("Authorization", "Bearer mine") })
+        await operations[1].ended()
+        #expect(operations[1].outcome?.error?.status == 401)
+        #expect(bench.server.requests.last?["Authorization"] == "Bearer mine")
+        #expect(bench.asked.count == 1 && authenticator.postponed.map(\.name) == ["0"])
+        authenticator.failPostponed()
+        await operations[0].ended()
+    }
+
+    @Test("On a queue of choice it goes on when its turn comes there, and a full one leaves it waiting")
+    func queue() async throws {
+        do {
+            let operations = await postponed(3), queue = QueueManager("night", width: 1)
+            queue.isSuspended = true
+            #expect(try authenticator.run(operations[0], on: queue, changing: change))
+            queue.capacity = 1
+            let error = #expect(throws: QueueError.self) {
+                try authenticator.run(operations[1], on: queue, changing: change)
+            }
+            #expect(error?.code == .full)
+            await until { [authenticator] in authenticator.postponed.map(\.name) == ["2", "1"] }
+            #expect(operations[0].outcome == nil && bench.server.counts.heads == 1)
+            queue.isSuspended = false
+            #expect(try await operations[0].value == "Hello")
+            await queue.drained()
+            refreshes.open()
+            for operation in operations { #expect(try await operation.value == "Hello") }
+            #expect(queue.counts.finished == 1)
+        }
+        try await bench.bench.checkNothingIsLeft()
+    }
+
+    @Test("One that is cancelled in the queue of choice before its turn is cancelled")
+    func cancelled() async throws {
+        let operations = await postponed(1), queue = QueueManager("night", width: 1)
+        queue.isSuspended = true
+        #expect(try authenticator.run(operations[0], on: queue, changing: change))
+        queue.cancelAll()
+        await operations[0].ended()
+        #expect(operations[0].isCancelled && authenticator.postponedCount == 0)
+    }
+
+    @Test("A single one fails, with the reason that was given")
+    func fail() async throws {
+        let operations = await postponed(3)
+        for index in [0, 2] {
+            #expect(authenticator.fail(operations[index], because: Refusal()))
+            await operations[index].ended()
+            let error = operations[index].outcome?.error
+            #expect(error?.code == .refreshFailed && error?.cause is Refusal)
+        }
+        #expect(!authenticator.fail(operations[0]))
+        #expect(authenticator.postponed.map(\.name) == ["1"])
+        refreshes.open()
+        #expect(try await operations[1].value == "Hello")
+    }
+}

@@ -1,0 +1,125 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+
+/// A server and the way to it as a model: a request is there the moment it is sent, and is answered when the test says so.
+///
+/// Whose request is sent after its operation is over, it notes as a fault.
+final class ModelServer: NetworkSession {
+    /// What comes of a request.
+    enum Answer {
+        case status(Int)
+        case failure(NetworkError.Code)
+    }
+
+    private struct Transfer {
+        enum Phase { case made, running }
+
+        let operation: Int
+        let token: String
+        let url: URL
+        var phase = Phase.made
+        var isSuspended = true
+        let receiver: any NetworkReceiver
+    }
+
+    private struct State {
+        var transfers: [Int: Transfer] = [:]
+        var last = 0
+        var sends = 0
+        /// The operations that are over.
+        var closed: Set<Int> = []
+        var faults: [String] = []
+    }
+
+    private let state = Locked(State())
+
+    var faults: [String] { state.withLock { $0.faults } }
+    /// How many requests were sent.
+    var sendCount: Int { state.withLock { $0.sends } }
+    /// How many tasks have not ended.
+    var openCount: Int { state.withLock { $0.transfers.count } }
+    /// Those that can be answered now, in their order.
+    var answerable: [Int] {
+        state.withLock { state in
+            state.transfers.filter { $0.value.phase == .running && !$0.value.isSuspended }.keys.sorted()
+        }
+    }
+
+    /// Whether a request of that operation is under way.
+    func isInFlight(_ operation: Int) -> Bool {
+        state.withLock { $0.transfers.values.contains { $0.operation == operation && $0.phase == .running } }
+    }
+
+    /// The token of a request.
+    func token(of transfer: Int) -> String? { state.withLock { $0.transfers[transfer]?.token } }
+
+    /// From now on no request of that operation may come.
+    func close(_ operation: Int) { _ = state.withLock { $0.closed.insert(operation) } }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        let number = state.withLock { state in
+            state.last += 1
+            state.transfers[state.last] = Transfer(
+                operation: Int(request.headers["X-Operation"] ?? "") ?? -1,
+                token: request.headers["Authorization"] ?? "", url: request.url, receiver: receiver)
+            return state.last
+        }
+        return ModelTask(number, self)
+    }
+
+    func answer(_ number: Int, _ answer: Answer) {
+        guard let transfer = state.withLock({ $0.transfers.removeValue(forKey: number) }) else { return }
+        let task = ModelTask(number, self)
+        switch answer {
+        case .status(let status):
+            transfer.receiver.task(task, didReceive: ResponseHead(url: transfer.url, status: status, headers: [:]))
+            [UInt8]("ok".utf8).withUnsafeBytes { transfer.receiver.task(task, didReceive: $0) }
+            transfer.receiver.task(task, didEndWith: nil)
+        case .failure(let code):
+            transfer.receiver.task(
+                task, didEndWith: NetworkError(code: code, phase: .awaitingResponse, message: "The model says so."))
+        }
+    }
+
+    fileprivate func resume(_ number: Int) {
+        state.withLock { state in
+            guard var transfer = state.transfers[number] else { return }
+            transfer.isSuspended = false
+            if transfer.phase == .made {
+                transfer.phase = .running
+                state.sends += 1
+                if state.closed.contains(transfer.operation) {
+                    state.faults.append("\(transfer.operation) sent a request after its end")
+                }
+            }
+            state.transfers[number] = transfer
+        }
+    }
+
+    fileprivate func suspend(_ number: Int) { state.withLock { $0.transfers[number]?.isSuspended = true } }
+
+    fileprivate func cancel(_ number: Int, _ task: ModelTask) {
+        let transfer = state.withLock { $0.transfers.removeValue(forKey: number) }
+        transfer?.receiver.task(
+            task, didEndWith: NetworkError(code: .cancelled, phase: .receiving, message: "The task was cancelled."))
+    }
+}
+
+private final class ModelTask: NetworkTask {
+    private let number: Int
+    private let server: ModelServer
+
+    init(_ number: Int, _ server: ModelServer) {
+        (self.number, self.server) = (number, server)
+    }
+
+    func resume() { server.resume(number) }
+    func suspend() { server.suspend(number) }
+    func cancel() { server.cancel(number, self) }
+    func hold() {}
+    func proceed() {}
+}

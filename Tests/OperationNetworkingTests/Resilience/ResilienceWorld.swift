@@ -1,0 +1,191 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Real operations in a real queue, with retry, a realm, a lot and a throttle on one manual clock, against the model of a
+/// server; what happens next is drawn from a seed.
+///
+/// What they do on threads of their own is waited for as a rule, and sometimes not: so each schedule is one order of many.
+struct ResilienceWorld {
+    /// Where an operation is, as one sees it from outside.
+    enum Phase: String, CaseIterable {
+        case begun, queued, throttled, adapting, inFlight, backingOff, waitingForToken, waitingForNetwork
+        case waitingForPlace, suspended, moving
+    }
+
+    let clock = ManualClock()
+    let network = ManualConnectivity(.satisfied)
+    let server = ModelServer()
+    let workers = ManualWorkers()
+    let queue: QueueManager
+    let lot: ParkingLot
+    let throttle: OperationThrottle
+    let callbacks = DispatchQueue(label: "ResilienceWorld.callbacks")
+    let refreshes = PendingGates()
+    let authenticator: Authenticator<String>
+    let adaptations: [PendingGates]
+    let operations: [NetworkDataOperation<String>]
+    let told: [EventRecorder<String>]
+    var added: Set<Int> = []
+    var generator: SeededGenerator
+    var goodToken = "1"
+    var lastToken = 1
+    var expiries: Int
+    var story: [String] = []
+    var faults: [String] = []
+    /// In which phases operations were cancelled.
+    var cancelled: [Phase] = []
+
+    init(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let (clock, network, server, callbacks) = (clock, network, server, callbacks)
+        queue = workers.makeQueue("world", width: 2)
+        lot = ParkingLot(
+            monitor: network, pace: ParkingPace(perSecond: 10, settling: .milliseconds(100)), clock: clock,
+            chance: { 0.5 })
+        throttle = OperationThrottle(clock: clock)
+        var options = AuthenticationOptions()
+        options.clock = clock
+        options.maximumRefreshes = 100
+        options.pace = PostponementPace(Int.random(in: 1...3, using: &generator), every: .milliseconds(50))
+        let refreshes = refreshes
+        authenticator = Authenticator("1", options: options) { token, request in
+            try request.with("Authorization", token)
+        } refresh: { _ in
+            try await refreshes.pass()
+        }
+        var (operations, adaptations) = ([NetworkDataOperation<String>](), [PendingGates]())
+        var told: [EventRecorder<String>] = []
+        for number in 0..<Int.random(in: 2...6, using: &generator) {
+            let gates = PendingGates(), record = EventRecorder<String>()
+            let operation = Self.operation(number, server, gates, &generator)
+            operation.callbackQueue = callbacks
+            operation.clock = clock
+            operation.successHandler = { _ in record.record("success") }
+            operation.failureHandler = { _ in record.record("failure") }
+            operation.cancellationHandler = { _ in record.record("cancelled") }
+            var retry = Retry(budget: nil)
+            retry.chance = { 0.5 }
+            retry.attemptTimeout = generator.chance(1, in: 4) ? .seconds(20) : nil
+            if generator.chance(7, in: 8) { operation.retry = retry }
+            operation.authenticate(by: authenticator)
+            var policy = OfflinePolicy(lot: lot)
+            policy.longestWait = .seconds(30)
+            if generator.chance(7, in: 8) { operation.offline = policy }
+            if generator.chance(1, in: 3) {
+                operation.throttle = ThrottleRule(key: "key", interval: .seconds(5), early: .wait, in: throttle)
+            }
+            operations.append(operation)
+            adaptations.append(gates)
+            told.append(record)
+        }
+        (self.operations, self.adaptations, self.told) = (operations, adaptations, told)
+        expiries = Int.random(in: 0...3, using: &generator)
+        self.generator = generator
+    }
+
+    /// One that adapts its request, if it is to be so, or one of our own class as it is.
+    private static func operation(
+        _ number: Int, _ server: ModelServer, _ gates: PendingGates, _ generator: inout SeededGenerator
+    ) -> NetworkDataOperation<String> {
+        var request = URLRequest(url: URL(filePath: "/"))
+        request.url = URL(string: "http://example.com/\(number)")
+        request.setValue("\(number)", forHTTPHeaderField: "X-Operation")
+        return generator.chance(1, in: 2)
+            ? AdaptingOperation(request, server, gates)
+            : NetworkDataOperation(request: request, urlSession: server) { data, _ in
+                String(decoding: data, as: UTF8.self)
+            }
+    }
+
+    func phase(_ index: Int) -> Phase {
+        let operation = operations[index]
+        switch operation.state {
+        case .notStarted:
+            if !added.contains(index) { return .begun }
+            return throttle.waiters(of: "key").contains { $0 === operation } ? .throttled : .queued
+        case .suspended: return .suspended
+        default: break
+        }
+        switch operation.waitReason?.kind {
+        case .pause?: return .backingOff
+        case .credential?: return .waitingForToken
+        case .network?: return .waitingForNetwork
+        case .place?: return .waitingForPlace
+        default: break
+        }
+        if !adaptations[index].isEmpty { return .adapting }
+        return server.isInFlight(index) ? .inFlight : .moving
+    }
+
+    /// Waits until nobody is on the way from one phase to another, but not for long.
+    func settle() async {
+        for _ in 0..<400 {
+            if operations.indices.allSatisfy({ operations[$0].outcome != nil || phase($0) != .moving }) { return }
+            await Task.yield()
+        }
+    }
+}
+
+/// Makes its requests ready when the test says so.
+private final class AdaptingOperation: NetworkDataOperation<String>, @unchecked Sendable {
+    // Sendable: what it has does not change.
+    private let gates: PendingGates
+
+    init(_ request: URLRequest, _ server: ModelServer, _ gates: PendingGates) {
+        self.gates = gates
+        super.init(request: request, urlSession: server) { data, _ in String(decoding: data, as: UTF8.self) }
+    }
+
+    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
+        _ = try await gates.pass()
+        return request
+    }
+}
+
+/// Those who wait until the test lets them go on, each of them once.
+final class PendingGates: Sendable {
+    private typealias Waiter = CheckedContinuation<String, any Error>
+    private struct State {
+        var waiters: [Int: Waiter] = [:]
+        var last = 0
+    }
+
+    private let state = Locked(State())
+
+    var isEmpty: Bool { state.withLock { $0.waiters.isEmpty } }
+    var count: Int { state.withLock { $0.waiters.count } }
+
+    func pass() async throws -> String {
+        let number = state.withLock { state in
+            state.last += 1
+            return state.last
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                state.withLock { $0.waiters[number] = continuation }
+                if Task.isCancelled { end(number, .failure(CancellationError())) }
+            }
+        } onCancel: {
+            end(number, .failure(CancellationError()))
+        }
+    }
+
+    /// Lets the one through that came first.
+    func open(_ result: Result<String, any Error> = .success("")) {
+        if let number = state.withLock({ $0.waiters.keys.min() }) { end(number, result) }
+    }
+
+    private func end(_ number: Int, _ result: Result<String, any Error>) {
+        state.withLock { $0.waiters.removeValue(forKey: number) }?.resume(with: result)
+    }
+}

@@ -1,0 +1,165 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// A server that asks to be left alone, and those who were not asked themselves.
+@Suite("Pauses of whole origins", .timeLimit(.minutes(1)))
+struct OriginPauseTests {
+    private let setting: RetryBench
+    private var bench: OperationBench { setting.bench }
+    private var clock: ManualClock { setting.clock }
+
+    init() throws {
+        setting = try RetryBench()
+        bench.server.route("GET", "/*") { .text($0.path) }
+        bench.server.route("GET", "/busy") { $0.number == 0 ? .status(429, ["Retry-After": "10"]) : .text("busy") }
+        bench.server.route("POST", "/down") { _ in .status(503, ["Retry-After": "3600"]) }
+        bench.server.route("GET", "/teapot") { _ in .status(418, ["Retry-After": "10"]) }
+    }
+
+    private func pauses(
+        _ meanwhile: OriginPauses.Meanwhile = .wait, pace: PostponementPace = PostponementPace(2, every: .seconds(1))
+    ) -> OriginPauses {
+        OriginPauses(meanwhile, pace: pace, clock: clock)
+    }
+
+    private func operation(
+        _ target: String, _ pauses: OriginPauses?, method: String = "GET"
+    ) -> NetworkUploadOperation<String> {
+        let operation = bench.watched(
+            NetworkUploadOperation(
+                url: bench.server.url(target), method: method, body: .none, urlSession: bench.session
+            ) {
+                data, _ in String(decoding: data, as: UTF8.self)
+            })
+        operation.clock = clock
+        operation.retry = setting.retry {
+            $0.originPauses = pauses
+            $0.policy.maximumAttempts = 1
+        }
+        return operation
+    }
+
+    @Test("What one is told holds for all that share it: they wait without a place, and go on in their order, paced")
+    func waits() async throws {
+        let pauses = pauses(), queue = QueueManager("api", width: 1)
+        do {
+            #expect(await failure(of: operation("/busy", pauses))?.retryAfter == .seconds(10))
+            #expect(pauses.left(for: bench.server.url("/other")) == .seconds(10))
+            let operations = (0..<5).map { operation("/\($0)", pauses) }
+            for (index, operation) in operations.enumerated() {
+                try queue.add(operation)
+                await until { pauses.waitingCount == index + 1 && operation.waitReason?.kind == .pause }
+            }
+            #expect(queue.counts.resting == 5)
+            #expect(operations[0].waitReason?.description == "waiting 10.0 s, for the server asked all to")
+            let free = operation("/free", nil)
+            #expect(try await free.run() == "/free", "it does not share it")
+            operations[1].cancel()
+            #expect(pauses.waitingCount == 4)
+            clock.advance(by: .milliseconds(9_999))
+            #expect(pauses.waitingCount == 4)
+            clock.advance(by: .milliseconds(1))
+            #expect(pauses.waitingCount == 2)
+            for index in [0, 2] { #expect(try await operations[index].value == "/\(index)") }
+            clock.advance(by: .seconds(1))
+            for index in [3, 4] { #expect(try await operations[index].value == "/\(index)") }
+            await queue.drained()
+        }
+        #expect(clock.pendingCount == 0 && pauses.left(for: bench.server.url("/")) == nil)
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("Or they fail, with the time that is left; so does one that could not wait until its deadline, or so long")
+    func fails() async throws {
+        var pauses = pauses(.fail)
+        _ = await failure(of: operation("/busy", pauses))
+        clock.advance(by: .seconds(4))
+        let error = await failure(of: operation("/other", pauses))
+        #expect(error?.code == .originPaused && error?.retryAfter == .seconds(6) && error?.isUnsent == true)
+        #expect(error?.retryEnd == .notWorthwhile)
+        #expect(error.map { ($0 as NSError).code } ?? 0 > 0)
+        clock.advance(by: .seconds(6))
+        #expect(try await operation("/other", pauses).run() == "/other")
+        pauses = self.pauses()
+        // An hour is more than is waited: it counts as a minute.
+        #expect(await failure(of: operation("/down", pauses, method: "POST"))?.status == 503)
+        #expect(pauses.left(for: bench.server.url("/")) == .seconds(60))
+        let hurried = operation("/other", pauses)
+        hurried.timeout = .seconds(30)
+        #expect(await failure(of: hurried)?.code == .originPaused)
+    }
+
+    @Test("Where the server asks again for longer, they wait on, unless that is more than they would have waited for")
+    func again() async throws {
+        let pauses = pauses(), url = bench.server.url("/").absoluteString
+        let origin = try #require(RequestOrigin(ofPlain: url))
+        let early = operation("/early", pauses), late = operation("/late", pauses)
+        pauses.note(.seconds(10), for: origin)
+        early.start()
+        await until { pauses.waitingCount == 1 }
+        clock.advance(by: .seconds(5))
+        pauses.note(.seconds(35), for: origin)
+        late.start()
+        await until { pauses.waitingCount == 2 }
+        clock.advance(by: .seconds(10))
+        // It would end 65 seconds after the first began to wait.
+        pauses.note(.seconds(50), for: origin)
+        await early.ended()
+        #expect(early.outcome?.error?.code == .originPaused && early.outcome?.error?.retryAfter == .seconds(50))
+        await until { pauses.waitingCount == 1 && late.waitReason?.kind == .pause }
+        clock.advance(by: .seconds(49))
+        #expect(pauses.waitingCount == 1)
+        clock.advance(by: .seconds(1))
+        #expect(try await late.value == "/late")
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test("Other answers pause nobody, nor does what another place says to which a redirect led")
+    func others() async throws {
+        let pauses = pauses(), other = try LoopbackServer()
+        other.route("GET", "/") { _ in .status(503, ["Retry-After": "10"]) }
+        let target = other.url("/").absoluteString
+        bench.server.route("GET", "/away") { _ in .redirect(to: target) }
+        for target in ["/teapot", "/away"] {
+            #expect(await failure(of: operation(target, pauses))?.status != nil)
+        }
+        #expect(pauses.left(for: bench.server.url("/")) == nil && pauses.left(for: other.url("/")) == nil)
+    }
+
+    @Test("The machine: a longer pause counts, a shorter one does not, and what is over is forgotten")
+    func machine() throws {
+        var machine = OriginPauseMachine(pace: PostponementPace(1, every: .seconds(1)))
+        let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
+        let other = try #require(RequestOrigin(ofPlain: "http://example.org/"))
+        func moment(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
+        var told = machine.note(.seconds(10), for: origin, now: moment(0))
+        #expect(told == [])
+        told = machine.note(.seconds(5), for: origin, now: moment(1))
+        #expect(machine.left(for: origin, now: moment(1)) == .seconds(9))
+        #expect(machine.wait(for: other, now: moment(1)).ticket == nil)
+        var waits = (2...3).map { machine.wait(for: origin, now: moment($0)) }
+        #expect(waits.map(\.due) == [moment(10), nil], "one time is set for all")
+        told = machine.note(.seconds(5), for: origin, now: moment(4))
+        #expect(told == [])
+        told = machine.note(.seconds(20), for: origin, now: moment(4))
+        #expect(told == waits.map(\.ticket))
+        waits = (5...6).map { machine.wait(for: origin, now: moment($0)) }
+        #expect(waits.map(\.due) == [nil, nil])
+        var passed = machine.passTime(for: origin, now: moment(10))
+        #expect(passed.released == [] && passed.due == moment(24))
+        passed = machine.passTime(for: origin, now: moment(24))
+        #expect(passed.released == [waits[0].ticket] && passed.due == moment(25))
+        passed = machine.passTime(for: origin, now: moment(25))
+        #expect(passed.released == [waits[1].ticket] && passed.due == nil)
+        #expect(machine.count == 0 && machine.wait(for: origin, now: moment(25)).ticket == nil)
+        _ = machine.note(.seconds(1), for: origin, now: moment(30))
+        _ = machine.note(.seconds(1), for: other, now: moment(40))
+        #expect(machine.count == 1)
+    }
+}
