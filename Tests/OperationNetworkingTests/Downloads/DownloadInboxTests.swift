@@ -7,6 +7,10 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadInboxTests {
+    private func take(_ inbox: inout DownloadInbox) -> DownloadInbox.Batch? { inbox.take([]) }
+
+    private func settle(_ inbox: inout DownloadInbox) -> Bool { inbox.settle() }
+
     private func put(_ count: Int, _ inbox: inout DownloadInbox) -> DownloadInbox.Need {
         let holds = inbox.isFilled(by: count)
         return [UInt8](repeating: 7, count: count).withUnsafeBytes { inbox.put($0, isHeld: holds) }
@@ -17,37 +21,39 @@ struct DownloadInboxTests {
         #expect(put(DownloadInbox.portion - 1, &inbox) == .soon)
         #expect(put(1, &inbox) == .now)
         #expect(put(10, &inbox) == .none)
-        let batch = inbox.take([])
+        let batch = take(&inbox)
         #expect(batch?.bytes.count == DownloadInbox.portion + 10 && batch?.proceeds == false)
-        #expect(inbox.take([]) == nil)
+        #expect(take(&inbox) == nil)
     }
 
     @Test func `what was put off is worked off once`() {
         var inbox = DownloadInbox()
         #expect(put(10, &inbox) == .soon)
-        #expect(inbox.settle())
-        #expect(!inbox.settle())
-        #expect(inbox.take([])?.bytes.count == 10)
-        #expect(inbox.take([]) == nil)
+        #expect(settle(&inbox))
+        #expect(!settle(&inbox))
+        #expect(take(&inbox)?.bytes.count == 10)
+        #expect(take(&inbox) == nil)
         // The end took them along.
         #expect(put(10, &inbox) == .soon)
-        #expect(inbox.put(end: nil))
-        #expect(inbox.take([])?.bytes.count == 10)
-        #expect(inbox.take([]) == nil)
-        #expect(!inbox.settle())
+        let isWoken = inbox.put(end: nil)
+        #expect(isWoken)
+        #expect(take(&inbox)?.bytes.count == 10)
+        #expect(take(&inbox) == nil)
+        #expect(!settle(&inbox))
     }
 
     @Test func `a transfer is held when the inbox is full, and goes on when it is emptied`() {
         var inbox = DownloadInbox()
         #expect(put(DownloadInbox.capacity, &inbox) == .now)
-        #expect(inbox.take([])?.proceeds == true)
-        #expect(inbox.take([]) == nil)
+        #expect(take(&inbox)?.proceeds == true)
+        #expect(take(&inbox) == nil)
     }
 
     @Test func `who does not want bytes is not woken for them, but for the brake`() {
         var inbox = DownloadInbox()
         inbox.dropBytes()
         #expect(put(DownloadInbox.capacity, &inbox) == .none)
-        #expect([UInt8]([1]).withUnsafeBytes { inbox.put($0, isHeld: true) } == .now)
+        let need = [UInt8]([1]).withUnsafeBytes { inbox.put($0, isHeld: true) }
+        #expect(need == .now)
     }
 }

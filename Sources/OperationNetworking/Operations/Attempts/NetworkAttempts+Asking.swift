@@ -97,6 +97,12 @@ extension NetworkAttempts {
         }
     }
 
+    private func refuse(_ error: NetworkError, _ round: Int) {
+        let isAside = state.withLock { $0.machine.isAside }
+        let action = refused(error, round)
+        if isAside { performElsewhere(action) } else { perform(action) }
+    }
+
     private func refused(_ error: NetworkError, _ round: Int) -> AttemptMachine.Action {
         var timer: (any OperationTimer)?
         let action = state.withLock { state in
