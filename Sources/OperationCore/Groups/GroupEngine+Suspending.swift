@@ -10,10 +10,7 @@ extension GroupEngine {
         apply { state in
             state.machine.setSuspended(isSuspended)
             if !isSuspended { waiters = state.waits.takeHeld() }
-            for (slot, child) in state.children.enumerated() {
-                guard let operation = child.operation, state.machine.isActive(GroupMachine.Slot(slot)) else { continue }
-                active.append(operation)
-            }
+            active = state.activeChildren
         }
         // In a loop and not in a recursion: each group beneath follows after this one.
         let children = active
@@ -23,7 +20,15 @@ extension GroupEngine {
 
     /// Brings children into line with the group, as it is now.
     func suspendChildren(_ children: [ManagedOperation]) {
-        let isSuspended = state.withLock { $0.machine.isSuspended && !$0.machine.isDooming }
+        while true {
+            let isSuspended = state.withLock { $0.machine.isSuspended && !$0.machine.isDooming }
+            suspend(children, isSuspended)
+            // Another thread may have changed that, and have come before this one.
+            if isSuspended == state.withLock({ $0.machine.isSuspended && !$0.machine.isDooming }) { return }
+        }
+    }
+
+    private func suspend(_ children: [ManagedOperation], _ isSuspended: Bool) {
         for child in children {
             let host = child.core.withLock { core -> QueueEngine? in
                 guard core.parent === self, core.isHeldByGroup != isSuspended else { return nil }

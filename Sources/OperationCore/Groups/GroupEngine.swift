@@ -74,11 +74,14 @@ extension GroupEngine {
         /// Waits that end because the group was cancelled.
         var released: [GroupWaiter] = []
         var returns: [GroupReturn] = []
+        /// Children that may begin all the same, since the group was cancelled while it was on hold.
+        var unheld: [ManagedOperation] = []
         var isPulling = false
         var over: GroupMachine.Verdict?
 
         var isEmpty: Bool {
-            starts.isEmpty && doomed.isEmpty && released.isEmpty && returns.isEmpty && !isPulling && over == nil
+            starts.isEmpty && doomed.isEmpty && released.isEmpty && returns.isEmpty && unheld.isEmpty && !isPulling
+                && over == nil
         }
     }
 
@@ -97,6 +100,7 @@ extension GroupEngine {
 
     private func perform(_ plan: Plan) {
         if !plan.doomed.isEmpty { doom(plan.doomed) }
+        if !plan.unheld.isEmpty { suspendChildren(plan.unheld) }
         for body in plan.returns { body.goOn() }
         for waiter in plan.released { release(waiter, .refused(causeForChildren)) }
         if !plan.starts.isEmpty { handOver(plan.starts) }
@@ -174,6 +178,10 @@ extension GroupEngine.State {
         if !doomed.isEmpty { plan.doomed = doomed.compactMap { children[Int($0)].operation } }
         if machine.isDooming {
             plan.released = waits.takeAll()
+            if machine.isSuspended {
+                machine.setSuspended(false)
+                plan.unheld = activeChildren
+            }
             if !returns.isEmpty { plan.returns = Array(exchange(&returns, with: [:]).values) }
         }
         while plan.starts.count < 256, let slot = machine.takeNext() {
@@ -182,6 +190,12 @@ extension GroupEngine.State {
         if plan.starts.isEmpty { plan.isPulling = machine.beginPull() }
         plan.over = machine.takeOver()
         return plan
+    }
+
+    var activeChildren: [ManagedOperation] {
+        children.enumerated().compactMap { slot, child in
+            machine.isActive(GroupMachine.Slot(slot)) ? child.operation : nil
+        }
     }
 
     mutating func seat(_ child: ManagedOperation, _ waiter: GroupWaiter, at slot: GroupMachine.Slot) {
