@@ -142,7 +142,8 @@ extension GroupEngine {
         while next < unbegun.count {
             let (child, cause) = unbegun[next]
             next += 1
-            guard let inner = child.groupEngine, let beneath = inner.doomUnbegun(name: child.name, because: cause) else {
+            guard let inner = child.groupEngine, let beneath = inner.doomUnbegun(name: child.name, because: cause)
+            else {
                 continue
             }
             for child in beneath.children { unbegun.append((child, beneath.cause)) }

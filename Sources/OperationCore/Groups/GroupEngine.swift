@@ -66,6 +66,11 @@ package final class GroupEngine: Sendable {
     }()
 }
 
+extension GroupEngine {
+    /// The name of the group, as far as it is known: from its start on.
+    var displayName: String { state.withLock { $0.operation }?.displayName ?? "a group" }
+}
+
 // What follows an event.
 extension GroupEngine {
     struct Plan {

@@ -43,10 +43,10 @@ package struct GroupMachine: Sendable {
     /// How many children may be active.
     package let width: Int
     /// Whether no child is added after the start.
-    private let isFixed: Bool
+    let isFixed: Bool
     /// Whether there is a body that has not returned.
     private(set) var hasBody: Bool
-    private var source: Source
+    var source: Source
     package private(set) var isSuspended = false
 
     private var entries: [Entry] = []
@@ -55,15 +55,15 @@ package struct GroupMachine: Sendable {
     /// Children that have not ended.
     package private(set) var present = 0
     package private(set) var active = 0
-    private var waiting = 0
-    private var successes = 0
-    private var failures = 0
+    var waiting = 0
+    var successes = 0
+    var failures = 0
     private var isDoomToTell = false
     /// Whether a child ended while the source was asked.
-    private var hasNews = false
+    var hasNews = false
 
     /// What makes children, if something does.
-    private enum Source: Sendable { case none, open, pulling, dry, exhausted }
+    enum Source: Sendable { case none, open, pulling, dry, exhausted }
 
     package init(
         policy: GroupPolicy, width: Int? = nil, isFixed: Bool = false, hasBody: Bool = false, hasSource: Bool = false
@@ -199,38 +199,6 @@ extension GroupMachine {
     }
 }
 
-// The policy.
-extension GroupMachine {
-    private func wins(_ ending: LifecycleMachine.Ending) -> Bool {
-        switch policy.rule {
-        case .firstEnd: true
-        case .firstSuccess, .quorum: ending == .success
-        case .failFast, .collectAll, .bodyDecides: false
-        }
-    }
-
-    private func verdictAtEnd(_ ending: LifecycleMachine.Ending) -> Verdict? {
-        switch policy.rule {
-        case .failFast: ending == .success ? nil : .failure
-        case .firstSuccess: ending == .success ? .success : nil
-        case .firstEnd: ending == .success ? .success : .failure
-        case .quorum(let count):
-            if successes >= count { .success } else if isFixed, successes + present < count { .failure } else { nil }
-        case .collectAll, .bodyDecides: nil
-        }
-    }
-
-    /// What it comes to if no child is left and nobody decided.
-    private var verdictAtRest: Verdict {
-        switch policy.rule {
-        case .failFast, .bodyDecides: .success
-        case .collectAll: failures == 0 ? .success : .failure
-        case .firstSuccess, .firstEnd: .failure
-        case .quorum(let count): successes >= count ? .success : .failure
-        }
-    }
-}
-
 // The group itself.
 extension GroupMachine {
     /// The group began; false if it was cancelled before.
@@ -308,39 +276,5 @@ extension GroupMachine {
         }
         if case .over(let verdict) = phase { return verdict }
         return nil
-    }
-}
-
-// Children that are made as there is room for them.
-extension GroupMachine {
-    /// What a source answered.
-    package enum Pull: Sendable {
-        case child
-        /// Nothing now; it is asked again when a child has ended.
-        case nothingNow
-        case nothingMore
-    }
-
-    /// Whether the source is to be asked, by the one who called this and who then says `endPull`.
-    package mutating func beginPull() -> Bool {
-        guard source == .open, phase == .running, !isSuspended, waiting < 64, active + waiting < width else {
-            return false
-        }
-        source = .pulling
-        hasNews = false
-        return true
-    }
-
-    /// The source answered; what it gave was added.
-    ///
-    /// Where a child ended while it was asked, "nothing now" may be out of date: then it is asked again.
-    package mutating func endPull(_ pull: Pull) {
-        guard source == .pulling else { return }
-        switch pull {
-        case _ where phase != .running: source = .exhausted
-        case .child: source = .open
-        case .nothingNow: source = hasNews ? .open : .dry
-        case .nothingMore: source = .exhausted
-        }
     }
 }

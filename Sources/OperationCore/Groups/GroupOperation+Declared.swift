@@ -86,7 +86,9 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         return group
     }
 
-    /// A group whose result is the first that a child gives; the others are cancelled then. It fails if none gives one.
+    /// A group whose result is the first that a child gives; the others are cancelled then.
+    ///
+    /// It fails if none gives one.
     public static func firstSuccess<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Value, GroupFailure> {

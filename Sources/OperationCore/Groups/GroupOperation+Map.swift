@@ -64,7 +64,9 @@ final class GroupMap<Elements: Sequence & Sendable, Value: Sendable, Failure: Er
     }
 
     func letGo() {
-        let left = state.withLock { state in Unchecked((exchange(&state.rest, with: nil), exchange(&state.make, with: nil))) }
+        let left = state.withLock { state in
+            Unchecked((exchange(&state.rest, with: nil), exchange(&state.make, with: nil)))
+        }
         withExtendedLifetime(left) {}
     }
 

@@ -91,7 +91,11 @@ struct DeclaredGroupTests {
     @Test func `a group has a width of its own, and a child that waits for another takes no place`() async throws {
         let order = EventRecorder<Int>()
         let children = (0..<4).map { number in
-            HandDriven("\(number)", hooks: .init(main: { order.record(number); $0.finish(withResult: number) }))
+            HandDriven(
+                "\(number)",
+                hooks: .init(main: {
+                    order.record(number); $0.finish(withResult: number)
+                }))
         }
         try children[0].depend(on: children[3], otherwise: .cancel)
         let group = GroupOperation.all(children, width: 1)

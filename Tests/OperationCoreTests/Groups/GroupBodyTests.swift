@@ -130,7 +130,8 @@ struct GroupBodyTests {
         let (gate, queue) = (Gate(), QueueManager(width: 1))
         let other = TaskOperation { await gate.passage() }
         try queue.add(other)
-        let group = isSynchronous
+        let group =
+            isSynchronous
             ? GroupOperation(synchronous: { group in try group.perform(other) })
             : GroupOperation { group in try await group.run(other) }
         group.startOnThread()
@@ -187,11 +188,13 @@ struct GroupBodyTests {
             let group = GroupOperation(synchronous: { group -> CancellationCause.Code? in
                 let code = Locked<CancellationCause.Code?>(nil)
                 let team = ThreadTeam(count: 1)
-                team.run([{
-                    do throws(OperationFailure<Never>) { _ = try group.perform(ClosureOperation { 1 }) } catch {
-                        code.withLock { $0 = error.cause?.code }
+                team.run([
+                    {
+                        do throws(OperationFailure<Never>) { _ = try group.perform(ClosureOperation { 1 }) } catch {
+                            code.withLock { $0 = error.cause?.code }
+                        }
                     }
-                }])
+                ])
                 return code.withLock { $0 }
             })
             return try group.startAndWait()

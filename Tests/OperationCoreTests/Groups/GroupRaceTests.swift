@@ -37,9 +37,11 @@ struct GroupRaceTests {
                     return sum
                 }
             case 2, 3:
-                group = GroupOperation(width: width, synchronous: { scope in
-                    try children().reduce(0) { try $0 + scope.perform($1) }
-                })
+                group = GroupOperation(
+                    width: width,
+                    synchronous: { scope in
+                        try children().reduce(0) { try $0 + scope.perform($1) }
+                    })
             case 4:
                 group = GroupOperation { scope in
                     let all = GroupOperation.all(children(), width: width)
@@ -179,12 +181,18 @@ struct GroupRaceTests {
             explorer.add("hold", { group.suspend() }, { group.resume() })
             if random.chance(1, in: 2) { explorer.add("cancel", { group.cancel() }) }
             for child in children {
-                explorer.add("end", asking: { random in
-                    if child.isFinished { return false }
-                    guard child.isExecuting else { return nil }
-                    if random.chance(1, in: 3) { child.finish(withError: .first) } else { child.finish(withResult: 1) }
-                    return true
-                })
+                explorer.add(
+                    "end",
+                    asking: { random in
+                        if child.isFinished { return false }
+                        guard child.isExecuting else { return nil }
+                        if random.chance(1, in: 3) {
+                            child.finish(withError: .first)
+                        } else {
+                            child.finish(withResult: 1)
+                        }
+                        return true
+                    })
             }
             explorer.add("work", asking: { _ in workers.step() ? true : group.isFinished ? false : nil })
             explorer.run()
@@ -196,7 +204,9 @@ struct GroupRaceTests {
             let events = order.events
             guard events.count(where: { $0 == "group" }) == 1 else { return "\(events) \(group.state)" }
             let lost = children.filter { child in !child.isFinished && !refused.contains { $0 === child } }
-            if !lost.isEmpty || refused.contains(where: { $0.isFinished || $0.isExecuting }) { return "left: \(children.map(\.state))" }
+            if !lost.isEmpty || refused.contains(where: { $0.isFinished || $0.isExecuting }) {
+                return "left: \(children.map(\.state))"
+            }
             // What was refused is as it was; all else ended before the group.
             return events.last == "group" && events.count == 6 - refused.count ? nil : "\(events)"
         }()

@@ -33,7 +33,8 @@ struct GroupScaleTests {
     }
 
     @Test(
-        "Scenario 25 (taskflow#435): groups 200 deep in one another end on a queue of width 1", arguments: Form.allCases)
+        "Scenario 25 (taskflow#435): groups 200 deep in one another end on a queue of width 1", arguments: Form.allCases
+    )
     func deep(form: Form) async throws {
         let (depth, threads) = try await TestThread.run {
             let (queue, census) = (QueueManager("deep", width: 1), LiveObjects())
@@ -49,7 +50,9 @@ struct GroupScaleTests {
         #expect(depth == 200 && threads <= QueueManager.threadLimit)
     }
 
-    @Test("Scenario 26: 1,000 groups of three children each, side by side on a queue of width 1", arguments: Form.allCases)
+    @Test(
+        "Scenario 26: 1,000 groups of three children each, side by side on a queue of width 1", arguments: Form.allCases
+    )
     func wide(form: Form) async throws {
         let (sum, threads, isOver) = try await TestThread.run {
             let queue = QueueManager("wide", width: 1)
@@ -89,7 +92,8 @@ struct GroupScaleTests {
     }
 
     /// A declared group of ten groups of ten groups …, with so many at the bottom.
-    private static func tree(_ leaves: Int, from first: Int, _ census: LiveObjects) -> GroupOperation<Int, GroupFailure> {
+    private static func tree(_ leaves: Int, from first: Int, _ census: LiveObjects) -> GroupOperation<Int, GroupFailure>
+    {
         let group: GroupOperation<Int, GroupFailure>
         if leaves == 1 {
             group = GroupOperation(synchronous: { _ in first })

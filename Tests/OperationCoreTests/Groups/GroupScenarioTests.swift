@@ -138,7 +138,8 @@ struct GroupScenarioTests {
     /// What becomes of a group.
     enum Fate: CaseIterable, Sendable { case ended, cancelled, neverRun, failed }
 
-    @Test("Scenario 14 (ProcedureKit#622): nothing is alive after the end, or without a start", arguments: Fate.allCases)
+    @Test(
+        "Scenario 14 (ProcedureKit#622): nothing is alive after the end, or without a start", arguments: Fate.allCases)
     func nothingAlive(fate: Fate) async throws {
         let (census, clock) = (LiveObjects(), ManualClock())
         try await Self.play(fate, census, clock)
