@@ -19,14 +19,11 @@ extension GroupEngine {
             if child.isHeldByQueue(isByQueue: false) { return GroupError(.inQueue, child) }
             answer = tryToAdopt(child, waiter, isShielded, tag, isProbed: true)
         }
-        switch answer {
-        case .refused(let code): return GroupError(code, child)
-        case .probe, .taken: break
-        case .doomed: doom([child])
-        }
+        if case .refused(let code) = answer { return GroupError(code, child) }
         inner?.state.withLock { state in
             if !state.machine.isOver { state.outer = self }
         }
+        if case .doomed = answer { doom([child]) }
         return nil
     }
 
