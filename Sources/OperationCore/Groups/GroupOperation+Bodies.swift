@@ -81,7 +81,7 @@ extension GroupOperation where ErrorType == GroupFailure {
     ///     let name = try group.perform(load)
     ///     return try group.perform(ClosureOperation { name.count })
     /// })
-    /// let count = try letters.startAndWait()
+    /// let count = try await letters.run()
     /// ```
     ///
     /// - Parameters:

@@ -35,7 +35,8 @@ public struct GroupScope: Sendable {
     /// or its cancellation.
     ///
     /// A synchronous child runs on this very thread. For others the thread waits, and the group takes up no place in its
-    /// queue meanwhile. What is somebody else's is only awaited: see `run`.
+    /// queue meanwhile. As many threads may wait as ``QueueManager/threadLimit`` allows; past that the child is cancelled with
+    /// the cause `tooManyWaits`. What is somebody else's is only awaited: see `run`.
     @available(*, noasync, message: "Use run(_:) in an async body: this blocks the thread.")
     public func perform<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>
