@@ -103,7 +103,9 @@ extension ManagedOperation {
             ThreadWorklist.finish()
         } else {
             // Nobody waits for an operation that is cancelled by its own `deinit`, and nothing may hold it any more.
-            let isNeeded = remains.extras?.completionBlock != nil || remains.node?.hasLiveDownstream == true
+            let isNeeded =
+                remains.parent != nil || remains.extras?.completionBlock != nil
+                || remains.node?.hasLiveDownstream == true
             ThreadWorklist.later { [operation = isNeeded ? self : nil, remains] in
                 var remains = remains
                 Self.settle(&remains, of: operation)
@@ -121,6 +123,9 @@ extension ManagedOperation {
         }
         // Inside the worklist: what is freed by this frees what comes before it in a loop.
         remains.node?.tearDown()
+        if let operation, let parent = remains.parent {
+            parent.childDidEnd(operation, remains.parentSlot, remains.parentTag, remains.ending)
+        }
         remains = Remains()
     }
 
@@ -148,14 +153,18 @@ struct Remains {
     var host: QueueEngine?
     var slot: QueueMachine.Slot = -1
     var ending = LifecycleMachine.Ending.success
+    var parent: GroupEngine?
+    var parentSlot: GroupMachine.Slot = -1
+    var parentTag: Int32 = -1
 
-    var isEmpty: Bool { extras == nil && node == nil }
+    var isEmpty: Bool { extras == nil && node == nil && parent == nil }
 }
 
 extension ManagedOperation.Core {
     mutating func takeRemains() -> Remains {
         Remains(
             extras: exchange(&extras, with: extras?.remains), node: exchange(&node, with: nil), membership: membership,
-            host: exchange(&host, with: nil), slot: slot, ending: machine.ending ?? .cancelled)
+            host: exchange(&host, with: nil), slot: slot, ending: machine.ending ?? .cancelled,
+            parent: exchange(&parent, with: nil), parentSlot: parentSlot, parentTag: parentTag)
     }
 }

@@ -99,7 +99,7 @@ extension ManagedOperation {
             if onlyIfNeeded, core.isStartUnderWay { return nil }
             isPlain =
                 core.extras == nil && core.node == nil && core.host == nil && core.membership == nil
-                && !core.wasAskedForReadiness
+                && core.parent == nil && !core.wasAskedForReadiness
             return isPlain ? core.machine.start(isReady: true, hasDelay: false) : nil
         }
         if isPlain, action == .run {
@@ -112,17 +112,23 @@ extension ManagedOperation {
         }
     }
 
-    private func beginWithCare(onlyIfNeeded: Bool) {
-        if core.withLock({ $0.host != nil }) || isHeldByQueue(isByQueue: !onlyIfNeeded) {
-            if !onlyIfNeeded { reportStartBesideQueue() }
-            return
+    /// Starts a child for its group, on this thread.
+    final func beginInGroup() { beginWithCare(onlyIfNeeded: true, isForGroup: true) }
+
+    private func beginWithCare(onlyIfNeeded: Bool, isForGroup: Bool = false) {
+        if !isForGroup {
+            let isTaken = core.withLock { $0.host != nil || $0.parent != nil }
+            if isTaken || isHeldByQueue(isByQueue: !onlyIfNeeded) {
+                if !onlyIfNeeded { reportStartBesideQueue() }
+                return
+            }
         }
         expireIfOutOfTime()
         cancelIfOwnerIsGone()
         var isTaken = false
         let action = move { core -> LifecycleMachine.StartAction? in
             // A queue may have taken it in meanwhile.
-            isTaken = core.host != nil
+            isTaken = core.host != nil || !isForGroup && core.parent != nil
             if isTaken || onlyIfNeeded && core.isStartUnderWay { return nil }
             return core.machine.start(
                 isReady: core.isReady, isAdmitted: core.isAdmitted, hasDelay: core.hasDelay, prepares: true)
@@ -231,7 +237,10 @@ extension ManagedOperation {
 
     /// A queue that holds the operation must look at it again.
     private func readinessDidChange() {
-        if let host = core.withLock({ $0.host }) { host.reconsider(self) } else { signalReadyIfLinked() }
+        let (host, parent, slot) = core.withLock { ($0.host, $0.parent, $0.parentSlot) }
+        if let host { return host.reconsider(self) }
+        if let parent { return parent.childDidChange(self, slot) }
+        signalReadyIfLinked()
     }
 
     /// Asks to be told when the last dependency ends; returns whether that was before.

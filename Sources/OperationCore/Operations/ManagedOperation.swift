@@ -30,6 +30,14 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var host: QueueEngine?
         /// Its place there.
         var slot: QueueMachine.Slot = -1
+        /// The group whose child it is, from the moment it was added until it ended.
+        var parent: GroupEngine?
+        /// Its place there.
+        var parentSlot: GroupMachine.Slot = -1
+        /// Which one of those it is that its group makes itself.
+        var parentTag: Int32 = -1
+        /// Whether it may not begin because its group is suspended.
+        var isHeldByGroup = false
         /// How urgent it is by its own priority or quality of service.
         var ownLevel = QueueLevel.normal
         /// How urgent it is because of those that wait for it.
@@ -115,6 +123,18 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Stops the body of an operation that was cancelled in flight.
     package func stopBody(because cause: CancellationCause) {}
+
+    /// Whether its body is done when its start returns, so that a group may run it on the thread that waits for it.
+    package var runsInPlace: Bool { false }
+
+    /// A body that holds a thread, and is so urgent, waits for it.
+    func didBecomeAwaited(by urgency: QueueLevel) {}
+
+    /// What runs its children, if it is a group.
+    package var groupEngine: GroupEngine? { nil }
+
+    /// Its children have ended, if it is a group, and there was no body to say what its outcome is.
+    func concludeGroup(_ verdict: GroupMachine.Verdict) {}
 
     /// Whether the operation can be put on hold.
     package var canBeSuspended: Bool { false }

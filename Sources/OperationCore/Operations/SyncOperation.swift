@@ -51,6 +51,8 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
 
     package final override var endStyle: LifecycleMachine.Style { .whenBodyReturns }
 
+    package final override var runsInPlace: Bool { true }
+
     package override func runBody() {
         main()
         bodyDidReturn()

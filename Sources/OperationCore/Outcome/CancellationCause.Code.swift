@@ -34,6 +34,16 @@ extension CancellationCause {
         public static let tooManyWaits = Code("tooManyWaits")
         /// The queue was shut down before the operation ended.
         public static let shutDown = Code("shutDown")
+        /// The group whose child it is was cancelled.
+        public static let groupCancelled = Code("groupCancelled")
+        /// Another child of its group gave no result, and the group failed.
+        public static let groupFailed = Code("groupFailed")
+        /// Its group has its result, and needs it no more.
+        public static let groupDecided = Code("groupDecided")
+        /// The group that was to run it is over, or is waited for by it.
+        public static let groupRefused = Code("groupRefused")
+        /// A child of the group was cancelled, and the body needed its result.
+        public static let childCancelled = Code("childCancelled")
         /// The body itself threw a `CancellationError`.
         public static let bodyCancelled = Code("bodyCancelled")
     }

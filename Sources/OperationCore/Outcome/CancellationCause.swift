@@ -10,7 +10,15 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     public var code: Code { storage.code }
 
     /// What happened and what to do about it, as a sentence.
-    public var message: String { storage.message }
+    public var message: String {
+        guard let place = storage.place else { return storage.message }
+        return storage.message.replacing("{group}", with: "\(place)")
+    }
+
+    /// The names of the groups, from the outermost inwards, where the cancellation came from a group; nil if from elsewhere.
+    ///
+    /// The last one is the group that cancelled its children. Of groups that are nested very deep the outer ones are left out.
+    public var path: [String]? { storage.place?.names }
 
     /// The error from which this cancellation follows, such as that of a dependency that failed.
     public var underlyingError: (any Error)? { storage.underlyingError }
@@ -42,6 +50,16 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
             code: code, message: message, underlyingError: underlyingError, underlyingCause: underlyingCause)
     }
 
+    /// A cause that comes from a group, whose path stands for "{group}" in the sentence.
+    init(
+        code: Code, message: String, place: GroupPlace, underlyingError: (any Error)? = nil,
+        underlyingCause: CancellationCause? = nil
+    ) {
+        storage = Storage(
+            code: code, message: message, underlyingError: underlyingError, underlyingCause: underlyingCause,
+            place: place)
+    }
+
     /// The cause with which it all began.
     private var root: CancellationCause {
         var root = self
@@ -57,12 +75,18 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
         let message: String
         let underlyingError: (any Error)?
         let underlyingCause: CancellationCause?
+        /// The group from which it comes; put into words only where somebody reads them.
+        let place: GroupPlace?
 
         /// How many causes lie beneath: bounded, so that freeing and describing them takes no deep stack.
         let depth: Int
 
-        init(code: Code, message: String, underlyingError: (any Error)?, underlyingCause: CancellationCause?) {
+        init(
+            code: Code, message: String, underlyingError: (any Error)?, underlyingCause: CancellationCause?,
+            place: GroupPlace? = nil
+        ) {
             self.code = code
+            self.place = place
             self.message = message
             self.underlyingError = underlyingError
             let isTooDeep = underlyingCause.map { $0.storage.depth >= 16 } ?? false

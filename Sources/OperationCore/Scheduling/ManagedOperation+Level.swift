@@ -59,12 +59,13 @@ extension ManagedOperation {
     /// is made as urgent as the body.
     final func raise(forBodyOf urgency: QueueLevel) {
         raise(to: urgency)
-        let host = core.withLock { core -> QueueEngine? in
-            guard !core.isAwaited, !core.machine.isFinished else { return nil }
+        let (isNew, host) = core.withLock { core -> (Bool, QueueEngine?) in
+            guard !core.isAwaited, !core.machine.isFinished else { return (false, nil) }
             core.isAwaited = true
-            return core.host
+            return (true, core.host)
         }
         host?.reconsider(self)
+        if isNew { didBecomeAwaited(by: urgency) }
     }
 
     private func raiseUpstream(to level: QueueLevel) {

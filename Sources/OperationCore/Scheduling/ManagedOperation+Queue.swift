@@ -30,6 +30,7 @@ extension ManagedOperation {
     func claim(for engine: QueueEngine) -> QueueError? {
         let (refusal, wasAsked) = core.withLock { core -> (QueueRefusal?, Bool) in
             if let host = core.host { return (.inQueue(host.name), false) }
+            if core.parent != nil { return (.inGroup, false) }
             if core.machine.isFinished { return (.finished, false) }
             if core.isStartUnderWay { return (.started, false) }
             core.host = engine
@@ -87,7 +88,7 @@ extension ManagedOperation {
         var isPlain = true
         var isToBeChecked = false
         let action = move { core -> LifecycleMachine.StartAction? in
-            guard core.isReady, core.isAdmitted else { return nil }
+            guard core.isReady, core.isAdmitted, !core.isHeldNow else { return nil }
             isToBeChecked = !isChecked && (core.membership != nil || core.extras.map { $0.timing != nil } ?? false)
             if isToBeChecked { return nil }
             isPlain = core.extras.map(\.isPlainAtStart) ?? true
@@ -115,8 +116,12 @@ extension ManagedOperation.Core {
         QueuePlace(slot: slot, level: level, standing: standing(of: operation))
     }
 
+    /// Whether its group is suspended, which does not matter to what is cancelled.
+    fileprivate var isHeldNow: Bool { isHeldByGroup && machine.ending == nil }
+
     private mutating func standing(of operation: ManagedOperation) -> QueuePlace.Standing {
         if machine.isCancelled { return .cancelled }
+        if isHeldByGroup { return .waits }
         // Not ready, the queue will be told by the node when it is.
         guard isReady || node?.listen(.held(operation)) ?? true else { return .waits }
         guard isAdmitted else { return .held }
@@ -129,6 +134,7 @@ extension ManagedOperation.Core {
 /// Why an operation cannot be given to a queue.
 enum QueueRefusal {
     case inQueue(String)
+    case inGroup
     case inFoundationQueue
     case started
     case finished
@@ -136,6 +142,7 @@ enum QueueRefusal {
     func error(_ operation: Operation, _ queue: String) -> QueueError {
         switch self {
         case .inQueue(let other): .alreadyAdded(operation.displayName, queue: queue, other: "queue \(other)")
+        case .inGroup: .alreadyAdded(operation.displayName, queue: queue, other: "a group")
         case .inFoundationQueue:
             .alreadyAdded(operation.displayName, queue: queue, other: "an OperationQueue")
         case .started: .alreadyStarted(operation.displayName, queue: queue)

@@ -63,17 +63,20 @@ extension ManagedOperation {
 }
 
 extension ManagedOperation.Core {
+    /// Whether it has not ended: what winds down may wait, too, and keep a place from those for whom it waits.
+    private var isAtWork: Bool { machine.ending == nil || machine.isExecuting }
+
     /// False if the wait is over, or the operation is.
     @discardableResult
     mutating func beginWait(_ number: UInt32, _ reason: WaitReason) -> Bool {
-        guard machine.ending == nil, machine.isStarted, number > extras?.lastWait ?? 0 else { return false }
+        guard isAtWork, machine.isStarted, number > extras?.lastWait ?? 0 else { return false }
         need().wait = OperationWait(number: number, reason: reason)
         return true
     }
 
     /// The wait is over, though its news may be still to come.
     mutating func endWait(_ number: UInt32) {
-        guard machine.ending == nil else { return }
+        guard isAtWork else { return }
         let extras = need()
         extras.lastWait = max(extras.lastWait, number)
         extras.wait = nil

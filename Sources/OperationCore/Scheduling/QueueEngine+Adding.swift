@@ -52,7 +52,7 @@ extension QueueEngine {
     }
 
     /// Takes in operations for which places are kept.
-    private func enterClaimed(_ operations: [ManagedOperation]) {
+    func enterClaimed(_ operations: [ManagedOperation]) {
         // In portions, so that the threads of the queue do not wait for all of it.
         var rest = operations[...]
         while !rest.isEmpty {

@@ -18,6 +18,8 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
         public static let network = Kind("network")
         /// Somebody who put it aside, and will let it go on.
         public static let release = Kind("release")
+        /// Children: it is a group.
+        public static let children = Kind("children")
         /// A place of its queue: what it waited for came.
         public static let place = Kind("place")
     }
@@ -31,6 +33,8 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
         self.kind = kind
         self.description = description
     }
+
+    package static let children = WaitReason(.children, "waiting for its children")
 
     package static let place = WaitReason(.place, "waiting for a place in its queue, to go on")
 }

@@ -15,6 +15,8 @@ final class ThreadNotes {
     var seat: WorkerSeat?
     /// Whether a queue may begin on it what takes but a moment: see ``LentThread``.
     var isLent = false
+    /// How many children of groups it runs in place, one inside the other.
+    var childrenInPlace = 0
     /// How many steps from one operation to the next, through its body or its end, it is in.
     private var nestedSteps = 0
 

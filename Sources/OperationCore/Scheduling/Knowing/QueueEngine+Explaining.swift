@@ -21,6 +21,9 @@ extension QueueEngine {
             reasons = operation.unendedDependencies.map {
                 .dependency(QueueExplanation.Dependency(operation: $0, standing: standing(ofAny: $0)))
             }
+            if (operation as? ManagedOperation)?.core.withLock({ $0.isHeldByGroup }) == true {
+                reasons.append(.hold(.init(kind: "group", detail: "its group, which is suspended", holders: [])))
+            }
             if reasons.isEmpty, !isReadyByItself { reasons = [.ownReadiness] }
         case .held: reasons = holds(on: operation).map { .hold($0) }
         case .running: reasons = (operation as? ManagedOperation)?.pauses ?? []
@@ -132,8 +135,9 @@ extension Operation {
             if isFinished { return .ended(isCancelled ? .cancelled : .success) }
             return isExecuting ? .executing : seenInOperationQueue ? .inOperationQueue : .notStarted
         }
-        let (machine, host) = own.core.withLock { ($0.machine, $0.host) }
+        let (machine, host, parent) = own.core.withLock { ($0.machine, $0.host, $0.parent) }
         if let host, let state = host.stage(of: own) { return .inQueue(host.name, state) }
+        if let parent, !machine.isStarted { return .inGroup(parent.displayName) }
         if machine.isFinished, let ending = machine.ending { return .ended(QueueEntry.Ending(ending)) }
         if machine.isStarted { return .executing }
         if machine.isStartAwaited { return .startedAndWaiting }

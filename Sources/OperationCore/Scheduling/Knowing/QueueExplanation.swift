@@ -87,6 +87,8 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
 public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
     /// In a queue of this package, of that name.
     case inQueue(String, QueueEntry.State)
+    /// A child of a group of that name, which has not given it to a queue yet.
+    case inGroup(String)
     /// In an `OperationQueue`; this can be seen on Linux only.
     case inOperationQueue
     /// In no queue that could be seen, and started.
@@ -102,6 +104,7 @@ public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .inQueue(let queue, let state): "\(state) in queue \(queue)"
+        case .inGroup(let group): "a child of \(group), waiting for the group's start or for a place in it"
         case .inOperationQueue: "in an OperationQueue"
         case .executing: "executing, in no queue"
         case .startedAndWaiting: "started by hand, waiting for its dependencies"

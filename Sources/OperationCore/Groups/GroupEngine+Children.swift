@@ -1,0 +1,233 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// How children come and go.
+extension GroupEngine {
+    /// Makes an operation a child; nothing begins before the next `apply`.
+    ///
+    /// - Returns: Why not, if it cannot be one; then nothing happened to it.
+    func adopt(
+        _ child: ManagedOperation, waiter: GroupWaiter = .none, isShielded: Bool = false, tag: Int32 = -1
+    ) -> GroupError? {
+        let inner = child.groupEngine
+        if let inner, isEnclosed(by: inner) { return GroupError(.cycle, child) }
+        var answer = tryToAdopt(child, waiter, isShielded, tag, isProbed: false)
+        if case .probe = answer {
+            // Outside the lock: it asks Foundation.
+            if child.isHeldByQueue(isByQueue: false) { return GroupError(.inQueue, child) }
+            answer = tryToAdopt(child, waiter, isShielded, tag, isProbed: true)
+        }
+        if case .refused(let code) = answer { return GroupError(code, child) }
+        inner?.state.withLock { state in
+            if !state.machine.isOver { state.outer = self }
+        }
+        if case .doomed = answer { doom([child]) }
+        return nil
+    }
+
+    private enum Adoption {
+        case taken, doomed, probe
+        case refused(GroupError.Code)
+    }
+
+    private func tryToAdopt(
+        _ child: ManagedOperation, _ waiter: GroupWaiter, _ isShielded: Bool, _ tag: Int32, isProbed: Bool
+    ) -> Adoption {
+        state.withLock { state in
+            if state.machine.isOver { return .refused(.ended) }
+            var isDoomed = false
+            var taken: GroupMachine.Slot = -1
+            let answer = child.core.withLock { core -> Adoption? in
+                if let code = core.reasonAgainstGroup { return .refused(code) }
+                if core.wasAskedForReadiness, !isProbed { return .probe }
+                let isReady =
+                    !state.machine.asksForReadiness || core.isReady
+                    || core.node?.listen(.loose(WeakOperation(child))) ?? true
+                switch state.machine.add(isShielded: isShielded, isReady: isReady) {
+                case .refused: return .refused(.ended)
+                case .taken(let slot): taken = slot
+                case .doomed(let slot): (taken, isDoomed) = (slot, true)
+                }
+                core.parent = self
+                core.parentSlot = taken
+                core.parentTag = tag
+                return nil
+            }
+            if let answer { return answer }
+            state.seat(child, waiter, at: taken)
+            if waiter.isTask { state.waits.begin() }
+            return isDoomed ? .doomed : .taken
+        }
+    }
+
+    /// Whether this group is that one, or within it.
+    private func isEnclosed(by other: GroupEngine) -> Bool {
+        if other === self { return true }
+        // What has no children encloses nothing.
+        guard other.state.withLock({ $0.machine.present > 0 }) else { return false }
+        var next = state.withLock { $0.outer }
+        while let engine = next {
+            if engine === other { return true }
+            next = engine.state.withLock { $0.outer }
+        }
+        return false
+    }
+
+    /// Something about a child changed that no queue holds.
+    func childDidChange(_ child: ManagedOperation, _ slot: GroupMachine.Slot) {
+        var isToEnd = false
+        apply { state in
+            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation === child else {
+                return
+            }
+            let (isReady, isDecided) = child.core.withLock { ($0.isReady, $0.machine.ending != nil) }
+            if isDecided, state.machine.phase != .collecting {
+                isToEnd = state.machine.hurry(slot)
+            } else if isReady {
+                state.machine.becameReady(slot)
+            }
+        }
+        // Cancelled, it need not wait for its turn to end.
+        if isToEnd { child.beginInGroup() }
+    }
+
+    /// A child has ended.
+    ///
+    /// Called in the worklist of the thread that ended it, after its dependents were released.
+    func childDidEnd(
+        _ child: ManagedOperation, _ slot: GroupMachine.Slot, _ tag: Int32, _ ending: LifecycleMachine.Ending
+    ) {
+        if tag >= 0 { source?.take(child, tag: tag) }
+        let failure = ending == .success ? nil : failure(of: child, ending)
+        var waiter = GroupWaiter.none
+        var released: ManagedOperation?
+        apply { state in
+            let hasWon = state.machine.ended(slot, ending)
+            if hasWon, state.machine.policy.hasWinners { state.winners.append(child) }
+            if let failure { state.failures.append(failure) }
+            guard state.children.indices.contains(Int(slot)) else { return }
+            waiter = exchange(&state.children[Int(slot)].waiter, with: .none)
+            released = exchange(&state.children[Int(slot)].operation, with: nil)
+            if !waiter.isNone, state.machine.isSuspended, !state.machine.isDooming {
+                state.waits.hold(waiter)
+                waiter = .none
+            }
+        }
+        withExtendedLifetime(released) {}
+        if !waiter.isNone { release(waiter, .ended) }
+    }
+
+    /// What a child that gave no result leaves behind; nil if it was cancelled because of the group.
+    private func failure(of child: ManagedOperation, _ ending: LifecycleMachine.Ending) -> GroupFailure.Child? {
+        if ending == .cancelled, state.withLock({ $0.machine.isDooming }) { return nil }
+        if let error = child.failureAsError {
+            return GroupFailure.Child(name: child.displayName, failure: .failed(error))
+        }
+        return GroupFailure.Child(name: child.displayName, failure: .cancelled(child.cancellationCause ?? .requested))
+    }
+
+    /// Cancels children, and ends those that no queue will.
+    ///
+    /// What has not begun is cancelled from the bottom up, so that a group that ends at once ends after its children.
+    func doom(_ children: [ManagedOperation]) {
+        let cause = causeForChildren
+        var unbegun: [(ManagedOperation, CancellationCause)] = []
+        for child in children { unbegun.append((child, cause)) }
+        var next = 0
+        while next < unbegun.count {
+            let (child, cause) = unbegun[next]
+            next += 1
+            guard let inner = child.groupEngine, let beneath = inner.doomUnbegun(name: child.name, because: cause)
+            else {
+                continue
+            }
+            for child in beneath.children { unbegun.append((child, beneath.cause)) }
+        }
+        while let (child, cause) = unbegun.popLast() {
+            child.cancelIfUndecided(because: cause)
+            child.beginInGroup()
+        }
+    }
+
+    /// The children of a group that has not begun, which are cancelled with it; nil if it has.
+    private func doomUnbegun(
+        name: String?, because cause: CancellationCause
+    ) -> (children: [ManagedOperation], cause: CancellationCause)? {
+        guard state.withLock({ $0.operation == nil && $0.machine.phase == .collecting }) else { return nil }
+        let place = keepPlace(name)
+        let ownCause = CancellationCause.groupCancelled(place, because: cause)
+        let children = state.withLock { state -> [ManagedOperation]? in
+            guard state.machine.phase == .collecting, state.machine.cancel() else { return nil }
+            state.doomCause = ownCause
+            return state.machine.takeDoomed().compactMap { state.children[Int($0)].operation }
+        }
+        return children.map { ($0, ownCause) }
+    }
+
+    /// Why children are cancelled.
+    var causeForChildren: CancellationCause {
+        let (known, phase, ownCause, operation, first) = state.withLock { state in
+            (state.doomCause, state.machine.phase, state.ownCause, state.operation, state.failures.first)
+        }
+        if let known { return known }
+        let place = keepPlace(operation?.name)
+        let cause: CancellationCause =
+            switch phase {
+            case .dooming(.failure): .groupFailed(place, first)
+            case .dooming(.success): .groupDecided(place)
+            default: .groupCancelled(place, because: ownCause ?? operation?.cancellationCause)
+            }
+        return state.withLock { state in
+            let kept = state.doomCause ?? cause
+            state.doomCause = kept
+            return kept
+        }
+    }
+
+    /// Where the group is in the tree.
+    @discardableResult
+    func keepPlace(_ name: String?) -> GroupPlace {
+        // From here outwards until one knows its place, and back.
+        var chain: [(GroupEngine, String?)] = []
+        var known: GroupPlace?
+        var next: GroupEngine? = self
+        while let engine = next, known == nil {
+            let (place, operation, outer) = engine.state.withLock { ($0.place, $0.operation, $0.outer) }
+            known = place
+            if place == nil { chain.append((engine, engine === self ? name ?? operation?.name : operation?.name)) }
+            next = outer
+        }
+        for (engine, name) in chain.reversed() {
+            let made = GroupPlace(name, in: known)
+            known = engine.state.withLock { state in
+                let place = state.place ?? made
+                state.place = place
+                return place
+            }
+        }
+        return known ?? GroupPlace(name, in: nil)
+    }
+}
+
+extension ManagedOperation.Core {
+    /// Why the operation cannot become a child of a group.
+    fileprivate var reasonAgainstGroup: GroupError.Code? {
+        if host != nil { return .inQueue }
+        if parent != nil { return .inGroup }
+        if machine.isFinished { return .alreadyFinished }
+        return isStartUnderWay || machine.isStarted ? .alreadyStarted : nil
+    }
+}
+
+extension ManagedOperation {
+    /// Its group is being freed without having run.
+    final func leaveGroup() {
+        let parent = core.withLock { core in
+            core.parentSlot = -1
+            return exchange(&core.parent, with: nil)
+        }
+        withExtendedLifetime(parent) {}
+    }
+}

@@ -1,0 +1,183 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// Bodies that wait for children.
+extension GroupEngine {
+    /// Runs a child and waits for its end, without a thread; says why not, if that could not be.
+    func run(_ child: ManagedOperation, isShielded: Bool) async -> CancellationCause? {
+        let end = await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                begin(child, .task(continuation), isShielded: isShielded)
+            }
+        } onCancel: {
+            taskWasCancelled(child, isShielded: isShielded)
+        }
+        switch end {
+        case .ended: return nil
+        case .refused(let cause): return cause
+        case .elsewhere: return await awaitStranger(child, isShielded: isShielded)
+        }
+    }
+
+    private func begin(_ child: ManagedOperation, _ waiter: GroupWaiter, isShielded: Bool) {
+        if let error = adopt(child, waiter: waiter, isShielded: isShielded) {
+            return waiter.goOn(error.isAboutChild ? .elsewhere : .refused(.groupRefused(error)))
+        }
+        rest()
+        apply { _ in }
+    }
+
+    /// The group needs no place while a task of its body waits.
+    private func rest() {
+        let (operation, number) = state.withLock { ($0.operation, $0.waits.takeNewRest()) }
+        if let number { operation?.rest(number, because: .children) }
+    }
+
+    /// The task that awaits was cancelled, by the group or by somebody within the body.
+    private func taskWasCancelled(_ child: ManagedOperation, isShielded: Bool) {
+        let isDooming = state.withLock { $0.machine.isDooming }
+        // The group cancels its children itself, and strangers not at all.
+        let isOurs = child.core.withLock { core in
+            core.parent === self || core.parent == nil && core.host == nil && !core.isStartUnderWay
+        }
+        if isDooming || !isOurs { return }
+        child.cancelIfUndecided(because: .taskCancelled)
+    }
+
+    /// Waits for the end of an operation that is somebody else's.
+    private func awaitStranger(_ other: ManagedOperation, isShielded: Bool) async -> CancellationCause? {
+        if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
+            return .groupRefused(GroupError(.cycle, other))
+        }
+        let end = await withUnsafeContinuation { continuation in
+            waitForStranger(other, .task(continuation), isShielded: isShielded)
+        }
+        if case .refused(let cause) = end { return cause }
+        return nil
+    }
+
+    private func waitForStranger(_ other: ManagedOperation, _ waiter: GroupWaiter, isShielded: Bool) {
+        if other.isFinished { return waiter.goOn(.ended) }
+        let id = state.withLock { state -> UInt64? in
+            // Cancelled, the group waits for nobody else.
+            if state.machine.isDooming, !isShielded || state.machine.isOver { return nil }
+            return state.waits.beginStranger(waiter)
+        }
+        guard let id else { return waiter.goOn(.refused(causeForChildren)) }
+        if waiter.isTask { rest() }
+        other.whenEnded { [self] in release(state.withLock { $0.waits.endStranger(id) }, .ended) }
+    }
+
+    /// Whether that group is this one or around it.
+    private func encloses(_ other: GroupEngine) -> Bool {
+        var next: GroupEngine? = self
+        while let engine = next {
+            if engine === other { return true }
+            next = engine.state.withLock { $0.outer }
+        }
+        return false
+    }
+
+    /// Lets a wait end: the last one of a body as soon as the group has a place again.
+    func release(_ waiter: GroupWaiter, _ end: GroupWaitEnd) {
+        guard waiter.isTask else { return waiter.goOn(end) }
+        let (operation, number) = state.withLock { state -> (ManagedOperation?, UInt32) in
+            let isLast = state.waits.end()
+            // What is cancelled only winds down.
+            let needsPlace = isLast && !state.machine.isDooming
+            return (needsPlace ? state.operation : nil, state.waits.rest)
+        }
+        guard let operation else { return waiter.goOn(end) }
+        let returning = GroupReturn(waiter, end)
+        let isAtOnce = operation.wake(number) { [self] in
+            // Others of the body may wait by now, for children that need the place.
+            if let number = state.withLock({ $0.waits.restAgain() }) { operation.rest(number, because: .children) }
+            let kept = state.withLock { $0.returns.removeValue(forKey: ObjectIdentifier(returning)) }
+            withExtendedLifetime(kept) { returning.goOn() }
+        }
+        if isAtOnce { return returning.goOn() }
+        // Should the group be cancelled, it need not wait for a place.
+        let isLate = state.withLock { state in
+            if state.machine.isDooming { return true }
+            if !returning.isOver { state.returns[ObjectIdentifier(returning)] = returning }
+            return false
+        }
+        if isLate { returning.goOn() }
+    }
+}
+
+// For tests.
+extension GroupEngine {
+    /// Whether there is a body that has not returned.
+    package var isRunningBody: Bool { state.withLock { $0.machine.hasBody } }
+
+    /// How many waits there are for operations that are no children.
+    package var strangerCount: Int { state.withLock { $0.waits.strangerCount } }
+}
+
+// Bodies on a thread of their own.
+extension GroupEngine {
+    private static let mostInPlace = 32
+
+    /// Runs a child and blocks the thread of the body until its end; says why not, if that could not be.
+    func perform(_ child: ManagedOperation, isShielded: Bool) -> CancellationCause? {
+        let (thread, isOver) = state.withLock { ($0.bodyThread, $0.machine.isOver) }
+        if isOver { return .groupRefused(GroupError(.ended, child)) }
+        guard let thread, pthread_equal(thread, pthread_self()) != 0 else {
+            return .groupRefused(GroupError(.wrongThread, child))
+        }
+        let waiter = BlockingWaiter()
+        if let error = adopt(child, waiter: .thread(waiter), isShielded: isShielded) {
+            guard error.isAboutChild else { return .groupRefused(error) }
+            return waitOnThread(forStranger: child, waiter, isShielded: isShielded)
+        }
+        let notes = ThreadNotes.current
+        if child.runsInPlace, notes.childrenInPlace < Self.mostInPlace, takeInPlace(child) {
+            notes.childrenInPlace += 1
+            child.beginInGroup()
+            notes.childrenInPlace -= 1
+        } else {
+            apply { _ in }
+        }
+        if waiter.wait(for: child) { return nil }
+        child.cancelIfUndecided(because: .tooManyWaits)
+        return .tooManyWaits
+    }
+
+    private func waitOnThread(
+        forStranger other: ManagedOperation, _ waiter: BlockingWaiter, isShielded: Bool
+    ) -> CancellationCause? {
+        if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
+            return .groupRefused(GroupError(.cycle, other))
+        }
+        waitForStranger(other, .thread(waiter), isShielded: isShielded)
+        guard waiter.wait(for: other) else { return .tooManyWaits }
+        return other.isFinished ? nil : causeForChildren
+    }
+
+    /// Whether just this child may begin now, on this thread.
+    private func takeInPlace(_ child: ManagedOperation) -> Bool {
+        guard let slot = child.core.withLock({ $0.parent === self && $0.isReady ? $0.parentSlot : nil }) else {
+            return false
+        }
+        return state.withLock { $0.machine.take(slot) }
+    }
+}
+
+/// A wait that is over, and goes on as soon as there is a place: once.
+final class GroupReturn: Sendable {
+    private let waiter: Locked<GroupWaiter>
+    private let end: GroupWaitEnd
+
+    init(_ waiter: GroupWaiter, _ end: GroupWaitEnd) {
+        self.waiter = Locked(waiter)
+        self.end = end
+    }
+
+    /// Whether it went on.
+    var isOver: Bool { waiter.withLock { $0.isNone } }
+
+    func goOn() { waiter.withLock { exchange(&$0, with: .none) }.goOn(end) }
+}

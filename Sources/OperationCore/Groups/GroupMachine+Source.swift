@@ -1,0 +1,36 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+// Children that are made as there is room for them.
+extension GroupMachine {
+    /// What a source answered.
+    package enum Pull: Sendable {
+        case child
+        /// Nothing now; it is asked again when a child has ended.
+        case nothingNow
+        case nothingMore
+    }
+
+    /// Whether the source is to be asked, by the one who called this and who then says `endPull`.
+    package mutating func beginPull() -> Bool {
+        guard source == .open, phase == .running, !isSuspended, waiting < 64, active + waiting < width else {
+            return false
+        }
+        source = .pulling
+        hasNews = false
+        return true
+    }
+
+    /// The source answered; what it gave was added.
+    ///
+    /// Where a child ended while it was asked, "nothing now" may be out of date: then it is asked again.
+    package mutating func endPull(_ pull: Pull) {
+        guard source == .pulling else { return }
+        switch pull {
+        case _ where phase != .running: source = .exhausted
+        case .child: source = .open
+        case .nothingNow: source = hasNews ? .open : .dry
+        case .nothingMore: source = .exhausted
+        }
+    }
+}

@@ -1,0 +1,211 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Groups without a body.
+@Suite(.timeLimit(.minutes(1)))
+struct DeclaredGroupTests {
+    private func child(_ number: Int) -> HandDriven { HandDriven("\(number)") }
+
+    private func executing(_ children: [HandDriven]) async {
+        for child in children { while child.state != .executing { await Task.yield() } }
+    }
+
+    @Test func `a fixed set gives a tuple of its results`() async throws {
+        let group = GroupOperation.all(ClosureOperation { 1 }, TaskOperation { "two" }, ClosureOperation { 3.0 })
+        let (one, two, three) = try await group.run()
+        #expect(one == 1 && two == "two" && three == 3)
+    }
+
+    @Test func `many give an array in their order, however they end`() async throws {
+        let children = (0..<3).map(child)
+        let group = GroupOperation.all(children)
+        group.start()
+        await executing(children)
+        for number in [2, 0, 1] { children[number].finish(withResult: number * 10) }
+        #expect(try await group.value == [0, 10, 20])
+    }
+
+    @Test func `outcomes: what became of each`() async throws {
+        let children = (0..<3).map(child)
+        let group = GroupOperation.outcomes(of: children)
+        group.start()
+        await executing(children)
+        children[1].finish(withError: .first)
+        children[2].cancel()
+        children[0].finish(withResult: 1)
+        let outcomes = await group.finalOutcome
+        #expect(outcomes.result == [.success(1), .failure(.first), .cancelled(.requested)])
+    }
+
+    @Test func `collect all: the error has all errors`() async throws {
+        let children = (0..<3).map(child)
+        let group = GroupOperation(policy: .collectAll)
+        try group.add(children)
+        group.start()
+        await executing(children)
+        children[2].finish(withError: .second)
+        children[0].finish(withError: .first)
+        #expect(children[1].state == .executing)
+        children[1].finish(withResult: 1)
+        await group.ended()
+        #expect(group.outcome?.error?.child?.name == "2" && group.outcome?.error?.siblings.map(\.name) == ["0"])
+    }
+
+    @Test func `first success: failures are passed over, and the rest is cancelled`() async throws {
+        let children = (0..<3).map(child)
+        let group = GroupOperation.firstSuccess(of: children)
+        group.start()
+        await executing(children)
+        children[0].finish(withError: .first)
+        children[2].finish(withResult: 2)
+        #expect(try await group.value == 2)
+        #expect(children[1].cancellationCause?.code == .groupDecided)
+    }
+
+    @Test func `race: the first end decides, an error as well`() async throws {
+        let children = (0..<2).map(child)
+        let group = GroupOperation.race(children)
+        group.start()
+        await executing(children)
+        children[1].finish(withError: .second)
+        await group.ended()
+        #expect(group.outcome?.error?.underlyingError as? Flaw == .second && children[0].isCancelled)
+    }
+
+    @Test func `quorum: so many results in the order of the children`() async throws {
+        let children = (0..<4).map(child)
+        let group = GroupOperation.quorum(2, of: children)
+        group.start()
+        await executing(children)
+        children[3].finish(withResult: 3)
+        children[1].finish(withResult: 1)
+        #expect(try await group.value == [1, 3])
+        #expect(children[0].isCancelled && children[2].isCancelled)
+    }
+
+    @Test func `a group has a width of its own, and a child that waits for another takes no place`() async throws {
+        let order = EventRecorder<Int>()
+        let children = (0..<4).map { number in
+            HandDriven(
+                "\(number)",
+                hooks: .init(main: {
+                    order.record(number); $0.finish(withResult: number)
+                }))
+        }
+        try children[0].depend(on: children[3], otherwise: .cancel)
+        let group = GroupOperation.all(children, width: 1)
+        #expect(try await group.run() == [0, 1, 2, 3])
+        #expect(order.events.last == 0 || order.events.firstIndex(of: 0)! > order.events.firstIndex(of: 3)!)
+    }
+
+    @Test func `a child may depend on an operation outside, and children come while the group runs`() async throws {
+        let outside = child(9)
+        let first = child(0)
+        first.addDependency(outside)
+        let group = GroupOperation(policy: .failFast, width: 1)
+        try group.add(first)
+        group.start()
+        let second = ClosureOperation { 1 }
+        try group.add(second)
+        await second.ended()
+        #expect(first.state == .notStarted)
+        outside.start()
+        outside.finish(withResult: 1)
+        await executing([first])
+        first.finish(withResult: 1)
+        await group.ended()
+        #expect(group.outcome?.result != nil)
+        #expect { try group.add(child(3)) } throws: { ($0 as? GroupError)?.code == .ended }
+    }
+
+    @Test func `what cannot be a child fails the group, and says why`() async throws {
+        let taken = child(0)
+        taken.start()
+        let group = GroupOperation.all([taken, child(1)])
+        group.start()
+        await group.ended()
+        #expect((group.outcome?.error?.underlyingError as? GroupError)?.code == .alreadyStarted)
+        taken.finish(withResult: 0)
+    }
+
+    @Test func `a map makes operations as there is room, and gives results in order`() async throws {
+        let made = Locked(0)
+        let alive = LiveObjects()
+        let most = Locked(0)
+        let group = GroupOperation.map(0..<1_000, width: 4) { number in
+            made.withLock { $0 += 1 }
+            most.withLock { $0 = max($0, alive.count) }
+            return alive.track(ClosureOperation { number * 2 })
+        }
+        #expect(made.withLock { $0 } == 0)
+        #expect(try await group.run() == (0..<1_000).map { $0 * 2 })
+        #expect(made.withLock { $0 } == 1_000 && most.withLock { $0 } < 80)
+    }
+
+    @Test func `a map fails with its first failure, and makes no more`() async throws {
+        let made = Locked(0)
+        let group = GroupOperation.map(0..<1_000, width: 2) { number in
+            made.withLock { $0 += 1 }
+            return ClosureOperation<Int, Flaw> { () throws(Flaw) in
+                if number == 5 { throw .first }
+                return number
+            }
+        }
+        group.start()
+        await group.ended()
+        #expect(group.outcome?.error?.underlyingError as? Flaw == .first && made.withLock { $0 } < 1_000)
+    }
+
+    @Test func `a pipeline passes each element through its stages, in order`() async throws {
+        let pipeline = OperationPipeline(0..<200)
+            .stage(width: 3, buffer: 2) { number in ClosureOperation { number + 1 } }
+            .stage(width: 1) { number in TaskOperation { "\(number)" } }
+            .stage(width: 2) { text in ClosureOperation { text + "!" } }
+        #expect(try await pipeline.operation().run() == (1...200).map { "\($0)!" })
+    }
+
+    @Test func `a stage waits when the next one is behind`() async throws {
+        let gate = Gate()
+        let made = Locked(0)
+        let group = OperationPipeline(0..<50)
+            .stage(width: 2, buffer: 3) { number in
+                made.withLock { $0 += 1 }
+                return ClosureOperation { number }
+            }
+            .stage(width: 1) { number in
+                TaskOperation {
+                    await gate.passage()
+                    return number
+                }
+            }.operation()
+        group.start()
+        while made.withLock({ $0 }) < 6 { await Task.yield() }
+        for _ in 0..<1_000 { await Task.yield() }
+        #expect(made.withLock { $0 } <= 6)
+        gate.open()
+        await group.ended()
+        #expect(group.outcome?.result == Array(0..<50))
+    }
+
+    @Test func `a group is an operation like any other`() async throws {
+        let queue = QueueManager("host", width: 1)
+        let owner = Witness()
+        let (before, inside) = (ClosureOperation { 1 }, child(0))
+        let group = GroupOperation { group in try await group.run(inside) }.named("group")
+        try group.depend(on: before, otherwise: .cancel)
+        group.owner = .object(owner)
+        try queue.add([before, group])
+        await executing([inside])
+        #expect(group.waitReason?.kind == .children)
+        #expect("\(queue.explain(group))".contains("waiting for its children"))
+        let after = group.mapResult { $0 + 1 }
+        inside.finish(withResult: 4)
+        #expect(try await after.run() == 5)
+        #expect(queue.counts.finished == 3)
+    }
+}

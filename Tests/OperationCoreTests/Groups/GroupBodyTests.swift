@@ -1,0 +1,213 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Groups with bodies, of both forms.
+@Suite(.timeLimit(.minutes(1)))
+struct GroupBodyTests {
+    enum AppError: Error { case number(OperationFailure<Flaw>), odd(Int) }
+
+    private func failing(_ name: String = "failing") -> ClosureOperation<Int, Flaw> {
+        let operation = ClosureOperation<Int, Flaw> { () throws(Flaw) in throw .first }
+        operation.name = name
+        return operation
+    }
+
+    @Test func `an async body runs children of any types, one after another and side by side`() async throws {
+        let group = GroupOperation { group in
+            let number = try await group.run(ClosureOperation { 3 })
+            async let text = group.run(ClosureOperation { "\(number)" })
+            async let half = group.run(TaskOperation { Double(number) / 2 })
+            return try await (text, half)
+        }
+        let (text, half) = try await group.run()
+        #expect(text == "3" && half == 1.5)
+    }
+
+    @Test func `a task group in the body runs children`() async throws {
+        let group = GroupOperation { group in
+            try await withThrowingTaskGroup(of: Int.self) { tasks in
+                for number in 0..<20 { tasks.addTask { try await group.run(ClosureOperation { number }) } }
+                return try await tasks.reduce(0, +)
+            }
+        }
+        #expect(try await group.run() == 190)
+    }
+
+    @Test func `a synchronous body runs from top to bottom on one thread`() async throws {
+        let isRight = try await TestThread.run {
+            let me = pthread_self()
+            let group = GroupOperation(synchronous: { group in
+                let isHere = try group.perform(ClosureOperation { pthread_equal(me, pthread_self()) != 0 })
+                let number = try group.perform(TaskOperation { 4 })
+                return isHere && number == 4
+            })
+            return try group.startAndWait()
+        }
+        #expect(isRight)
+    }
+
+    @Test func `the error of a body that throws its own is that error`() async {
+        let group = GroupOperation<Int, AppError> { group async throws(AppError) in
+            let number = try await group.run(ClosureOperation { 3 }, orThrow: { _ in AppError.odd(0) })
+            if number % 2 == 1 { throw .odd(number) }
+            return number
+        }
+        guard case .failed(.odd(3)) = await failure(of: group) else { return #expect(Bool(false), "not odd") }
+    }
+
+    @Test func `the failure of a child becomes a case of the body's error`() async {
+        let child = failing()
+        let group = GroupOperation<Int, AppError> { group async throws(AppError) in
+            try await group.run(child, orThrow: AppError.number)
+        }
+        guard case .failed(.number(.failed(.first))) = await failure(of: group) else {
+            return #expect(Bool(false), "not that of the child")
+        }
+    }
+
+    @Test func `with any error the child's error is the group's`() async {
+        let child = failing()
+        let group = GroupOperation<Int, any Error> { group in try await group.run(child) }
+        group.start()
+        await group.ended()
+        #expect(group.outcome?.error as? Flaw == .first)
+    }
+
+    @Test func `if nothing else is said, the error names the child and carries its siblings'`() async throws {
+        let (first, second) = (failing("download"), failing("decode"))
+        let group = GroupOperation { group in
+            _ = try? await group.run(second)
+            return try await group.run(TaskOperation<Int, any Error> { throw Flaw.second }.named("tag"))
+                + group.run(first)
+        }
+        group.name = "import"
+        guard case .failed(let error) = await failure(of: group) else { return #expect(Bool(false), "no failure") }
+        #expect(error.child?.name == "tag" && error.underlyingError as? Flaw == .second && error.group == "import")
+        #expect(error.siblings.map(\.name) == ["decode"])
+        #expect(error.description.contains("tag, a child of import, failed: second"))
+    }
+
+    @Test func `in groups within groups the error leads to the innermost child`() async throws {
+        let child = failing("leaf")
+        let group = GroupOperation { outer in
+            try await outer.run(GroupOperation { inner in try await inner.run(child) }.named("inner"))
+        }
+        guard case .failed(let error) = await failure(of: group) else { return #expect(Bool(false), "no failure") }
+        #expect(error.child?.name == "inner" && error.root?.name == "leaf")
+    }
+
+    @Test func `a child's cancellation that leaves the body cancels the group`() async {
+        let child = HandDriven("child", hooks: .init(main: { $0.cancel(because: .requested("no wish")) }))
+        let group = GroupOperation { group in try await group.run(child) }
+        group.start()
+        await group.ended()
+        let cause = group.cancellationCause
+        #expect(cause?.code == .childCancelled && cause?.underlyingCause == .requested("no wish"))
+    }
+
+    @Test func `the group ends after children that nobody awaits`() async throws {
+        let gate = Gate()
+        let child = TaskOperation { await gate.passage() }
+        let group = GroupOperation { group in
+            try group.add(child)
+            return 1
+        }
+        group.start()
+        while group.engineIsRunningBody { await Task.yield() }
+        #expect(!group.isFinished && group.outcome == nil)
+        gate.open()
+        await group.ended()
+        #expect(group.outcome?.result == 1 && child.isFinished)
+    }
+
+    @Test(arguments: [false, true])
+    func `an operation that is somebody else's is awaited and not owned`(isSynchronous: Bool) async throws {
+        let (gate, queue) = (Gate(), QueueManager(width: 1))
+        let other = TaskOperation { await gate.passage() }
+        try queue.add(other)
+        let group =
+            isSynchronous
+            ? GroupOperation(synchronous: { group in try group.perform(other) })
+            : GroupOperation { group in try await group.run(other) }
+        group.startOnThread()
+        while group.strangerCount == 0 { await Task.yield() }
+        group.cancel()
+        await group.ended()
+        #expect(group.isCancelled && !other.isCancelled && !other.isFinished)
+        gate.open()
+        await other.ended()
+        // Ended, it gives what it gave.
+        let late = GroupOperation { group in
+            try await group.run(other)
+            return 2
+        }
+        #expect(try await late.run() == 2)
+    }
+
+    @Test func `the group itself cannot be its child, nor one around it`() async throws {
+        let holder = Locked<GroupOperation<Int, GroupFailure>?>(nil)
+        let group = GroupOperation { group in
+            let outer = holder.withLock { $0 }
+            return try await group.run(
+                GroupOperation { inner in
+                    do throws(OperationFailure<GroupFailure>) {
+                        return try await inner.run(outer ?? GroupOperation { _ in 0 })
+                    } catch {
+                        return error.cause?.code == .groupRefused ? 7 : 8
+                    }
+                })
+        }
+        holder.withLock { $0 = group }
+        #expect(try await group.run() == 7)
+        holder.withLock { $0 = nil }
+        let idle = GroupOperation(policy: .failFast)
+        #expect(throws: GroupError.self) { try idle.add(idle) }
+    }
+
+    @Test func `a scope that outlives its group refuses`() async throws {
+        let kept = Locked<GroupScope?>(nil)
+        let group = GroupOperation { group in kept.withLock { $0 = group } }
+        try await group.run()
+        await group.ended()
+        guard let scope = kept.withLock({ $0 }) else { return #expect(Bool(false)) }
+        let late = ClosureOperation { 1 }
+        #expect(throws: GroupError.self) { try scope.add(late) }
+        await #expect(throws: OperationFailure<Never>.self) { try await scope.run(late) }
+        // What was refused is as it was.
+        #expect(late.state == .notStarted)
+        #expect(try await late.run() == 1)
+    }
+
+    @Test func `a synchronous body calls on its own thread only`() async throws {
+        let code = try await TestThread.run {
+            let group = GroupOperation(synchronous: { group -> CancellationCause.Code? in
+                let code = Locked<CancellationCause.Code?>(nil)
+                let team = ThreadTeam(count: 1)
+                team.run([
+                    {
+                        do throws(OperationFailure<Never>) { _ = try group.perform(ClosureOperation { 1 }) } catch {
+                            code.withLock { $0 = error.cause?.code }
+                        }
+                    }
+                ])
+                return code.withLock { $0 }
+            })
+            return try group.startAndWait()
+        }
+        #expect(code == .groupRefused)
+    }
+}
+
+private func failure<Result, Failure>(of group: GroupOperation<Result, Failure>) async -> OperationFailure<Failure>? {
+    do throws(OperationFailure<Failure>) {
+        _ = try await group.run()
+        return nil
+    } catch {
+        return error
+    }
+}

@@ -1,0 +1,219 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Cancellation as a tree, shields, suspension.
+@Suite(.timeLimit(.minutes(1)))
+struct GroupCancellationTests {
+    @Test func `cancelling the outer cancels all beneath, and each cause says where it came from`() async {
+        let began = Gate()
+        let leaf = HandDriven("leaf", windsDown: true, hooks: .init(main: { _ in began.open() }))
+        let pending = HandDriven("pending")
+        let album = GroupOperation(policy: .collectAll, width: 1).named("album 3")
+        try? album.add([leaf, pending])
+        let music = GroupOperation { group in try await group.run(album) }.named("music")
+        music.start()
+        await began.passage()
+        music.cancel(because: .requested("the screen is gone"))
+        #expect(music.isCancelled && album.isCancelled && leaf.isCancelled && pending.isCancelled)
+        #expect(pending.isFinished && !leaf.isFinished && !album.isFinished && !music.isFinished)
+        #expect(music.cancellationCause == .requested("the screen is gone"))
+        #expect(album.cancellationCause?.path == ["music"] && leaf.cancellationCause?.path == ["music", "album 3"])
+        #expect(
+            leaf.cancellationCause?.description
+                == "[groupCancelled] The operation was cancelled with its group (music › album 3). ← [groupCancelled] "
+                + "The operation was cancelled with its group (music). ← [requested] the screen is gone")
+        leaf.finish(withResult: 1)
+        await music.ended()
+        #expect(album.isFinished && leaf.isFinished)
+    }
+
+    @Test func `a group that has not begun is cancelled with its children, which end before it`() async {
+        let order = EventRecorder<String>()
+        let leaf = ClosureOperation { 1 }.named("leaf")
+        let inner = GroupOperation(policy: .failFast).named("inner")
+        let outer = GroupOperation(policy: .failFast).named("outer")
+        try? inner.add(leaf)
+        try? outer.add(inner)
+        for operation in [leaf, inner, outer] as [ManagedOperation] {
+            operation.whenEnded { order.record(operation.name ?? "") }
+        }
+        outer.cancel()
+        #expect(order.events == ["leaf", "inner"])
+        outer.start()
+        #expect(order.events == ["leaf", "inner", "outer"])
+        #expect(leaf.cancellationCause?.path == ["outer", "inner"])
+        #expect(throws: GroupError.self) { try outer.add(ClosureOperation { 1 }) }
+    }
+
+    @Test func `a sibling of one that failed is cancelled for that`() async {
+        let (failing, waiting) = (HandDriven("failing"), HandDriven("waiting"))
+        let group = GroupOperation.all([failing, waiting]).named("both")
+        group.start()
+        while failing.state != .executing { await Task.yield() }
+        failing.finish(withError: .first)
+        await group.ended()
+        let cause = waiting.cancellationCause
+        #expect(cause?.code == .groupFailed && cause?.path == ["both"] && cause?.underlyingError as? Flaw == .first)
+        #expect(group.outcome?.error?.child?.name == "failing" && group.outcome?.error?.siblings.isEmpty == true)
+    }
+
+    @Test func `what is shielded completes, and the group ends after it`() async {
+        let (began, gate) = (Gate(), Gate())
+        let group = GroupOperation { group in
+            try await group.shield { group in
+                began.open()
+                await gate.passage()
+                let number = try await group.run(ClosureOperation { 5 })
+                return Task.isCancelled ? 0 : number
+            }
+        }
+        let outer = GroupOperation { scope in
+            try scope.add(group)
+            return try await scope.run(ClosureOperation { 1 })
+        }
+        outer.start()
+        await began.passage()
+        outer.cancel()
+        #expect(group.isCancelled && !group.isFinished && !outer.isFinished)
+        gate.open()
+        await outer.ended()
+        #expect(group.isFinished && outer.isCancelled)
+    }
+
+    @Test func `a shield is entered after the cancellation, too`() async throws {
+        let began = Gate()
+        let saved = Locked(0)
+        let group = GroupOperation { group in
+            do {
+                _ = try await group.run(HandDriven(hooks: .init(main: { _ in began.open() })))
+            } catch {
+                let number = try await group.shield { try await $0.run(TaskOperation { Task.isCancelled ? 0 : 7 }) }
+                saved.withLock { $0 = number }
+                throw error
+            }
+        }
+        group.start()
+        await began.passage()
+        group.cancel()
+        await group.ended()
+        #expect(saved.withLock { $0 } == 7 && group.cancellationCause == .requested)
+        let isSynchronousRight = try await TestThread.run {
+            let value = Locked(0)
+            let cancel = Locked<@Sendable () -> Void>({})
+            let group = GroupOperation(synchronous: { group in
+                _ = try? group.perform(HandDriven(hooks: .init(main: { _ in cancel.withLock { $0 }() })))
+                let number = try group.shield { try $0.perform(ClosureOperation { 8 }) }
+                value.withLock { $0 = number }
+            })
+            cancel.withLock { cancel in cancel = { [weak group] in group?.cancel() } }
+            let queue = QueueManager(width: 1)
+            try queue.add(group)
+            group.waitUntilFinished()
+            return value.withLock { $0 } == 8 && group.isCancelled
+        }
+        #expect(isSynchronousRight)
+    }
+
+    @Test func `a shielded child goes on, one that is added later is cancelled`() async throws {
+        let (kept, gone) = (HandDriven("kept"), HandDriven("gone"))
+        let group = GroupOperation(policy: .failFast)
+        try group.add(kept, isShielded: true)
+        try group.add(gone)
+        group.start()
+        while kept.state != .executing { await Task.yield() }
+        group.cancel()
+        #expect(gone.isCancelled && !kept.isCancelled && !group.isFinished)
+        let late = HandDriven("late")
+        try group.add(late)
+        #expect(late.isFinished && late.cancellationCause?.code == .groupCancelled)
+        kept.finish(withResult: 1)
+        await group.ended()
+        #expect(group.outcome?.cancellationCause == .requested && kept.outcome == .success(1))
+    }
+
+    @Test func `a group that is put on hold begins nothing, and its body stays in its wait`() async throws {
+        let queue = QueueManager("hold")
+        let began = Gate()
+        let went = Locked(false)
+        let first = HandDriven("first", hooks: .init(main: { _ in began.open() }))
+        let second = HandDriven("second", hooks: .init(main: { $0.finish(withResult: 2) }))
+        let group = GroupOperation { group in
+            let number = try await group.run(first)
+            went.withLock { $0 = true }
+            return try await number + group.run(second)
+        }
+        try queue.add(group)
+        await began.passage()
+        #expect(group.suspend() && first.state == .suspended && first.calls.events == ["main", "suspend"])
+        first.finish(withResult: 1)
+        await first.ended()
+        #expect(!went.withLock { $0 } && second.state == .notStarted)
+        let late = HandDriven("late", hooks: .init(main: { $0.finish(withResult: 3) }))
+        try group.add(late)
+        #expect(late.state == .notStarted)
+        #expect(group.resume())
+        await group.ended()
+        #expect(group.outcome?.result == 3 && late.outcome == .success(3))
+    }
+
+    @Test func `children that wait in the queue are held with their group, and cancelled all the same`() async throws {
+        let queue = QueueManager("hold", width: 1)
+        let blocker = HandDriven("blocker")
+        try queue.add(blocker)
+        let children = (0..<3).map { HandDriven("\($0)", hooks: .init(main: { $0.finish(withResult: 1) })) }
+        let group = GroupOperation.all(children, on: queue)
+        group.start()
+        #expect(group.suspend())
+        blocker.finish(withResult: 0)
+        let probe = ClosureOperation { 1 }
+        try queue.add(probe)
+        await probe.ended()
+        #expect(children.allSatisfy { $0.state == .notStarted })
+        #expect("\(queue.explain(children[0]))".contains("its group, which is suspended"))
+        children[0].cancel()
+        await children[0].ended()
+        await group.ended()
+        #expect(children.allSatisfy(\.isCancelled) && group.outcome?.error?.child?.name == "0")
+    }
+
+    @Test func `a timeout of the group is the cause of its end`() async {
+        let clock = ManualClock()
+        let child = HandDriven("child")
+        let group = GroupOperation.all([child]).named("timed")
+        group.clock = clock
+        group.timeout = .seconds(5)
+        group.start()
+        while child.state != .executing { await Task.yield() }
+        clock.advance(by: .seconds(5))
+        await group.ended()
+        #expect(group.cancellationCause?.code == .timedOut)
+        #expect(child.cancellationCause?.underlyingCause?.code == .timedOut)
+    }
+
+    @Test func `an operation that was adopted is nobody else's`() throws {
+        let child = HandDriven("child")
+        let group = GroupOperation(policy: .failFast)
+        try group.add(child)
+        #expect(throws: QueueError.self) { try QueueManager().add(child) }
+        let other = GroupOperation(policy: .failFast)
+        #expect { try other.add(child) } throws: { ($0 as? GroupError)?.code == .inGroup }
+        child.startIfNeeded()
+        #expect(child.state == .notStarted)
+        #expect("\(QueueManager().explain(child))".contains("a child of a group"))
+        let queued = HandDriven("queued")
+        let queue = QueueManager()
+        queue.isSuspended = true
+        try queue.add(queued)
+        #expect { try group.add(queued) } throws: { ($0 as? GroupError)?.code == .inQueue }
+        let started = HandDriven("started")
+        started.start()
+        #expect { try group.add(started) } throws: { ($0 as? GroupError)?.code == .alreadyStarted }
+        started.finish(withResult: 1)
+        #expect { try group.add(started) } throws: { ($0 as? GroupError)?.code == .alreadyFinished }
+    }
+}

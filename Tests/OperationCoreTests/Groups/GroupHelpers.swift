@@ -1,0 +1,28 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+
+extension ManagedOperation {
+    /// The operation, with a name.
+    func named(_ name: String) -> Self {
+        self.name = name
+        return self
+    }
+
+    /// Starts it on a thread of its own, which its body may block.
+    func startOnThread() { Thread { self.start() }.start() }
+}
+
+extension GroupOperation {
+    var engineIsRunningBody: Bool { groupEngine?.isRunningBody ?? false }
+    var strangerCount: Int { groupEngine?.strangerCount ?? 0 }
+}
+
+extension OperationFailure {
+    var cause: CancellationCause? {
+        if case .cancelled(let cause) = self { cause } else { nil }
+    }
+}

@@ -1,0 +1,253 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// What went wrong in the groups of others.
+@Suite("Scenarios: groups", .timeLimit(.minutes(Rounds.minutes)))
+struct GroupScenarioTests {
+    @Test(
+        "Scenario 1 (ProcedureKit#352): children that add the next one as they end, and a cancellation at any moment",
+        arguments: 1...4)
+    func childAddsSibling(seed: UInt64) async throws {
+        let flaw = try await TestThread.run { () -> String? in
+            var random = SeededGenerator(seed: seed + Rounds.firstSeed)
+            let (team, queue) = (ThreadTeam(count: 2), QueueManager("chain", width: 2))
+            for round in 0..<Rounds.count(ci: 250, soak: 10_000) {
+                let census = LiveObjects()
+                let flaw = try { () -> String? in
+                    let group = census.track(GroupOperation(policy: .failFast))
+                    let late = EventRecorder<ManagedOperation>()
+                    let refusals = EventRecorder<GroupError.Code>()
+                    let ends = Locked(0)
+                    group.whenEnded { ends.withLock { $0 += 1 } }
+                    @Sendable func next(_ number: Int) -> ManagedOperation {
+                        let child = census.track(ClosureOperation { number })
+                        late.record(child)
+                        child.whenEnded { [weak group] in
+                            guard number < 10, let group else { return }
+                            let sibling = next(number + 1)
+                            do throws(GroupError) { try group.add(sibling) } catch { refusals.record(error.code) }
+                        }
+                        return child
+                    }
+                    try group.add(next(0))
+                    let pause = Int.random(in: 0..<2_000, using: &random)
+                    team.run([
+                        { try? queue.add(group) },
+                        {
+                            for _ in 0..<pause { _ = group.isCancelled }
+                            group.cancel()
+                        },
+                    ])
+                    group.waitUntilFinished()
+                    let children = late.events
+                    // Told a moment after the end is visible.
+                    while ends.withLock({ $0 }) == 0 { sched_yield() }
+                    if ends.withLock({ $0 }) != 1 { return "it did not end once" }
+                    let lost = children.filter { !$0.isFinished }
+                    // What was refused is as it was, and what was taken has ended.
+                    if lost.count != refusals.count { return "\(lost.count) lost, \(refusals.count) refused" }
+                    if refusals.events.contains(where: { $0 != .ended }) { return "\(refusals.events)" }
+                    return nil
+                }()
+                try queue.waitUntilAllFinished()
+                if let flaw { return "round \(round): \(flaw)" }
+                if census.countAtRest() > 0 { return "round \(round): alive \(census.types)" }
+            }
+            return nil
+        }
+        #expect(flaw == nil, "seed \(seed)")
+    }
+
+    @Test("Scenario 2 (ProcedureKit PR#234): cancel() returned: it is cancelled; it ends after every child")
+    func endsAfterChildren() async {
+        let order = EventRecorder<String>()
+        let children = (0..<3).map { HandDriven("\($0)", windsDown: true) }
+        let group = GroupOperation.all(children)
+        for child in children { child.whenEnded { order.record("child") } }
+        group.whenEnded { order.record("group") }
+        group.start()
+        for child in children { while child.state != .executing { await Task.yield() } }
+        group.cancel()
+        #expect(group.isCancelled && !group.isFinished && group.outcome?.cancellationCause == .requested)
+        for child in children {
+            #expect(!group.isFinished)
+            child.finish(withError: .first)
+        }
+        await group.ended()
+        #expect(order.events == ["child", "child", "child", "group"] && group.outcome?.cancellationCause == .requested)
+    }
+
+    @Test("Scenario 3 (ProcedureKit PR#532): a cancellation's cause is exact, whatever errors the children make of it")
+    func causeIsExact() async {
+        let began = Arrivals3(3)
+        let children = (0..<3).map { number in
+            TaskOperation<Int, any Error>(windsDownAfterCancellation: true) {
+                began.arrive()
+                try? await Task.sleep(for: .seconds(600))
+                throw Flaw.converted("\(number)")
+            }
+        }
+        let told = EventRecorder<String>()
+        let group = GroupOperation { group in
+            try await withThrowingTaskGroup(of: Int.self) { tasks in
+                for child in children { tasks.addTask { try await group.run(child) } }
+                return try await tasks.reduce(0, +)
+            }
+        }
+        group.callbackQueue = DispatchQueue(label: "told")
+        group.failureHandler = { told.record("failure \($0)") }
+        group.cancellationHandler = { told.record("\($0)") }
+        group.start()
+        await began.all()
+        group.cancel(because: .requested("reason R"))
+        await group.ended()
+        await group.callbackQueue.drain()
+        #expect(told.events == ["[requested] reason R"] && group.cancellationCause == .requested("reason R"))
+        #expect(children.allSatisfy { $0.cancellationCause?.code == .groupCancelled })
+    }
+
+    @Test("Scenario 11 (ProcedureKit#792): children with categories, added before, in and after the start of the group")
+    func categories() async throws {
+        let category = OperationCategory("group scenario 11")
+        let queue = QueueManager("categories", width: 3)
+        let make: @Sendable (Int) -> ClosureOperation<Int, Never> = { number in
+            let child = ClosureOperation { number }
+            child.categories = [category]
+            return child
+        }
+        let group = GroupOperation(policy: .failFast)
+        for number in 0..<10 { try group.add(make(number)) }
+        let first = make(10)
+        first.observe(on: .global()) { _ in try? group.add(make(11)) }
+        try group.add(first)
+        try group.add(
+            GroupOperation { scope in
+                try scope.add(make(12))
+                return try await scope.run(make(13)) + scope.run(make(14))
+            })
+        try queue.add(group)
+        await group.ended()
+        #expect(group.outcome?.result != nil)
+    }
+
+    /// What becomes of a group.
+    enum Fate: CaseIterable, Sendable { case ended, cancelled, neverRun, failed }
+
+    @Test(
+        "Scenario 14 (ProcedureKit#622): nothing is alive after the end, or without a start", arguments: Fate.allCases)
+    func nothingAlive(fate: Fate) async throws {
+        let (census, clock) = (LiveObjects(), ManualClock())
+        try await Self.play(fate, census, clock)
+        let left = try await TestThread.run { census.countAtRest() }
+        #expect(left == 0, "\(census.types)")
+        #expect(clock.pendingCount == 0)
+    }
+
+    private static func play(_ fate: Fate, _ census: LiveObjects, _ clock: ManualClock) async throws {
+        let began = Gate()
+        let kept = census.track(HandDriven("kept", hooks: .init(main: { _ in began.open() })))
+        let delayed = census.track(ClosureOperation { 1 })
+        delayed.clock = clock
+        delayed.startDelay = .seconds(3_600)
+        let declared = census.track(GroupOperation(policy: .failFast, width: 1))
+        try declared.add([kept, delayed])
+        let group = census.track(
+            GroupOperation { group in
+                async let other = group.run(census.track(GroupOperation { _ in 1 }))
+                _ = try await group.run(declared)
+                return try await other
+            })
+        if fate == .neverRun { return }
+        group.start()
+        await began.passage()
+        switch fate {
+        case .cancelled: group.cancel()
+        case .failed: kept.finish(withError: .first)
+        default:
+            kept.finish(withResult: 1)
+            while clock.pendingCount == 0 { await Task.yield() }
+            clock.advance(by: .seconds(3_600))
+        }
+        await group.ended()
+    }
+
+    @Test("Scenario 25 (taskflow#479): a child fails at each depth of nested groups", arguments: [0, 1, 10, 49])
+    func failsAtDepth(depth: Int) async throws {
+        @Sendable func nested(_ level: Int) -> GroupOperation<Int, GroupFailure> {
+            let fails = level == depth
+            let body: @Sendable () throws -> Int = {
+                if fails { throw Flaw.first }
+                return 1
+            }
+            if level % 2 == 0 {
+                return GroupOperation { group in
+                    async let aside = group.run(TaskOperation(body))
+                    return level == 49 ? try await aside : try await group.run(nested(level + 1)) + aside
+                }.named("level \(level)")
+            }
+            return GroupOperation(synchronous: { group in
+                let own = try group.perform(ClosureOperation(body).named("leaf"))
+                return level == 49 ? own : try group.perform(nested(level + 1)) + own
+            }).named("level \(level)")
+        }
+        let queue = QueueManager("failing", width: 1)
+        let group = nested(0)
+        try queue.add(group)
+        await group.ended()
+        await queue.drained()
+        #expect(group.outcome?.error?.root?.failure.error(as: Flaw.self) == .first)
+        #expect(queue.counts.unended == 0)
+    }
+
+    @Test("Scenario 25 (taskflow#538): a group is cancelled while its children wait for a category")
+    func cancelledWhileWaitingForCategory() async throws {
+        let category = OperationCategory("group scenario 25")
+        let holder = HandDriven("holder")
+        holder.categories = [category]
+        holder.start()
+        let queue = QueueManager("waiting", width: 1)
+        let children = (0..<5).map { number in
+            let child = ClosureOperation { number }
+            child.categories = [category]
+            return child
+        }
+        let group = GroupOperation { group in try await group.run(GroupOperation.all(children)) }
+        try queue.add(group)
+        while children.contains(where: { !$0.isAskingForCategory }) { await Task.yield() }
+        group.cancel()
+        await queue.drained()
+        #expect(group.isFinished && children.allSatisfy { $0.isFinished && $0.isCancelled })
+        holder.finish(withResult: 1)
+        let next = ClosureOperation { 1 }
+        next.categories = [category]
+        #expect(try await next.run() == 1)
+    }
+}
+
+/// Lets go on who waits for so many.
+private struct Arrivals3: Sendable {
+    private let recorder = EventRecorder<Bool>()
+    private let count: Int
+
+    init(_ count: Int) { self.count = count }
+
+    func arrive() { recorder.record(true) }
+    func all() async { while recorder.count < count { await Task.yield() } }
+}
+
+extension ManagedOperation {
+    fileprivate var isAskingForCategory: Bool {
+        if case .categories = admissionStanding { true } else { false }
+    }
+}
+
+extension OperationFailure where ErrorType == any Error {
+    fileprivate func error<Wanted>(as: Wanted.Type) -> Wanted? {
+        if case .failed(let error) = self { error as? Wanted } else { nil }
+    }
+}
