@@ -112,7 +112,9 @@ package protocol AttemptGate: Sendable {
 }
 
 extension AttemptGate {
-    package func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? { nil }
+    package func pass(
+        _ request: NetworkRequest, for host: any AttemptHost
+    ) throws(NetworkError) -> NetworkRequest? { nil }
 }
 
 /// What an ``AttemptGate`` says.
