@@ -39,8 +39,8 @@ extension QueueManager {
         return NetworkHold(self, monitor, switching)
     }
 
-    /// Carries on when the network returns, and repeats what failed for want of it: the preset for a queue that shall get
-    /// everything through.
+    /// Carries on when the network returns, and repeats what had failed for want of it by then: the preset for a queue that
+    /// shall get everything through.
     ///
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
@@ -51,7 +51,8 @@ extension QueueManager {
     /// The queue is held as by ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)``. When it goes on,
     /// those of its ``QueueManager/failures`` are run again that came of a network that is gone (``OfflineRule/standard``, or
     /// the end of a wait for it) and can be made anew: add them by ``QueueManager/add(remaking:)``. What failed for another
-    /// reason stays in the list, for it would fail again. A request that is repeated so is a new one: its server may have
+    /// reason stays in the list, for it would fail again; so does what notices the loss only later (a transfer that runs out
+    /// of time), until the next return or ``QueueManager/runAgain(_:)``. A request that is repeated so is a new one: its server may have
     /// acted upon the first, so give it an ``IdempotencyKey`` that its closure keeps, if that must not happen.
     ///
     /// - Returns: A token, which keeps the queue; when it is cancelled or let go of, that is over.

@@ -83,10 +83,8 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         return SavingSession(over: operationSession.withPolicy) { [weak self] request in
             let accepted = request.headers.values("Accept")
             let make = {
-                Download(to: place, options: options, clock: clock, keptBytes: keptBytes) { [weak self] head in
-                    // Those who have a say learn of each head, as soon as it is there.
-                    let isRefused = self?.networkAttempts.refuses(head) ?? false
-                    return !isRefused && rules.accepts(head)
+                Download(to: place, options: options, clock: clock, keptBytes: keptBytes) { head in
+                    rules.accepts(head)
                         && rules.contentTypes.accepts(head.headers["Content-Type"], requested: accepted)
                 }
             }

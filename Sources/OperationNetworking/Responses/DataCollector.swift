@@ -33,26 +33,35 @@ final class DataCollector: ResponseCollector<Data>, @unchecked Sendable {
 }
 
 /// Keeps the body of an answer that is an error, or its beginning, and has it cut off if it goes on for long.
+///
+/// It may be looked at while it is filled: a rest that takes too long is not waited for.
 final class ErrorBodyCollector: AnyResponseCollector, @unchecked Sendable {
-    // Sendable: as its superclass.
+    // Sendable: what changes is behind its lock.
 
     /// How many bytes are read before the transfer is cut off.
     static let patience = 1 << 20
 
     private let limit: Int
-    private var count = 0
-    private(set) var body = Data()
+    private let taken = Locked((count: 0, body: Data()))
 
     init(limit: Int) {
         self.limit = max(limit, 0)
         super.init()
     }
 
-    override func prefix(_ count: Int) -> Data? { body.isEmpty ? nil : Data(body.prefix(max(count, 0))) }
+    var body: Data { taken.withLock { $0.body } }
+
+    override func prefix(_ count: Int) -> Data? {
+        let body = body
+        return body.isEmpty ? nil : Data(body.prefix(max(count, 0)))
+    }
 
     override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
-        if body.count < limit { body.append(contentsOf: bytes.prefix(limit - body.count)) }
-        count += bytes.count
+        let count = taken.withLock { taken in
+            if taken.body.count < limit { taken.body.append(contentsOf: bytes.prefix(limit - taken.body.count)) }
+            taken.count += bytes.count
+            return taken.count
+        }
         if count > Self.patience { throw EnoughOfBody() }
     }
 }

@@ -10,17 +10,26 @@ package struct OriginPauseMachine: Sendable {
     /// One that waits.
     package struct Ticket: Sendable, Hashable {
         let origin: RequestOrigin
+        /// Which pause of the origin it was: each has a line of its own.
+        let pause: UInt64
         let number: UInt64
     }
 
     private struct Pause: Sendable {
+        let serial: UInt64
         var until: OperationInstant
+        /// Until when those in the line were told that it lasts.
+        var told: OperationInstant
         var line = TicketLine()
         /// When the next of the line may go; nil if no time is set for that.
         var nextRelease: OperationInstant?
     }
 
+    /// By so much longer it lasts before those that wait are asked whether they still do.
+    private static let worthTelling = Duration.seconds(1)
+
     private var pauses: [RequestOrigin: Pause] = [:]
+    private var begun: UInt64 = 0
     private let pace: PostponementPace
 
     package init(pace: PostponementPace) {
@@ -31,32 +40,45 @@ package struct OriginPauseMachine: Sendable {
     package var count: Int { pauses.count }
 
     /// How long an origin is still left alone; nil if it is not.
-    package func left(for origin: RequestOrigin, now: OperationInstant) -> Duration? {
-        guard let until = pauses[origin]?.until, now < until else { return nil }
-        return now.duration(to: until)
+    ///
+    /// - Parameters:
+    ///   - origin: Which.
+    ///   - hasWaited: Whether its turn has come for who asks. Others come after those who still wait for theirs.
+    ///   - now: The time.
+    package func left(
+        for origin: RequestOrigin, hasWaited: Bool = false, now: OperationInstant
+    ) -> Duration? {
+        guard let pause = pauses[origin] else { return nil }
+        if now < pause.until { return now.duration(to: pause.until) }
+        guard !hasWaited, !pause.line.isEmpty, let next = pause.nextRelease else { return nil }
+        return max(now.duration(to: next), .zero)
     }
 
     /// An origin asked for a pause; returns those that wait already, if that is longer than they were told: they ask again.
     package mutating func note(_ pause: Duration, for origin: RequestOrigin, now: OperationInstant) -> [Ticket] {
-        // What is over and keeps nobody up is forgotten.
-        pauses = pauses.filter { now < $0.value.until || !$0.value.line.isEmpty }
+        // What is over, keeps nobody up and is not looked at any more is forgotten.
+        pauses = pauses.filter { now < $0.value.until || $0.value.nextRelease != nil }
         let until = now.advanced(by: pause)
         guard pause > .zero, pauses[origin].map({ $0.until < until }) ?? true else { return [] }
-        var known = pauses[origin] ?? Pause(until: until)
+        if pauses[origin] == nil { begun += 1 }
+        var known = pauses[origin] ?? Pause(serial: begun, until: until, told: until)
         known.until = until
         // The time that is set finds that it is too early.
         if known.nextRelease != nil { known.nextRelease = until }
-        let told = known.line.takeAll()
+        let asksAgain = known.told.duration(to: until) > Self.worthTelling
+        if asksAgain { known.told = until }
+        let told = asksAgain ? known.line.takeAll() : []
         pauses[origin] = known
-        return told.map { Ticket(origin: origin, number: $0) }
+        return told.map { Ticket(origin: origin, pause: known.serial, number: $0) }
     }
 
     /// Somebody waits; nil if nothing is to be waited for.
     package mutating func wait(
         for origin: RequestOrigin, now: OperationInstant
     ) -> (ticket: Ticket?, due: OperationInstant?) {
-        guard var pause = pauses[origin], now < pause.until else { return (nil, nil) }
-        let ticket = Ticket(origin: origin, number: pause.line.append())
+        // While the line is let go one after the other, whoever comes now comes after it.
+        guard var pause = pauses[origin], now < pause.until || !pause.line.isEmpty else { return (nil, nil) }
+        let ticket = Ticket(origin: origin, pause: pause.serial, number: pause.line.append())
         let isFirst = pause.nextRelease == nil
         if isFirst { pause.nextRelease = pause.until }
         pauses[origin] = pause
@@ -64,7 +86,10 @@ package struct OriginPauseMachine: Sendable {
     }
 
     /// It waits no longer.
-    package mutating func leave(_ ticket: Ticket) { pauses[ticket.origin]?.line.remove(ticket.number) }
+    package mutating func leave(_ ticket: Ticket) {
+        guard pauses[ticket.origin]?.serial == ticket.pause else { return }
+        pauses[ticket.origin]?.line.remove(ticket.number)
+    }
 
     /// A time has come: who goes, and when the next one comes.
     package mutating func passTime(
@@ -72,7 +97,7 @@ package struct OriginPauseMachine: Sendable {
     ) -> (released: [Ticket], due: OperationInstant?) {
         guard var pause = pauses[origin], let due = pause.nextRelease else { return ([], nil) }
         guard due <= now else { return ([], due) }
-        let released = pause.line.take(pace.count).map { Ticket(origin: origin, number: $0) }
+        let released = pause.line.take(pace.count).map { Ticket(origin: origin, pause: pause.serial, number: $0) }
         pause.nextRelease = pause.line.isEmpty ? nil : now.advanced(by: pace.interval)
         pauses[origin] = pause
         if pause.line.isEmpty, pause.until <= now { pauses[origin] = nil }

@@ -41,7 +41,7 @@ public final class OriginPauses: Sendable {
 
     /// What becomes of a request that is ready to leave meanwhile.
     public let meanwhile: Meanwhile
-    /// The longest pause that is made of what a server asks for, and the longest time that one operation waits so.
+    /// The longest pause that is made of what a server asks for, and the longest time that one attempt waits so.
     public let longest: Duration
     let clock: any OperationClock
     private let state: Locked<State>
@@ -50,7 +50,7 @@ public final class OriginPauses: Sendable {
     ///
     /// - Parameters:
     ///   - meanwhile: What becomes of a request that is ready to leave meanwhile: it waits.
-    ///   - longest: The longest pause that is made of what a server asks for, and the longest time that one operation waits
+    ///   - longest: The longest pause that is made of what a server asks for, and the longest time that one attempt waits
     ///     so before it fails: 60 seconds.
     ///   - pace: How those that waited go on: 10 at once, and 10 more every 100 milliseconds.
     ///   - clock: On which that is counted.
@@ -70,9 +70,9 @@ public final class OriginPauses: Sendable {
     /// How many operations wait.
     public var waitingCount: Int { state.withLock { $0.waiters.count } }
 
-    package func left(for origin: RequestOrigin) -> Duration? {
+    package func left(for origin: RequestOrigin, hasWaited: Bool = false) -> Duration? {
         let now = clock.now
-        return state.withLock { $0.machine.left(for: origin, now: now) }
+        return state.withLock { $0.machine.left(for: origin, hasWaited: hasWaited, now: now) }
     }
 
     /// An origin asked to be left alone for so long.

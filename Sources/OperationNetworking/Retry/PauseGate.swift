@@ -9,6 +9,8 @@ final class PauseGate: AttemptGate {
         var ticket: OriginPauses.Ticket?
         /// Since when it is held back, again and again, for the present attempt.
         var began: (attempt: Int, at: OperationInstant)?
+        /// Its turn has come, and it asks once more.
+        var hasWaited = false
         var isForgotten = false
     }
 
@@ -24,12 +26,17 @@ final class PauseGate: AttemptGate {
     func clear(
         _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
     ) {
-        guard let left = pauses.left(for: request.origin) else { return answer(.go(request)) }
+        let hasWaited = state.withLock { exchange(&$0.hasWaited, with: false) }
+        guard let left = pauses.left(for: request.origin, hasWaited: hasWaited) else { return answer(.go(request)) }
         guard pauses.meanwhile == .wait, mayWait(left, host) else {
             return answer(.refuse(.originPaused(left, request.origin)))
         }
         let turns = TurnTaking()
-        guard let ticket = pauses.wait(for: request.origin, { turns.second { answer(.again) } }) else {
+        let goOn: @Sendable () -> Void = { [weak self] in
+            self?.state.withLock { ($0.ticket, $0.hasWaited) = (nil, true) }
+            turns.second { answer(.again) }
+        }
+        guard let ticket = pauses.wait(for: request.origin, goOn) else {
             return answer(.again)
         }
         let isForgotten = state.withLock { state in
@@ -40,7 +47,7 @@ final class PauseGate: AttemptGate {
         turns.first { answer(.hold(.originPause(left))) }
     }
 
-    /// Whether it would not wait for too long in all, nor for longer than the operation has.
+    /// Whether the attempt would not wait for too long in all, nor for longer than the operation has.
     private func mayWait(_ left: Duration, _ host: any AttemptHost) -> Bool {
         let (now, attempt) = (pauses.clock.now, host.attemptCount)
         let began = state.withLock { state in
@@ -54,7 +61,7 @@ final class PauseGate: AttemptGate {
     func forget() {
         let ticket = state.withLock { state in
             state.isForgotten = true
-            return state.ticket
+            return exchange(&state.ticket, with: nil)
         }
         if let ticket { pauses.leave(ticket) }
     }

@@ -32,9 +32,9 @@ struct OfflineHandlerTests {
         }
         let operation = listening(bench, lines)
         operation.start()
-        for _ in 0..<2 {
+        for round in 0..<2 {
             await bench.parked(operation)
-            await bench.bench.settled()
+            await until { lines.count == round + 1 }
             bench.comeBack()
             await until { bench.lot.parkedCount == 1 || operation.outcome != nil }
         }
@@ -81,6 +81,7 @@ struct OfflineHandlerTests {
             other.start()
             await bench.parked(other)
             bench.bench.callbacks.resume()
+            await until { delegate.count.value == 1 }
             await bench.bench.settled()
             #expect(lines.events == [])
             #expect(delegate.count.value == 1)
@@ -102,7 +103,7 @@ struct OfflineHandlerTests {
         let operation: EndpointOperation<NoContent> = base.get("")
         operation.start()
         await bench.parked(operation)
-        await bench.bench.settled()
+        await until { lines.count == 1 }
         #expect(lines.events == ["waits"])
         operation.cancel()
         await operation.ended()

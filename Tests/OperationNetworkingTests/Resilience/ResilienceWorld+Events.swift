@@ -118,7 +118,7 @@ extension ResilienceWorld {
         network.write(.satisfied)
         let began = ContinuousClock.now
         while operations.contains(where: { $0.outcome == nil }) || queue.counts.unended > 0 || server.openCount > 0 {
-            if began.duration(to: .now) > .seconds(30) { return false }
+            if began.duration(to: .now) > .seconds(120) { return false }
             for operation in operations { operation.resumeExecution() }
             workers.runAll()
             for number in server.answerable { answer(number) }
@@ -130,7 +130,7 @@ extension ResilienceWorld {
         // What the realm, the throttle and others had planned finds nothing to be done.
         clock.advance(by: .seconds(3_600))
         while !refreshes.isEmpty || clock.pendingCount > 0 || lot.parkedCount > 0 || authenticator.postponedCount > 0 {
-            if began.duration(to: .now) > .seconds(30) { return false }
+            if began.duration(to: .now) > .seconds(120) { return false }
             refreshes.open(.success(goodToken))
             clock.advance(by: .seconds(3_600))
             await Task.yield()

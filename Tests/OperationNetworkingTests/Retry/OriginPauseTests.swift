@@ -132,6 +132,31 @@ struct OriginPauseTests {
         #expect(pauses.left(for: bench.server.url("/")) == nil && pauses.left(for: other.url("/")) == nil)
     }
 
+    @Test("Whoever comes while the line is let go stands at its end; a ticket of one pause is none of the next")
+    func line() throws {
+        var machine = OriginPauseMachine(pace: PostponementPace(1, every: .seconds(1)))
+        let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
+        func moment(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
+        _ = machine.note(.seconds(10), for: origin, now: moment(0))
+        let first = machine.wait(for: origin, now: moment(0)).ticket
+        let second = machine.wait(for: origin, now: moment(0)).ticket
+        #expect(machine.passTime(for: origin, now: moment(10)).released == [first])
+        #expect(machine.left(for: origin, hasWaited: true, now: moment(10)) == nil)
+        #expect(machine.left(for: origin, now: moment(10)) == .seconds(1))
+        let third = machine.wait(for: origin, now: moment(10)).ticket
+        #expect(machine.passTime(for: origin, now: moment(11)).released == [second])
+        #expect(machine.passTime(for: origin, now: moment(12)).released == [third])
+        _ = machine.note(.seconds(10), for: origin, now: moment(20))
+        let next = machine.wait(for: origin, now: moment(20)).ticket
+        for old in [first, second, third].compactMap({ $0 }) { machine.leave(old) }
+        #expect(machine.passTime(for: origin, now: moment(30)).released == [next])
+        // So little more is nothing to be asked again for.
+        _ = machine.note(.seconds(10), for: origin, now: moment(40))
+        _ = machine.wait(for: origin, now: moment(40))
+        #expect(machine.note(.milliseconds(10_500), for: origin, now: moment(40)) == [])
+        #expect(machine.note(.milliseconds(11_500), for: origin, now: moment(40)).count == 1)
+    }
+
     @Test("The machine: a longer pause counts, a shorter one does not, and what is over is forgotten")
     func machine() throws {
         var machine = OriginPauseMachine(pace: PostponementPace(1, every: .seconds(1)))

@@ -34,9 +34,14 @@
             return NetworkNamespace([["unshare", "-rnm"] + shell, ["unshare", "-nm"] + shell], trying: ["true"])
         }()
 
-        /// No namespace, but a system that refuses the first request of the process; nil if that cannot be had here.
+        /// No namespace, but a system that refuses the first request of each thread; nil if that cannot be had here.
         static let refusing = NetworkNamespace(
-            [["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=sendto:error=ENOBUFS:when=1"]], trying: ["true"])
+            [
+                [
+                    "strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=sendto", "-e",
+                    "inject=sendto:error=ENOBUFS:when=1",
+                ]
+            ], trying: ["true"])
 
         private let launcher: [String]
 

@@ -6,6 +6,7 @@ import OperationCore
 /// Takes in the response of one request of a download.
 final class DownloadReceiver: NetworkReceiver {
     private let download: Download
+    private let refuses: @Sendable (ResponseHead) -> Bool
     private let tellHead: @Sendable (ResponseHead) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
@@ -13,12 +14,14 @@ final class DownloadReceiver: NetworkReceiver {
     private let inbox = Locked(DownloadInbox())
 
     init(
-        _ download: Download, tellHead: @escaping @Sendable (ResponseHead) -> Void,
+        _ download: Download, refuses: @escaping @Sendable (ResponseHead) -> Bool,
+        tellHead: @escaping @Sendable (ResponseHead) -> Void,
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void,
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void,
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
     ) {
         self.download = download
+        self.refuses = refuses
         self.tellHead = tellHead
         self.tellProgress = tellProgress
         self.tellMetrics = tellMetrics
@@ -73,7 +76,7 @@ final class DownloadReceiver: NetworkReceiver {
 
     private func take(_ batch: DownloadInbox.Batch, _ work: DownloadWork) -> Bool {
         if let head = batch.head {
-            guard work.receive(head) else { return false }
+            guard work.receive(head, refuses: refuses) else { return false }
             if let head = work.presentHead { tellHead(head) }
         }
         guard !batch.bytes.isEmpty else { return true }

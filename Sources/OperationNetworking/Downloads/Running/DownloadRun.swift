@@ -9,6 +9,7 @@ package final class DownloadRun: Sendable {
     private let request: NetworkRequest
     private let session: any NetworkSession
     private let download: Download
+    private let refuses: @Sendable (ResponseHead) -> Bool
     private let tellHead: @Sendable (ResponseHead) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
@@ -17,6 +18,7 @@ package final class DownloadRun: Sendable {
 
     package init(
         _ request: NetworkRequest, over session: any NetworkSession, with download: Download,
+        refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
         tellHead: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
@@ -25,6 +27,7 @@ package final class DownloadRun: Sendable {
         self.request = request
         self.session = session
         self.download = download
+        self.refuses = refuses
         self.tellHead = tellHead
         self.tellProgress = tellProgress
         self.tellMetrics = tellMetrics
@@ -76,7 +79,7 @@ package final class DownloadRun: Sendable {
 
     private func send(_ request: NetworkRequest) {
         let receiver = download.makeReceiver(
-            tellHead: tellHead, tellProgress: tellProgress, tellMetrics: tellMetrics
+            refuses: refuses, tellHead: tellHead, tellProgress: tellProgress, tellMetrics: tellMetrics
         ) { [self] conclusion in
             guard case .again = conclusion else { return end(conclusion) }
             let (isWanted, last) = steering.withLock { $0.askAgain() }

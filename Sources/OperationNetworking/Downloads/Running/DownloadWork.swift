@@ -89,9 +89,11 @@ package final class DownloadWork {
     }
 
     /// Takes the head of a response; false if the request is to be ended.
-    package func receive(_ head: ResponseHead) -> Bool {
+    ///
+    /// - Parameter refuses: Says that nothing of it is to come to its place, whatever else it is.
+    package func receive(_ head: ResponseHead, refuses: (ResponseHead) -> Bool = { _ in false }) -> Bool {
         self.head = head
-        if !isAcceptable(head) {
+        if !isAcceptable(head, refuses) {
             machine?.leaveResponse()
             return true
         }
@@ -140,7 +142,8 @@ package final class DownloadWork {
         }
     }
 
-    private func isAcceptable(_ head: ResponseHead) -> Bool {
+    private func isAcceptable(_ head: ResponseHead, _ refuses: (ResponseHead) -> Bool) -> Bool {
+        func accepts(_ head: ResponseHead) -> Bool { !refuses(head) && self.accepts(head) }
         guard machine?.asksForRest == true else { return accepts(head) }
         switch head.status {
         // What is said of ranges is for the machine to judge.

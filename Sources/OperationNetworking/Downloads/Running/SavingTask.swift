@@ -16,6 +16,8 @@ final class SavingTask: NetworkTask, GivingUp {
         self.telling = telling
         run = DownloadRun(
             request, over: session, with: download,
+            // Those who have a say learn of each head, as soon as it is there.
+            refuses: { (receiver as? AttemptReceiver)?.refuses($0) ?? false },
             tellHead: { (receiver as? AttemptReceiver)?.foresee($0) },
             tellProgress: { (receiver as? AttemptReceiver)?.saved($0) },
             tellMetrics: { telling.keep($0) },

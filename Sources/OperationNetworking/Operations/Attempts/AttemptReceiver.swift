@@ -38,6 +38,11 @@ package final class AttemptReceiver: NetworkReceiver {
         attempts.foresee(head, number)
     }
 
+    /// Whether a file of that response must not come to its place.
+    func refuses(_ head: ResponseHead) -> Bool {
+        attempts.refuses(head, number)
+    }
+
     /// So much of a file is on the disk.
     func saved(_ progress: DownloadProgress) {
         attempts.saved(progress, number)

@@ -71,8 +71,11 @@ extension NetworkAttempts {
     }
 
     /// Whether one of those who have a say refuses the response that begins: a file of it must not come to its place.
-    func refuses(_ head: ResponseHead) -> Bool {
-        let (request, number) = state.withLock { ($0.request, $0.machine.attempt) }
+    ///
+    /// It may be told late, when the attempt was given up: nothing of that response is wanted any more.
+    func refuses(_ head: ResponseHead, _ number: Int) -> Bool {
+        let (request, isWanted) = state.withLock { ($0.request, $0.machine.mayBeTold(number)) }
+        guard isWanted else { return true }
         guard let request, judge(head, request, number) else { return false }
         linger(head, number)
         return true

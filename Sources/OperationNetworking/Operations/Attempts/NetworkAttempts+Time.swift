@@ -62,7 +62,7 @@ extension NetworkAttempts {
 
     private func timeMayBeOver(_ number: Int) {
         guard let (host, present) = running(), present == number else { return }
-        let now = host.clock.now
+        let (now, keptBytes) = (host.clock.now, host.errorBodyBytes)
         var left: (task: (any NetworkTask)?, adaptation: Task<Void, Never>?)
         // In one step, for the response may be complete in this moment.
         let action = state.withLock { state in
@@ -74,7 +74,7 @@ extension NetworkAttempts {
             guard [.deciding, .evaluating].contains(state.machine.phase) else { return action }
             if state.isLingering {
                 // What came of it is all there is.
-                if state.collector == nil { state.collector = ErrorBodyCollector(limit: host.errorBodyBytes) }
+                if state.collector == nil { state.collector = ErrorBodyCollector(limit: keptBytes) }
             } else {
                 state.error = error
             }
