@@ -42,9 +42,7 @@ extension GroupEngine {
             let answer = child.core.withLock { core -> Adoption? in
                 if let code = core.reasonAgainstGroup { return .refused(code) }
                 if core.wasAskedForReadiness, !isProbed { return .probe }
-                let isReady =
-                    !state.machine.asksForReadiness || core.isReady
-                    || core.node?.listen(.loose(WeakOperation(child))) ?? true
+                let isReady = !state.machine.asksForReadiness || core.isReadyOrListens(for: child)
                 switch state.machine.add(isShielded: isShielded, isReady: isReady) {
                 case .refused: return .refused(.ended)
                 case .taken(let slot): taken = slot
@@ -59,6 +57,18 @@ extension GroupEngine {
             state.seat(child, waiter, at: taken)
             if waiter.isTask { state.waits.begin() }
             return isDoomed ? .doomed : .taken
+        }
+    }
+
+    /// What was made to be a child cannot be one.
+    func fail(_ child: ManagedOperation, _ error: GroupError) {
+        let failure = GroupFailure.Child(name: child.displayName, failure: .failed(error))
+        state.withLock { state in
+            state.failures.append(failure)
+            switch state.machine.add() {
+            case .taken(let slot), .doomed(let slot): _ = state.machine.ended(slot, .failure)
+            case .refused: break
+            }
         }
     }
 
@@ -159,7 +169,10 @@ extension GroupEngine {
         let place = keepPlace(name)
         let ownCause = CancellationCause.groupCancelled(place, because: cause)
         let children = state.withLock { state -> [ManagedOperation]? in
-            guard state.machine.phase == .collecting, state.machine.cancel() else { return nil }
+            guard state.operation == nil, state.machine.phase == .collecting, state.machine.cancel() else {
+                return nil
+            }
+            state.ownCause = cause
             state.doomCause = ownCause
             return state.machine.takeDoomed().compactMap { state.children[Int($0)].operation }
         }
@@ -219,9 +232,17 @@ extension ManagedOperation.Core {
         if machine.isFinished { return .alreadyFinished }
         return isStartUnderWay || machine.isStarted ? .alreadyStarted : nil
     }
+
+    /// Whether what it depends on has ended; if not, the operation is told when it has.
+    fileprivate func isReadyOrListens(for operation: ManagedOperation) -> Bool {
+        isReady || node?.listen(.loose(WeakOperation(operation))) ?? true
+    }
 }
 
 extension ManagedOperation {
+    /// Whether what it depends on has ended; if not, its group is told when it has.
+    final var isReadyInGroup: Bool { core.withLock { $0.isReadyOrListens(for: self) } }
+
     /// Its group is being freed without having run.
     final func leaveGroup() {
         let parent = core.withLock { core in

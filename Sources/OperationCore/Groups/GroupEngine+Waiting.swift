@@ -92,12 +92,14 @@ extension GroupEngine {
         guard let operation else { return waiter.goOn(end) }
         let returning = GroupReturn(waiter, end)
         let isAtOnce = operation.wake(number) { [self] in
-            // Others of the body may wait by now, for children that need the place.
-            if let number = state.withLock({ $0.waits.restAgain() }) { operation.rest(number, because: .children) }
+            restAgain(operation)
             let kept = state.withLock { $0.returns.removeValue(forKey: ObjectIdentifier(returning)) }
             withExtendedLifetime(kept) { returning.goOn() }
         }
-        if isAtOnce { return returning.goOn() }
+        if isAtOnce {
+            restAgain(operation)
+            return returning.goOn()
+        }
         // Should the group be cancelled, it need not wait for a place.
         let isLate = state.withLock { state in
             if state.machine.isDooming { return true }
@@ -105,6 +107,11 @@ extension GroupEngine {
             return false
         }
         if isLate { returning.goOn() }
+    }
+
+    /// Others of the body may have begun to wait before the group got its place, for children that need that place.
+    private func restAgain(_ operation: ManagedOperation) {
+        if let number = state.withLock({ $0.waits.restAgain() }) { operation.rest(number, because: .children) }
     }
 }
 
@@ -159,10 +166,14 @@ extension GroupEngine {
 
     /// Whether just this child may begin now, on this thread.
     private func takeInPlace(_ child: ManagedOperation) -> Bool {
-        guard let slot = child.core.withLock({ $0.parent === self && $0.isReady ? $0.parentSlot : nil }) else {
-            return false
+        state.withLock { state in
+            // Under the one lock: another thread may end the child, and its place be another's.
+            let slot = child.core.withLock { $0.parent === self && $0.isReady ? $0.parentSlot : -1 }
+            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation === child else {
+                return false
+            }
+            return state.machine.take(slot)
         }
-        return state.withLock { $0.machine.take(slot) }
     }
 }
 

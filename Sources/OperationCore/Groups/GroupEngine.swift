@@ -144,14 +144,6 @@ extension GroupEngine {
         }
     }
 
-    /// What was made to be a child cannot be one.
-    func fail(_ child: ManagedOperation, _ error: GroupError) {
-        state.withLock { state in
-            state.failures.append(GroupFailure.Child(name: child.displayName, failure: .failed(error)))
-            if case .taken(let slot) = state.machine.add() { _ = state.machine.ended(slot, .failure) }
-        }
-    }
-
     private func conclude(_ verdict: GroupMachine.Verdict) {
         let (operation, finish, left) = state.withLock { state in
             let left = (state.bodyTask, state.children, state.outer)
@@ -165,13 +157,22 @@ extension GroupEngine {
         guard let operation else { return }
         if verdict == .cancelled || operation.isCancelled {
             // Its outcome is known: now it has wound down.
-            operation.bodyDidReturn()
+            endCancelled(operation)
         } else if let finish {
             finish()
         } else {
             operation.concludeGroup(verdict)
         }
         withExtendedLifetime((finish, left)) {}
+    }
+
+    /// Ends the group, which was cancelled.
+    ///
+    /// The group around it cancels what has not begun from the bottom up. Begun meanwhile by a worker, it may come here
+    /// before it was told itself.
+    private func endCancelled(_ operation: ManagedOperation) {
+        operation.cancelIfUndecided(because: state.withLock { $0.ownCause } ?? .requested)
+        operation.bodyDidReturn()
     }
 }
 
@@ -190,7 +191,13 @@ extension GroupEngine.State {
             if !returns.isEmpty { plan.returns = Array(exchange(&returns, with: [:]).values) }
         }
         while plan.starts.count < 256, let slot = machine.takeNext() {
-            if let child = children[Int(slot)].operation { plan.starts.append(child) }
+            guard let child = children[Int(slot)].operation else { continue }
+            // It may have got a dependency since it was added.
+            if machine.asksForReadiness, !child.isReadyInGroup {
+                machine.block(slot)
+            } else {
+                plan.starts.append(child)
+            }
         }
         if plan.starts.isEmpty { plan.isPulling = machine.beginPull() }
         plan.over = machine.takeOver()
@@ -232,7 +239,7 @@ extension GroupEngine {
         }
         // Cancelled on the way here, all of it has ended.
         if isLate {
-            operation.bodyDidReturn()
+            endCancelled(operation)
             return false
         }
         // Without a body it needs no place of its own any more.

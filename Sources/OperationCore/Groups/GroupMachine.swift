@@ -59,6 +59,8 @@ package struct GroupMachine: Sendable {
     var successes = 0
     var failures = 0
     private var isDoomToTell = false
+    /// Whether it was cancelled before it began: nothing in it will run, shielded or not.
+    private var ignoresShields = false
     /// Whether a child ended while the source was asked.
     var hasNews = false
 
@@ -102,6 +104,7 @@ extension GroupMachine {
     /// A child is added.
     package mutating func add(isShielded: Bool = false, isReady: Bool = true) -> Admission {
         if isOver { return .refused }
+        let isShielded = isShielded && !ignoresShields
         let isDoomed = isDooming && !isShielded
         let slot = freeSlots.popLast() ?? Slot(entries.count)
         if Int(slot) == entries.count { entries.append(Entry()) }
@@ -155,6 +158,13 @@ extension GroupMachine {
     package mutating func take(_ slot: Slot) -> Bool {
         guard mayBegin, active < width, entries[Int(slot)].stage == .waiting else { return false }
         return hurry(slot)
+    }
+
+    /// The child that was just taken depends on something after all; it is told when that has ended.
+    package mutating func block(_ slot: Slot) {
+        guard entries[Int(slot)].stage == .active else { return }
+        entries[Int(slot)].stage = .blocked
+        active -= 1
     }
 
     private var mayBegin: Bool {
@@ -229,6 +239,8 @@ extension GroupMachine {
         case .collecting:
             // It will not run any more.
             hasBody = false
+            ignoresShields = true
+            for slot in entries.indices { entries[slot].isShielded = false }
             doom(.cancelled)
             return true
         case .running, .closing:

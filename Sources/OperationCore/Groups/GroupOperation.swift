@@ -95,8 +95,9 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
     override func didBecomeAwaited(by urgency: QueueLevel) { engine.raiseChildren(forBodyOf: urgency) }
 
     override func concludeGroup(_ verdict: GroupMachine.Verdict) {
-        let conclude = work.withLock { exchange(&$0.conclude, with: nil) }
-        conclude?(self, verdict)
+        // Cancelled just now, it has let go of that, and has wound down.
+        guard let conclude = work.withLock({ exchange(&$0.conclude, with: nil) }) else { return bodyDidReturn() }
+        conclude(self, verdict)
     }
 }
 
@@ -109,7 +110,8 @@ extension GroupOperation {
     ///
     /// - Parameters:
     ///   - child: What to run. It may depend on other children.
-    ///   - isShielded: Whether it goes on when the group is cancelled or fails.
+    ///   - isShielded: Whether it goes on when the group is cancelled or fails. A group that is cancelled before it
+    ///     begins takes all its children with it.
     /// - Throws: If the group has ended, or if the operation is somebody else's; then nothing happened to it.
     public func add(_ child: ManagedOperation, isShielded: Bool = false) throws(GroupError) {
         try engine.add([child], isShielded: isShielded)

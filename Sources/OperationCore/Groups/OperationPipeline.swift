@@ -139,7 +139,8 @@ final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: Pip
 
     private let state: Locked<State>
     private let width: Int
-    private let buffer: Int
+    /// How many results may be under way, or wait for the next stage.
+    private let limit: Int
     private let following: any PipelineSink<Value>
 
     init(
@@ -147,7 +148,8 @@ final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: Pip
         _ make: @escaping @Sendable (Input) -> TypedOperation<Value, Failure>
     ) {
         state = Locked(State(make: make))
-        (self.width, self.buffer, following) = (width, buffer, next)
+        let (sum, isTooMuch) = width.addingReportingOverflow(buffer)
+        (self.width, limit, following) = (width, isTooMuch ? .max : sum, next)
     }
 
     /// An input waits for a place of this stage, and nowhere else: it counts in the buffer of the stage before.
@@ -158,7 +160,7 @@ final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: Pip
     func next() -> (ManagedOperation, index: Int)? {
         let taken = state.withLock { state in
             // Each that runs may give a result for which there must be room.
-            guard state.running < width, state.running + state.results.count < width + buffer, let make = state.make,
+            guard state.running < width, state.running + state.results.count < limit, let make = state.make,
                 let first = state.inputs.popFirst()
             else { return nil as (@Sendable (Input) -> TypedOperation<Value, Failure>, (input: Input, index: Int))? }
             state.running += 1

@@ -134,22 +134,51 @@ struct DeclaredGroupTests {
     }
 
     @Test func `a map makes operations as there is room, and gives results in order`() async throws {
-        let made = Locked(0)
-        let alive = LiveObjects()
-        let most = Locked(0)
+        let counts = Locked((made: 0, left: 0, most: 0))
         let group = GroupOperation.map(0..<1_000, width: 4) { number in
-            made.withLock { $0 += 1 }
-            most.withLock { $0 = max($0, alive.count) }
-            return alive.track(ClosureOperation { number * 2 })
+            counts.withLock { counts in
+                counts.made += 1
+                counts.left += 1
+                counts.most = max(counts.most, counts.left)
+            }
+            return ClosureOperation {
+                counts.withLock { $0.left -= 1 }
+                return number * 2
+            }
         }
-        #expect(made.withLock { $0 } == 0)
+        #expect(counts.withLock { $0.made } == 0)
         #expect(try await group.run() == (0..<1_000).map { $0 * 2 })
-        #expect(made.withLock { $0 } == 1_000 && most.withLock { $0 } < 80)
+        #expect(counts.withLock { $0.made == 1_000 && $0.left == 0 && $0.most <= 4 })
+    }
+
+    @Test func `what a map makes too late, and cannot be a child, does not keep the group`() async {
+        let taken = child(0)
+        taken.start()
+        let cancel = Locked<@Sendable () -> Void>({})
+        let group = GroupOperation.map(0..<3, width: 1) { _ in
+            cancel.withLock { $0 }()
+            return taken
+        }
+        cancel.withLock { cancel in cancel = { [weak group] in group?.cancel(because: .requested("late")) } }
+        group.start()
+        await group.ended()
+        #expect(group.cancellationCause == .requested("late"))
+        taken.finish(withResult: 0)
+    }
+
+    @Test func `a dependency that comes after the child was added holds it back, and takes no place`() async throws {
+        let order = EventRecorder<Int>()
+        let (first, second) = (ClosureOperation { order.record(1) }, ClosureOperation { order.record(2) })
+        let group = GroupOperation(policy: .failFast, width: 1)
+        try group.add([first, second])
+        try first.depend(on: second, otherwise: .cancel)
+        try await group.run()
+        #expect(order.events == [2, 1])
     }
 
     @Test func `a map fails with its first failure, and makes no more`() async throws {
         let made = Locked(0)
-        let group = GroupOperation.map(0..<1_000, width: 2) { number in
+        let group = GroupOperation.map(0..<1_000, width: 1) { number in
             made.withLock { $0 += 1 }
             return ClosureOperation<Int, Flaw> { () throws(Flaw) in
                 if number == 5 { throw .first }
@@ -158,7 +187,7 @@ struct DeclaredGroupTests {
         }
         group.start()
         await group.ended()
-        #expect(group.outcome?.error?.underlyingError as? Flaw == .first && made.withLock { $0 } < 1_000)
+        #expect(group.outcome?.error?.underlyingError as? Flaw == .first && made.withLock { $0 } == 6)
     }
 
     @Test func `a pipeline passes each element through its stages, in order`() async throws {
@@ -167,6 +196,12 @@ struct DeclaredGroupTests {
             .stage(width: 1) { number in TaskOperation { "\(number)" } }
             .stage(width: 2) { text in ClosureOperation { text + "!" } }
         #expect(try await pipeline.operation().run() == (1...200).map { "\($0)!" })
+    }
+
+    @Test func `a stage may be as wide as can be`() async throws {
+        let pipeline = OperationPipeline(0..<3)
+            .stage(width: .max, buffer: .max) { number in ClosureOperation { number } }
+        #expect(try await pipeline.operation().run() == [0, 1, 2])
     }
 
     @Test func `a stage waits when the next one is behind`() async throws {
@@ -206,6 +241,8 @@ struct DeclaredGroupTests {
         let after = group.mapResult { $0 + 1 }
         inside.finish(withResult: 4)
         #expect(try await after.run() == 5)
+        // Told after those that wait for the group.
+        await queue.drained()
         #expect(queue.counts.finished == 3)
     }
 }

@@ -50,6 +50,44 @@ struct GroupCancellationTests {
         #expect(throws: GroupError.self) { try outer.add(ClosureOperation { 1 }) }
     }
 
+    @Test func `cancelled before it began, a group shields nothing and loses nothing`() throws {
+        let order = EventRecorder<String>()
+        let group = GroupOperation(policy: .failFast)
+        let (first, late) = (HandDriven("first"), HandDriven("late"))
+        for operation in [first, late, group] as [ManagedOperation] {
+            operation.whenEnded { order.record(operation === group ? "group" : operation.name ?? "") }
+        }
+        try group.add(first, isShielded: true)
+        group.cancel()
+        #expect(first.isFinished && first.cancellationCause?.code == .groupCancelled)
+        #expect(throws: GroupError.self) { try group.add(late, isShielded: true) }
+        group.start()
+        #expect(order.events == ["first", "group"] && late.state == .notStarted)
+    }
+
+    @Test func `a child group that begins while it is cancelled has the cause of that`() throws {
+        let workers = ManualWorkers()
+        let queue = workers.makeQueue(width: 2)
+        let leaf = HandDriven("leaf")
+        let inner = GroupOperation(policy: .failFast).named("inner")
+        let outer = GroupOperation(policy: .failFast).named("outer")
+        try inner.add(leaf)
+        try outer.add(inner)
+        try queue.add(outer)
+        #expect(workers.step() && !inner.isExecuting)
+        // Beneath it all is cancelled, itself not yet.
+        let isUndecided = Locked(false)
+        leaf.whenEnded {
+            isUndecided.withLock { $0 = !inner.isCancelled }
+            workers.step()
+        }
+        outer.cancel()
+        workers.runAll()
+        #expect(isUndecided.withLock { $0 })
+        #expect(outer.isFinished && inner.cancellationCause?.path == ["outer"])
+        #expect(inner.cancellationCause?.code == .groupCancelled)
+    }
+
     @Test func `a sibling of one that failed is cancelled for that`() async {
         let (failing, waiting) = (HandDriven("failing"), HandDriven("waiting"))
         let group = GroupOperation.all([failing, waiting]).named("both")

@@ -109,6 +109,28 @@ struct GroupMachineTests {
         #expect(machine.takeOver() == .cancelled)
     }
 
+    @Test func `cancelled before it began, it shields nothing`() {
+        var machine = GroupMachine(policy: .failFast, width: 1)
+        _ = (machine.add(), machine.add(isShielded: true))
+        #expect(machine.cancel() && machine.takeDoomed() == [0, 1])
+        #expect(machine.add(isShielded: true) == .doomed(2) && !machine.start() && machine.takeNext() == nil)
+        for slot in [0, 1, 2] as [GroupMachine.Slot] { _ = machine.ended(slot, .cancelled) }
+        #expect(machine.takeOver() == .cancelled)
+    }
+
+    @Test func `a child that was taken and depends on something after all gives its place back`() {
+        var machine = GroupMachine(policy: .failFast, width: 1)
+        _ = (machine.add(), machine.add())
+        _ = machine.start()
+        #expect(machine.takeNext() == 0)
+        machine.block(0)
+        #expect(machine.active == 0 && machine.present == 2 && machine.takeNext() == 1)
+        machine.becameReady(0)
+        #expect(machine.takeNext() == nil)
+        _ = machine.ended(1, .success)
+        #expect(machine.takeNext() == 0)
+    }
+
     @Test func `slots are used again`() {
         var machine = GroupMachine(policy: .failFast, hasBody: true)
         _ = machine.start()

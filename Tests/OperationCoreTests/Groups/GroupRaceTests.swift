@@ -137,7 +137,7 @@ struct GroupRaceTests {
             return group.outcome == nil ? "no outcome" : nil
         }()
         if let flaw { return flaw }
-        return census.countAtRest(limit: .seconds(10)) == 0 ? nil : "alive: \(census.types)"
+        return census.countAtRest() == 0 ? nil : "alive: \(census.types)"
     }
 
     @Test func `step by step: a declared group ends once, after its children, whatever comes in between`() throws {
