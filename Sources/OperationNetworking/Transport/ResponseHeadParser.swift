@@ -49,7 +49,10 @@ package struct ResponseHeadParser {
         let content = line.withoutLineEnd
         // libcurl takes such a line for the end of the head.
         if line.first == 0x0D, !content.isEmpty { return .refused("a line begins with a carriage return") }
-        if content.isStatusLine { return begin(content) }
+        if content.isStatusLine {
+            // Whoever reads the wire may take it for a field, and what follows for the body of the head before it.
+            return stage == .inHead ? .refused("a status line came in the middle of a head") : begin(content)
+        }
         switch stage {
         case .beforeHead: return content.isEmpty ? .none : .refused("a header field came before the status line")
         case .inHead where content.isEmpty: return end()

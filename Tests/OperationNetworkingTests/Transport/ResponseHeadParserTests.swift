@@ -30,6 +30,11 @@ struct ResponseHeadParserTests {
         #expect(trailers == ["F": "g"])
     }
 
+    @Test func `a status line in the middle of a head is refused`() {
+        let (events, _) = parse("HTTP/1.1 200 OK\r\nHTTP/1.1 103 EarTransfer-Encoding: chunked\r\n\r\n")
+        #expect(events.first == .refused("a status line came in the middle of a head"))
+    }
+
     @Test func `random lines never trap`() {
         var generator = SeededGenerator(seed: 7)
         let parts: [[UInt8]] = ["HTTP/1.1 ", "200", " ", "\r\n", ":", "\r", "Content-Length", ",", "\t", "9"].map {
