@@ -64,7 +64,7 @@ extension GroupEngine {
     func fail(_ child: ManagedOperation, _ error: GroupError) {
         let failure = GroupFailure.Child(name: child.displayName, failure: .failed(error))
         state.withLock { state in
-            state.failures.append(failure)
+            state.note(failure)
             switch state.machine.add() {
             case .taken(let slot), .doomed(let slot): _ = state.machine.ended(slot, .failure)
             case .refused: break
@@ -116,7 +116,7 @@ extension GroupEngine {
         apply { state in
             let hasWon = state.machine.ended(slot, ending)
             if hasWon, state.machine.policy.hasWinners { state.winners.append(child) }
-            if let failure { state.failures.append(failure) }
+            if let failure { state.note(failure) }
             guard state.children.indices.contains(Int(slot)) else { return }
             waiter = exchange(&state.children[Int(slot)].waiter, with: .none)
             released = exchange(&state.children[Int(slot)].operation, with: nil)
@@ -221,6 +221,16 @@ extension GroupEngine {
             }
         }
         return known ?? GroupPlace(name, in: nil)
+    }
+}
+
+extension GroupEngine.State {
+    /// A body may run children for as long as the program lives: only so many failures are kept of it.
+    private static let mostFailuresOfBody = 100
+
+    fileprivate mutating func note(_ failure: GroupFailure.Child) {
+        if case .bodyDecides = machine.policy.rule, failures.count == Self.mostFailuresOfBody { failures.removeFirst() }
+        failures.append(failure)
     }
 }
 

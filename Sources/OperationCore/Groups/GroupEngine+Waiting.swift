@@ -38,11 +38,12 @@ extension GroupEngine {
     /// The task that awaits was cancelled, by the group or by somebody within the body.
     private func taskWasCancelled(_ child: ManagedOperation, isShielded: Bool) {
         let isDooming = state.withLock { $0.machine.isDooming }
-        // The group cancels its children itself, and strangers not at all.
-        let isOurs = child.core.withLock { core in
-            core.parent === self || core.parent == nil && core.host == nil && !core.isStartUnderWay
+        // The group cancels its children itself, but for those that are shielded, and strangers not at all.
+        if isDooming, !isShielded { return }
+        let (isOurs, isFree) = child.core.withLock { core in
+            (core.parent === self, core.parent == nil && core.host == nil && !core.isStartUnderWay)
         }
-        if isDooming || !isOurs { return }
+        guard isOurs || isFree && !child.isHeldByQueue(isByQueue: false) else { return }
         child.cancelIfUndecided(because: .taskCancelled)
     }
 
@@ -63,7 +64,7 @@ extension GroupEngine {
         let id = state.withLock { state -> UInt64? in
             // Cancelled, the group waits for nobody else.
             if state.machine.isDooming, !isShielded || state.machine.isOver { return nil }
-            return state.waits.beginStranger(waiter)
+            return state.waits.beginStranger(waiter, isShielded: isShielded)
         }
         guard let id else { return waiter.goOn(.refused(causeForChildren)) }
         if waiter.isTask { rest() }
@@ -168,7 +169,10 @@ extension GroupEngine {
     private func takeInPlace(_ child: ManagedOperation) -> Bool {
         state.withLock { state in
             // Under the one lock: another thread may end the child, and its place be another's.
-            let slot = child.core.withLock { $0.parent === self && $0.isReady ? $0.parentSlot : -1 }
+            let slot = child.core.withLock { core in
+                let mayBegin = core.parent === self && core.isReady && core.isAdmitted && !core.hasDelay
+                return mayBegin ? core.parentSlot : -1
+            }
             guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation === child else {
                 return false
             }

@@ -25,6 +25,8 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
     /// The error as it was: the child's, or what the body threw; nil if a child was cancelled or too few gave a result.
     public let underlyingError: (any Error)?
     /// The other children that gave no result, in the order in which they ended; without those that the group cancelled.
+    ///
+    /// Of a group with a body, among its last hundred.
     public let siblings: [Child]
 
     /// What failed, as a sentence.

@@ -92,8 +92,6 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 
     package override func setBodySuspended(_ isSuspended: Bool) { engine.setSuspended(isSuspended) }
 
-    override func didBecomeAwaited(by urgency: QueueLevel) { engine.raiseChildren(forBodyOf: urgency) }
-
     override func concludeGroup(_ verdict: GroupMachine.Verdict) {
         // Cancelled just now, it has let go of that, and has wound down.
         guard let conclude = work.withLock({ exchange(&$0.conclude, with: nil) }) else { return bodyDidReturn() }
@@ -136,9 +134,6 @@ extension GroupEngine {
         if let refusal { throw refusal }
     }
 
-    /// A body that holds a thread waits for the group: its children come first, too.
-    func raiseChildren(forBodyOf urgency: QueueLevel) {
-        let children = state.withLock { $0.children.compactMap(\.operation) }
-        for child in children { child.raise(forBodyOf: urgency) }
-    }
+    /// The children that have not ended.
+    var presentChildren: [ManagedOperation] { state.withLock { $0.children.compactMap(\.operation) } }
 }

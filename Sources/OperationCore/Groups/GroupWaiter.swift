@@ -38,7 +38,7 @@ struct GroupWaits {
     /// Waits that are over, and go on when the group is resumed.
     private var held: [GroupWaiter] = []
     /// Waits for operations that are no children.
-    private var strangers: [UInt64: GroupWaiter] = [:]
+    private var strangers: [UInt64: (waiter: GroupWaiter, isShielded: Bool)] = [:]
     private var lastStranger: UInt64 = 0
 
     /// A task waits.
@@ -74,19 +74,20 @@ struct GroupWaits {
 
     var strangerCount: Int { strangers.count }
 
-    mutating func beginStranger(_ waiter: GroupWaiter) -> UInt64 {
+    mutating func beginStranger(_ waiter: GroupWaiter, isShielded: Bool) -> UInt64 {
         lastStranger += 1
-        strangers[lastStranger] = waiter
+        strangers[lastStranger] = (waiter, isShielded)
         if waiter.isTask { begin() }
         return lastStranger
     }
 
-    mutating func endStranger(_ id: UInt64) -> GroupWaiter { strangers.removeValue(forKey: id) ?? .none }
+    mutating func endStranger(_ id: UInt64) -> GroupWaiter { strangers.removeValue(forKey: id)?.waiter ?? .none }
 
-    /// All that can end without a child: the group was cancelled.
+    /// All that can end without a child, and are not shielded: the group was cancelled.
     mutating func takeAll() -> [GroupWaiter] {
         if held.isEmpty, strangers.isEmpty { return [] }
-        defer { strangers = [:] }
-        return takeHeld() + strangers.values
+        let over = strangers.filter { !$0.value.isShielded }
+        for id in over.keys { strangers[id] = nil }
+        return takeHeld() + over.values.map(\.waiter)
     }
 }

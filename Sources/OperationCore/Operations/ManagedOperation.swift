@@ -127,9 +127,6 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Whether its body is done when its start returns, so that a group may run it on the thread that waits for it.
     package var runsInPlace: Bool { false }
 
-    /// A body that holds a thread, and is so urgent, waits for it.
-    func didBecomeAwaited(by urgency: QueueLevel) {}
-
     /// What runs its children, if it is a group.
     package var groupEngine: GroupEngine? { nil }
 

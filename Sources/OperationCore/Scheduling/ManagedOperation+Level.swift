@@ -58,6 +58,19 @@ extension ManagedOperation {
     /// Makes the operation the first of all, for a body that is so urgent waits for it and holds a thread; what it waits for
     /// is made as urgent as the body.
     final func raise(forBodyOf urgency: QueueLevel) {
+        // In a loop and not in a recursion: groups are in groups, to any depth.
+        var raised: [ManagedOperation] = [self]
+        var next = 0
+        while next < raised.count {
+            let operation = raised[next]
+            next += 1
+            guard operation.becomeAwaited(by: urgency), let group = operation.groupEngine else { continue }
+            raised += group.presentChildren
+        }
+    }
+
+    /// False if it was the first of all before, or has ended.
+    private func becomeAwaited(by urgency: QueueLevel) -> Bool {
         raise(to: urgency)
         let (isNew, host) = core.withLock { core -> (Bool, QueueEngine?) in
             guard !core.isAwaited, !core.machine.isFinished else { return (false, nil) }
@@ -65,7 +78,7 @@ extension ManagedOperation {
             return (true, core.host)
         }
         host?.reconsider(self)
-        if isNew { didBecomeAwaited(by: urgency) }
+        return isNew
     }
 
     private func raiseUpstream(to level: QueueLevel) {

@@ -157,6 +157,23 @@ struct GroupCancellationTests {
         #expect(isSynchronousRight)
     }
 
+    @Test func `a wait in a shield for what is somebody else's goes on, too`() async {
+        let stranger = HandDriven("stranger")
+        stranger.start()
+        let got = Locked(0)
+        let group = GroupOperation { group in
+            let number = try await group.shield { try await $0.run(stranger) }
+            got.withLock { $0 = number }
+        }
+        group.start()
+        while group.strangerCount == 0 { await Task.yield() }
+        group.cancel()
+        #expect(group.strangerCount == 1 && !group.isFinished)
+        stranger.finish(withResult: 4)
+        await group.ended()
+        #expect(got.withLock { $0 } == 4 && group.isCancelled)
+    }
+
     @Test func `a shielded child goes on, one that is added later is cancelled`() async throws {
         let (kept, gone) = (HandDriven("kept"), HandDriven("gone"))
         let group = GroupOperation(policy: .failFast)

@@ -32,6 +32,21 @@ struct GroupScaleTests {
         return census.track(group)
     }
 
+    @Test func `a body that holds a thread makes groups within groups come first, to any depth`() async throws {
+        var chain = GroupOperation(policy: .failFast)
+        try chain.add(ClosureOperation { 1 })
+        for _ in 0..<10_000 {
+            let outer = GroupOperation(policy: .failFast)
+            try outer.add(chain)
+            chain = outer
+        }
+        let outermost = chain
+        let body = GroupOperation(synchronous: { group in try group.perform(outermost) })
+        try QueueManager("deep", width: 1).add(body)
+        await body.ended()
+        #expect(body.outcome?.result != nil && outermost.outcome?.result != nil)
+    }
+
     @Test(
         "Scenario 25 (taskflow#435): groups 200 deep in one another end on a queue of width 1", arguments: Form.allCases
     )
