@@ -204,4 +204,26 @@ struct RetryRequestTests {
         #expect(operation.downloadProgress == TransferProgress(completedBytes: 10, totalBytes: 10))
         #expect(progress.isFinished)
     }
+
+    /// Asks something when it is let go of, as an object of the user's may.
+    private final class Asker: Sendable {
+        let ask: @Sendable () -> Void
+        init(_ ask: @escaping @Sendable () -> Void) { self.ask = ask }
+        deinit { ask() }
+    }
+
+    @Test("The rule of a retry that is replaced is let go of outside of every lock")
+    func replaced() {
+        let operation = bench.text(), asked = Locked(0)
+        do {
+            let asker = Asker { [weak operation] in
+                if operation?.retry == nil { asked.withLock { $0 += 1 } }
+            }
+            var retry = Retry.standard
+            retry.policy.decide = { _ in withExtendedLifetime(asker) { .asPolicySays } }
+            operation.retry = retry
+        }
+        operation.retry = nil
+        #expect(asked.withLock { $0 } == 1)
+    }
 }

@@ -9,13 +9,9 @@ extension NetworkAttempts {
     ///
     /// To be done before the start.
     package func set<Policy: AttemptPolicy>(_ policy: Policy?, of type: Policy.Type = Policy.self) {
-        state.withLock { state in
-            state.policies.removeAll { Swift.type(of: $0) == Policy.self }
-            guard let policy else { return }
-            if state.policies.isEmpty { state.policies.reserveCapacity(3) }
-            let place = state.policies.firstIndex { $0.rank > policy.rank } ?? state.policies.endIndex
-            state.policies.insert(policy, at: place)
-        }
+        // It may be the user's what it holds: outside of the lock.
+        let old = state.withLock { $0.policies.put(policy, insteadOf: Policy.self) { $0.rank } }
+        withExtendedLifetime(old) {}
     }
 
     /// The policy of that type.
@@ -27,13 +23,8 @@ extension NetworkAttempts {
     ///
     /// To be done before the start.
     package func set<Gate: AttemptGate>(gate: Gate?, of type: Gate.Type = Gate.self) {
-        state.withLock { state in
-            state.gates.removeAll { Swift.type(of: $0) == Gate.self }
-            guard let gate else { return }
-            if state.gates.isEmpty { state.gates.reserveCapacity(2) }
-            let place = state.gates.firstIndex { $0.rank > gate.rank } ?? state.gates.endIndex
-            state.gates.insert(gate, at: place)
-        }
+        let old = state.withLock { $0.gates.put(gate, insteadOf: Gate.self) { $0.rank } }
+        withExtendedLifetime(old) {}
     }
 
     // Before it leaves.
@@ -165,5 +156,17 @@ extension NetworkAttempts {
         }
         guard isAside else { return perform(action) }
         performElsewhere(action) { self.tell(.decided(answer), report.number, host) }
+    }
+}
+
+extension Array {
+    /// Puts one in the place of that of its type, in the order of their ranks; returns the one that was there.
+    fileprivate mutating func put(_ new: Element?, insteadOf type: Any.Type, by rank: (Element) -> Int) -> Element? {
+        let place = firstIndex { Swift.type(of: $0 as Any) == type }
+        let old = place.map { remove(at: $0) }
+        guard let new else { return old }
+        if isEmpty { reserveCapacity(3) }
+        insert(new, at: firstIndex { rank($0) > rank(new) } ?? endIndex)
+        return old
     }
 }
