@@ -8,6 +8,7 @@ let package = Package(
     name: "Benchmarks",
     platforms: [.macOS(.v15)],
     products: [
+        .executable(name: "groups", targets: ["GroupsBenchmark"]),
         .executable(name: "network-operations", targets: ["NetworkOperationsBenchmark"]),
         .executable(name: "operations", targets: ["OperationsBenchmark"]),
         .executable(name: "resilience", targets: ["ResilienceBenchmark"]),
@@ -25,6 +26,10 @@ let package = Package(
         ),
         .executableTarget(
             name: "SchedulingBenchmark",
+            dependencies: ["BenchmarkSupport", .product(name: "OperationCore", package: "OperationKit")]
+        ),
+        .executableTarget(
+            name: "GroupsBenchmark",
             dependencies: ["BenchmarkSupport", .product(name: "OperationCore", package: "OperationKit")]
         ),
         .executableTarget(

@@ -23,7 +23,7 @@ extension GroupEngine {
         inner?.state.withLock { state in
             if !state.machine.isOver { state.outer = self }
         }
-        if case .doomed = answer { doom([child]) }
+        if case .doomed = answer { doomLate(child) }
         return nil
     }
 
@@ -136,47 +136,6 @@ extension GroupEngine {
             return GroupFailure.Child(name: child.displayName, failure: .failed(error))
         }
         return GroupFailure.Child(name: child.displayName, failure: .cancelled(child.cancellationCause ?? .requested))
-    }
-
-    /// Cancels children, and ends those that no queue will.
-    ///
-    /// What has not begun is cancelled from the bottom up, so that a group that ends at once ends after its children.
-    func doom(_ children: [ManagedOperation]) {
-        let cause = causeForChildren
-        var unbegun: [(ManagedOperation, CancellationCause)] = []
-        for child in children { unbegun.append((child, cause)) }
-        var next = 0
-        while next < unbegun.count {
-            let (child, cause) = unbegun[next]
-            next += 1
-            guard let inner = child.groupEngine, let beneath = inner.doomUnbegun(name: child.name, because: cause)
-            else {
-                continue
-            }
-            for child in beneath.children { unbegun.append((child, beneath.cause)) }
-        }
-        while let (child, cause) = unbegun.popLast() {
-            child.cancelIfUndecided(because: cause)
-            child.beginInGroup()
-        }
-    }
-
-    /// The children of a group that has not begun, which are cancelled with it; nil if it has.
-    private func doomUnbegun(
-        name: String?, because cause: CancellationCause
-    ) -> (children: [ManagedOperation], cause: CancellationCause)? {
-        guard state.withLock({ $0.operation == nil && $0.machine.phase == .collecting }) else { return nil }
-        let place = keepPlace(name)
-        let ownCause = CancellationCause.groupCancelled(place, because: cause)
-        let children = state.withLock { state -> [ManagedOperation]? in
-            guard state.operation == nil, state.machine.phase == .collecting, state.machine.cancel() else {
-                return nil
-            }
-            state.ownCause = cause
-            state.doomCause = ownCause
-            return state.machine.takeDoomed().compactMap { state.children[Int($0)].operation }
-        }
-        return children.map { ($0, ownCause) }
     }
 
     /// Why children are cancelled.

@@ -75,7 +75,8 @@ extension GroupEngine {
 extension GroupEngine {
     struct Plan {
         var starts: [ManagedOperation] = []
-        var doomed: [ManagedOperation] = []
+        /// Whether the children are to be cancelled with the group.
+        var isDooming = false
         /// Waits that end because the group was cancelled.
         var released: [GroupWaiter] = []
         var returns: [GroupReturn] = []
@@ -85,7 +86,7 @@ extension GroupEngine {
         var over: GroupMachine.Verdict?
 
         var isEmpty: Bool {
-            starts.isEmpty && doomed.isEmpty && released.isEmpty && returns.isEmpty && unheld.isEmpty && !isPulling
+            starts.isEmpty && !isDooming && released.isEmpty && returns.isEmpty && unheld.isEmpty && !isPulling
                 && over == nil
         }
     }
@@ -104,7 +105,7 @@ extension GroupEngine {
     }
 
     private func perform(_ plan: Plan) {
-        if !plan.doomed.isEmpty { doom(plan.doomed) }
+        if plan.isDooming { doom() }
         if !plan.unheld.isEmpty { suspendChildren(plan.unheld) }
         for body in plan.returns { body.goOn() }
         for waiter in plan.released { release(waiter, .refused(causeForChildren)) }
@@ -180,8 +181,7 @@ extension GroupEngine.State {
     /// What is to be done now, in portions.
     mutating func takePlan() -> GroupEngine.Plan {
         var plan = GroupEngine.Plan()
-        let doomed = machine.takeDoomed()
-        if !doomed.isEmpty { plan.doomed = doomed.compactMap { children[Int($0)].operation } }
+        plan.isDooming = machine.isDoomToTell
         if machine.isDooming {
             plan.released = waits.takeAll()
             if machine.isSuspended {

@@ -58,7 +58,8 @@ package struct GroupMachine: Sendable {
     var waiting = 0
     var successes = 0
     var failures = 0
-    private var isDoomToTell = false
+    /// Whether there may be children that are to be cancelled: see `takeDoomed`; none begins before that.
+    package private(set) var isDoomToTell = false
     /// Whether it was cancelled before it began: nothing in it will run, shielded or not.
     private var ignoresShields = false
     /// Whether a child ended while the source was asked.
@@ -169,7 +170,8 @@ extension GroupMachine {
 
     private var mayBegin: Bool {
         switch phase {
-        case .running, .closing, .dooming: !isSuspended || isDooming
+        case .running, .closing: !isSuspended
+        case .dooming: !isDoomToTell
         case .collecting, .over: false
         }
     }

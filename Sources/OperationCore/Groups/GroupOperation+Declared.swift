@@ -71,6 +71,26 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         .made(of: children, .failFast, width, queue) { _ in try children.map { try result(of: $0) } }
     }
 
+    /// A group whose result is made of those of its children; the first that fails fails it.
+    ///
+    /// ```swift
+    /// let numbers = (1...4).map { number in ClosureOperation { number * number } }
+    /// let sum = try await GroupOperation.all(numbers) { $0.reduce(0, +) }.run()
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - children: What to run. Children that are added later count, but give no part of the result.
+    ///   - width: How many children may run at once; nil for as many as their queue allows.
+    ///   - queue: Where the children run; nil for the queue that holds the group.
+    ///   - combine: Makes the result of those of the children, which come in the order of the children. Called once, on
+    ///     any thread, and not at all if a child gave none. It should be brief: the group's place is held meanwhile.
+    public static func all<Value, Failure, Combined: Sendable>(
+        _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil,
+        combine: @escaping @Sendable ([Value]) -> Combined
+    ) -> GroupOperation<Combined, GroupFailure> {
+        .made(of: children, .failFast, width, queue) { _ in combine(try children.map { try result(of: $0) }) }
+    }
+
     /// A group whose result is what became of each of its children, in their order: it does not fail.
     public static func outcomes<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil

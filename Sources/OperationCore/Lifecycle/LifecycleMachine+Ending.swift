@@ -101,6 +101,14 @@ extension LifecycleMachine {
         }
     }
 
+    /// Somebody cancelled the operation, nobody is to be told, and it will not be started: it has ended; false, and nothing
+    /// happened, unless it is undecided and was not started.
+    package mutating func cancelAndEnd() -> Bool {
+        guard phase == .pending(.start) else { return false }
+        phase = .finished(.cancelled)
+        return true
+    }
+
     package enum ToldAction: Sendable, Equatable {
         /// It ends when it is started.
         case none

@@ -45,6 +45,11 @@ import Foundation
             }
         }
 
+        // Each step of it is announced by itself.
+        static var canEndInOneStep: Bool { false }
+
+        func signalEndOfUnbegun() {}
+
         // There is no way to ask on Apple's systems.
         func isHeldByQueue(isByQueue: Bool) -> Bool { false }
     }
@@ -69,6 +74,12 @@ import Foundation
             if !isInQueue { didChangeValue(forKey: "isFinished") }
             return true
         }
+
+        /// Whether an operation that nothing observes may be cancelled and ended at once.
+        static var canEndInOneStep: Bool { true }
+
+        /// Tells Foundation's dependents of an operation that is in none of its queues.
+        func signalEndOfUnbegun() { didChangeValue(forKey: "isFinished") }
 
         /// Tells the queue that took the operation in before that it is not ready any more.
         func signalDependencyAdded() {

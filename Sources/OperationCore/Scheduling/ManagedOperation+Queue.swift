@@ -58,6 +58,11 @@ extension ManagedOperation {
         }
     }
 
+    /// Its slot in that queue; nil if it has left it, or has none yet.
+    func slot(in engine: QueueEngine) -> QueueMachine.Slot? {
+        core.withLock { core in core.host === engine && core.slot >= 0 ? core.slot : nil }
+    }
+
     /// Where it stands in that queue; nil if it has left it, or has no slot yet.
     func place(in engine: QueueEngine) -> QueuePlace? {
         core.withLock { core in

@@ -36,4 +36,57 @@ extension QueueEngine {
         enterClaimed(claimed)
         return true
     }
+
+    /// Ends children of a group that have not begun, and that can be ended in one step; the others stay in `children`.
+    ///
+    /// They are not forgotten before `forgetUnbegun`.
+    func endUnbegun(
+        _ children: inout [ManagedOperation], of group: GroupEngine, because cause: CancellationCause
+    ) -> [GroupEngine.EndedChild] {
+        // A recording asks for what each of them depended on, and when.
+        if recording.isRecording { return [] }
+        var ended: [GroupEngine.EndedChild] = []
+        var left: [ManagedOperation] = []
+        inPortions(children) { portion, state, _ in
+            for child in portion {
+                if let seat = endUnbegun(child, of: group, because: cause, &state) {
+                    ended.append(GroupEngine.EndedChild(operation: child, seat: seat))
+                } else {
+                    left.append(child)
+                }
+            }
+        }
+        children = left
+        return ended
+    }
+
+    private func endUnbegun(
+        _ child: ManagedOperation, of group: GroupEngine, because cause: CancellationCause, _ state: inout State
+    ) -> ManagedOperation.GroupSeat? {
+        guard let slot = child.slot(in: self) else { return nil }
+        switch state.machine.entries[Int(slot)].stage {
+        case .waiting, .held, .ready: break
+        case .free, .entering, .dealt, .running, .ending: return nil
+        }
+        guard let seat = child.endUnbegun(in: group, heldBy: self, because: cause) else { return nil }
+        state.machine.place(slot, .ending)
+        return seat
+    }
+
+    /// Forgets entries that `endUnbegun` ended.
+    func forgetUnbegun(_ slots: [QueueMachine.Slot]) {
+        inPortions(slots) { portion, state, after in
+            for slot in portion { end(slot, .cancelled, &state, &after) }
+        }
+    }
+
+    /// So that the threads of the queue need not wait for all of it.
+    private func inPortions<Item>(_ items: [Item], _ work: (ArraySlice<Item>, inout State, inout After) -> Void) {
+        var rest = items[...]
+        while !rest.isEmpty {
+            let portion = rest.prefix(64)
+            rest = rest.dropFirst(64)
+            applySettled { state, after in work(portion, &state, &after) }
+        }
+    }
 }

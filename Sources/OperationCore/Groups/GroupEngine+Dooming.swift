@@ -1,0 +1,169 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// How children are cancelled with their group: many in few steps, level by level, and those that have not begun from the
+// bottom up, so that a group that ends at once ends after its children.
+extension GroupEngine {
+    /// What one group has to cancel.
+    struct Doom {
+        let engine: GroupEngine
+        let place: GroupPlace
+        let cause: CancellationCause
+        /// Those that were ended in one step, and of whose end nobody knows yet.
+        var ended: [EndedChild] = []
+        var groups: [ManagedOperation] = []
+        /// Those that take all steps, or are held by a queue.
+        var others: [ManagedOperation] = []
+    }
+
+    struct EndedChild {
+        let operation: ManagedOperation
+        let seat: ManagedOperation.GroupSeat
+    }
+
+    /// Cancels the children that are to be cancelled with the group, and ends those that no queue will.
+    func doom() {
+        let cause = causeForChildren
+        let place = keepPlace(nil)
+        carryOut(state.withLock { $0.takeDoom(of: self, place, cause) })
+    }
+
+    /// Cancels a child that came when the others were cancelled.
+    func doomLate(_ child: ManagedOperation) {
+        var doom = Doom(engine: self, place: keepPlace(nil), cause: causeForChildren)
+        if child.groupEngine == nil { doom.others.append(child) } else { doom.groups.append(child) }
+        carryOut(doom)
+    }
+
+    private func carryOut(_ first: Doom) {
+        var dooms = [first]
+        var next = 0
+        while next < dooms.count {
+            for child in dooms[next].groups {
+                let doom = dooms[next]
+                if let beneath = child.groupEngine?.doomUnbegun(child.name, in: doom.place, because: doom.cause) {
+                    dooms.append(beneath)
+                }
+            }
+            next += 1
+        }
+        while let doom = dooms.popLast() { doom.engine.finish(doom) }
+    }
+
+    /// What a group has to cancel that has not begun and is cancelled with the group around it; nil if it has begun.
+    private func doomUnbegun(_ name: String?, in outer: GroupPlace, because cause: CancellationCause) -> Doom? {
+        state.withLock { state in
+            guard state.operation == nil, state.machine.phase == .collecting, state.machine.cancel() else { return nil }
+            let place = state.place ?? GroupPlace(name, in: outer)
+            let ownCause = CancellationCause.groupCancelled(place, because: cause)
+            state.place = place
+            state.ownCause = cause
+            state.doomCause = ownCause
+            return state.takeDoom(of: self, place, ownCause)
+        }
+    }
+
+    /// All beneath these children was cancelled: now they are.
+    private func finish(_ doom: Doom) {
+        settle(doom.ended)
+        endGroups(doom)
+        endHeld(doom.others, because: doom.cause)
+        // The last of them may have been the last of all.
+        apply { _ in }
+    }
+
+    private func endGroups(_ doom: Doom) {
+        if doom.groups.isEmpty { return }
+        var left: [ManagedOperation] = []
+        let over = doom.groups.filter { child in
+            let isOver = child.groupEngine?.state.withLock { $0.machine.isOver } ?? true
+            if !isOver { left.append(child) }
+            return isOver
+        }
+        let ended = state.withLock { _ in
+            over.compactMap { child in
+                let seat = child.endUnbegun(in: self, heldBy: nil, because: doom.cause)
+                if seat == nil { left.append(child) }
+                return seat.map { EndedChild(operation: child, seat: $0) }
+            }
+        }
+        settle(ended)
+        endHeld(left, because: doom.cause)
+    }
+
+    /// Ends children of which a queue may hold some, each run of those that the same one holds at once.
+    private func endHeld(_ children: [ManagedOperation], because cause: CancellationCause) {
+        var rest = children[...]
+        while let first = rest.first {
+            let host = first.core.withLock { $0.host }
+            let run = rest.prefix { child in child.core.withLock { $0.host } === host }
+            // Where a queue took one in or let it go in between, it is looked at by itself.
+            let count = max(run.count, 1)
+            var left = Array(rest.prefix(count))
+            rest = rest.dropFirst(count)
+            if let host {
+                let ended = host.endUnbegun(&left, of: self, because: cause)
+                tellEnds(ended)
+                host.forgetUnbegun(ended.map(\.seat.queueSlot))
+                leave(ended)
+            }
+            for child in left {
+                child.cancelIfUndecided(because: cause)
+                child.beginInGroup()
+            }
+        }
+    }
+
+    private func settle(_ ended: [EndedChild]) {
+        tellEnds(ended)
+        leave(ended)
+    }
+
+    private func tellEnds(_ ended: [EndedChild]) {
+        for child in ended {
+            child.operation.tellEndOfUnbegun()
+            if child.seat.tag >= 0 { source?.take(child.operation, tag: child.seat.tag) }
+        }
+    }
+
+    /// Children of whose end all others know leave the group, which was told to cancel them.
+    private func leave(_ ended: [EndedChild]) {
+        if ended.isEmpty { return }
+        let (waiters, released) = state.withLock { state in
+            var waiters: [GroupWaiter] = []
+            var released: [ManagedOperation?] = []
+            released.reserveCapacity(ended.count)
+            for child in ended {
+                _ = state.machine.ended(child.seat.slot, .cancelled)
+                let entry = exchange(&state.children[Int(child.seat.slot)], with: Child())
+                released.append(entry.operation)
+                if !entry.waiter.isNone { waiters.append(entry.waiter) }
+            }
+            return (waiters, released)
+        }
+        withExtendedLifetime(released) {}
+        for waiter in waiters { release(waiter, .ended) }
+    }
+}
+
+extension GroupEngine.State {
+    /// Takes out what is to be cancelled, and ends what can be ended in one step.
+    fileprivate mutating func takeDoom(
+        of engine: GroupEngine, _ place: GroupPlace, _ cause: CancellationCause
+    ) -> GroupEngine.Doom {
+        var doom = GroupEngine.Doom(engine: engine, place: place, cause: cause)
+        for slot in machine.takeDoomed() {
+            guard let child = children[Int(slot)].operation else { continue }
+            if child.groupEngine != nil {
+                doom.groups.append(child)
+            } else if let seat = child.endUnbegun(in: engine, heldBy: nil, because: cause) {
+                doom.ended.append(GroupEngine.EndedChild(operation: child, seat: seat))
+            } else {
+                doom.others.append(child)
+            }
+        }
+        return doom
+    }
+}
