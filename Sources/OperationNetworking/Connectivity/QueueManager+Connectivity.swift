@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-import Dispatch
+import Foundation
 import OperationCore
 
 extension QueueManager {
@@ -50,8 +50,9 @@ extension QueueManager {
     ///
     /// The queue is held as by ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)``. When it goes on,
     /// those of its ``QueueManager/failures`` are run again that came of a network that is gone (``OfflineRule/standard``, or
-    /// the end of a wait for it) and can be made anew: add them by ``QueueManager/add(remaking:)``. What failed for another
-    /// reason stays in the list, for it would fail again; so does what notices the loss only later (a transfer that runs out
+    /// the end of a wait for it), a minute before that was noticed or since then, and can be made anew: add them by
+    /// ``QueueManager/add(remaking:)``. Their errors may be ``NetworkError`` or `URLError`. What failed for another
+    /// reason, or long before, stays in the list, for it would fail again; so does what notices the loss only later (a transfer that runs out
     /// of time), until the next return or ``QueueManager/runAgain(_:)``. A request that is repeated so is a new one: its server may have
     /// acted upon the first, so give it an ``IdempotencyKey`` that its closure keeps, if that must not happen.
     ///
@@ -63,18 +64,20 @@ extension QueueManager {
         chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) -> NetworkHold {
         // What the closures of the failed ones do is the user's, and may take long: on a queue of its own.
-        hold(
+        let since = Locked(Date())
+        return hold(
             whileOffline: monitor, settling: settling, clock: clock,
             callbackQueue: DispatchQueue(label: "OperationKit.carryOn"),
             offlineHandler: { [weak self] isHeld in
                 if let offlineHandler { callbackQueue.async { offlineHandler(isHeld) } }
-                if !isHeld { self?.runNetworkFailuresAgain() }
+                if isHeld { since.withLock { $0 = Date() } } else { self?.runNetworkFailuresAgain(since.withLock { $0 }) }
             }, chance: chance)
     }
 
-    private func runNetworkFailuresAgain() {
-        for failure in failures where failure.canRunAgain {
-            guard let error = failure.error as? NetworkError, error.isAboutNetwork else { continue }
+    /// Runs again what failed for want of a network, a minute before that was noticed or since then.
+    package func runNetworkFailuresAgain(_ noticed: Date) {
+        for failure in failures where failure.canRunAgain && failure.date.timeIntervalSince(noticed) > -60 {
+            guard AuthenticationOptions.networkError(in: failure.error)?.isAboutNetwork == true else { continue }
             // Somebody else may have run it again, or the queue is full or shut down: then it stays in the list.
             _ = try? runAgain(failure)
         }

@@ -69,6 +69,8 @@ extension NetworkLog: AttemptWatcher {
             let place = redaction.keepsSecrets ? "\(request.method) \(request.url)" : "\(request.summary)"
             let again = number > 1 ? " (attempt \(number))" : ""
             write("→ \(place)\(again)", request.headers, request.body.bytesInMemory)
+        case .takenBack:
+            write("↩ not sent: what it waited with for a connection is out of date. \(subject(operation))", [:], nil)
         case .received(let head):
             write("← \(head.status) \(subject(operation))", head.headers, nil)
         case .evaluated:

@@ -145,6 +145,9 @@ public final class AuthenticationRealm: Sendable {
         }
     }
 
+    /// Whether a request may be sent that was made with that one.
+    func mayLeave(_ version: Int) -> Bool { state.withLock { $0.machine.mayLeave(version) } }
+
     /// Whether what that refresh gives would be taken.
     func isOfUse(_ refresh: Int) -> Bool { state.withLock { $0.machine.isOfUse(refresh) } }
 

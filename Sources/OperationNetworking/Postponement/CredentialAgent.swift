@@ -98,6 +98,11 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         return nil
     }
 
+    func mayLeave(_ number: Int) -> Bool {
+        let sent = state.withLock { $0.sent?.number == number ? $0.sent : nil }
+        return sent.map { $0.realm.mayLeave($0.version) } ?? true
+    }
+
     func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
         rejected(head, of: request, number) != nil
     }
@@ -227,6 +232,10 @@ extension AnyNetworkOperation {
     public var realms: [AuthenticationRealm] {
         get { networkAttempts.policy(of: CredentialAgent.self)?.realms ?? [] }
         set {
+            guard state == .notStarted else {
+                return OperationDiagnostics.report(
+                    .timing, by: self, "Its realms were set after the start and have no effect. Set them before.")
+            }
             let agent = newValue.isEmpty ? nil : CredentialAgent(newValue)
             networkAttempts.set(gate: agent)
             networkAttempts.set(agent)

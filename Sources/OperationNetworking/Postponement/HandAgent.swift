@@ -49,6 +49,12 @@ extension AnyNetworkOperation {
     /// Where the operation is put aside if the list's rule says so; nowhere if nil, as from the start.
     public var postponed: PostponedOperations? {
         get { networkAttempts.policy(of: HandAgent.self)?.list }
-        set { networkAttempts.set(newValue.map(HandAgent.init)) }
+        set {
+            guard state == .notStarted else {
+                return OperationDiagnostics.report(
+                    .timing, by: self, "Its list (postponed) was set after the start and has no effect. Set it before.")
+            }
+            networkAttempts.set(newValue.map(HandAgent.init))
+        }
     }
 }

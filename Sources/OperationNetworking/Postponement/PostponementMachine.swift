@@ -64,6 +64,8 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
     private var late: Set<Int> = []
     /// When the next of the line may go, while it is being released.
     private var nextRelease: OperationInstant?
+    /// Why an early renewal failed, and until when none is begun because of that.
+    private var pause: (failure: Failure, until: OperationInstant)?
     private let limits: Limits
     /// Whether somebody can be asked for a credential; else it comes from outside, whenever it comes.
     private let canRefresh: Bool
@@ -110,13 +112,19 @@ extension PostponementMachine {
         return (credential, version)
     }
 
+    /// Whether a request may be sent that waited with that one for its turn.
+    package func mayLeave(_ version: Int) -> Bool { if case .valid = state { version == self.version } else { false } }
+
     /// A request is ready and wants a credential.
     package mutating func want(now: OperationInstant) -> (Answer, [Action]) {
         switch state {
         case .valid(let credential, let staleAt, let end):
-            guard let staleAt, staleAt <= now, canRefresh, mayBegin(now) else {
-                return (.give(credential, version: version), [])
+            guard let staleAt, staleAt <= now, canRefresh else { return (.give(credential, version: version), []) }
+            if let failure = pauseFailure(now) {
+                return end.map { now < $0 } ?? true
+                    ? (.give(credential, version: version), []) : (.fail(failure), [])
             }
+            guard mayBegin(now) else { return (.give(credential, version: version), []) }
             return wait(begin(old: credential, usableUntil: end, now))
         case .absent: return wait(begin(old: nil, now))
         case .refreshing: return (.wait(line.append()), [])
@@ -133,6 +141,7 @@ extension PostponementMachine {
         case .valid(let credential, _, _):
             if isSecond { return (.refuse, []) }
             if version < self.version { return (.replay, []) }
+            if let failure = fallBack(now) { return (.fail(failure), []) }
             guard !canRefresh || mayBegin(now) else { return (.fail(Failure(.tooMany, mayPass: true)), []) }
             return wait(begin(old: credential, now))
         case .absent: return isSecond ? (.refuse, []) : (.wait(line.append()), [])
@@ -148,7 +157,7 @@ extension PostponementMachine {
     package mutating func noteRejected(_ version: Int, now: OperationInstant) -> [Action] {
         switch state {
         case .valid(let credential, _, _):
-            guard version == self.version, !canRefresh || mayBegin(now) else { return [] }
+            guard version == self.version, fallBack(now) == nil, !canRefresh || mayBegin(now) else { return [] }
             return begin(old: credential, now)
         case .refreshing:
             noteOldRejected(version)
@@ -161,6 +170,18 @@ extension PostponementMachine {
     private mutating func noteOldRejected(_ version: Int) {
         guard case .refreshing(let refresh, let old, _) = state, version == self.version else { return }
         state = .refreshing(refresh, old: old, usableUntil: nil)
+    }
+
+    /// Why no refresh is to begin for now although there is a credential.
+    private func pauseFailure(_ now: OperationInstant) -> Failure? {
+        pause.flatMap { now < $0.until ? $0.failure : nil }
+    }
+
+    /// What was still used although its renewal had failed was rejected: until the pause is over there is none.
+    private mutating func fallBack(_ now: OperationInstant) -> Failure? {
+        guard case .valid(let credential, _, _) = state, let pause, let failure = pauseFailure(now) else { return nil }
+        state = .failed(failure, until: pause.until, old: credential)
+        return failure
     }
 
     /// The operation does not wait any more.
@@ -187,6 +208,7 @@ extension PostponementMachine {
         refreshes += 1
         // What was being released waits on, for it would get the credential that is not to be used.
         nextRelease = nil
+        pause = nil
         state = .refreshing(refreshes, old: old, usableUntil: end)
         if canRefresh { begun.append(now) }
         return [.refresh(refreshes, old: old)]
@@ -212,9 +234,10 @@ extension PostponementMachine {
             return []
         }
         if failure.kind == .timedOut { late.insert(refresh) }
-        let next = now.advanced(by: max(limits.pauseAfterFailure, failure.pause ?? .zero))
+        let next = now.advanced(by: length(of: failure))
         if let old, let usableUntil, failure.mayPass, now < usableUntil {
-            state = .valid(old, staleAt: next, endsAt: usableUntil)
+            state = .valid(old, staleAt: min(next, usableUntil), endsAt: usableUntil)
+            pause = (failure, next)
             nextRelease = now
             return passTime(now)
         }
@@ -233,7 +256,7 @@ extension PostponementMachine {
         let dropped = droppedRefresh
         version += 1
         late = []
-        nextRelease = nil
+        (nextRelease, pause) = (nil, nil)
         state = .failed(Failure(.signedOut), until: nil, old: nil)
         return dropped + failAll(Failure(.signedOut))
     }
@@ -247,10 +270,14 @@ extension PostponementMachine {
 
     /// What made refreshes fail until then is over: the next that comes need not wait for the end of the pause.
     package mutating func forgetFailure(before moment: OperationInstant, now: OperationInstant) {
+        if let (failure, until) = pause, until <= moment.advanced(by: length(of: failure)) {
+            pause = (failure, min(until, now))
+        }
         guard case .failed(let failure, let end?, let old) = state else { return }
-        let pause = max(limits.pauseAfterFailure, failure.pause ?? .zero)
-        if end <= moment.advanced(by: pause) { state = .failed(failure, until: min(end, now), old: old) }
+        if end <= moment.advanced(by: length(of: failure)) { state = .failed(failure, until: min(end, now), old: old) }
     }
+
+    private func length(of failure: Failure) -> Duration { max(limits.pauseAfterFailure, failure.pause ?? .zero) }
 
     private var isValid: Bool { if case .valid = state { true } else { false } }
 
@@ -268,6 +295,7 @@ extension PostponementMachine {
     ) -> [Action] {
         version += 1
         late = []
+        pause = nil
         var staleAt = lifetime.map { now.advanced(by: $0 - limits.leeway) }
         // One that is fetched nearly out of date would be fetched for ever: it is used until it is rejected.
         if isFresh, let moment = staleAt, moment <= now { staleAt = nil }

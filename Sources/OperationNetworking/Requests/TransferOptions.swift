@@ -24,6 +24,8 @@ public struct TransferOptions: Sendable, Hashable {
     public var newestVersion: HTTPVersion
     /// Which of several requests to a host goes first: none.
     public var priority: TransferPriority
+    /// Whether it waits for no other request to its host: those that wait may wait for what it brings.
+    package var isAhead = false
 
     /// Makes options that have the stated defaults.
     public init(timeouts: TransferTimeouts = TransferTimeouts()) {

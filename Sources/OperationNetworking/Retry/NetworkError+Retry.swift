@@ -2,7 +2,8 @@
 // See LICENSE in the repository's root.
 
 extension NetworkError {
-    /// Why there was no other attempt: nil if the operation was not to repeat any, or if the attempt is not the last one.
+    /// Why there was no other attempt: nil if the operation was not to repeat any, if the attempt is not the last one, or
+    /// where others decided so: the error of a wait for the network, of a refresh, or of a credential that was rejected.
     public var retryEnd: RetryReason? {
         get { details?.retryEnd }
         set { change { $0.retryEnd = newValue } }

@@ -11,6 +11,8 @@ final class PauseGate: AttemptGate {
         var began: (attempt: Int, at: OperationInstant)?
         /// Its turn has come, and it asks once more.
         var hasWaited = false
+        /// Where the request goes that may leave.
+        var origin: RequestOrigin?
         var isForgotten = false
     }
 
@@ -27,8 +29,10 @@ final class PauseGate: AttemptGate {
         _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
     ) {
         let hasWaited = state.withLock { exchange(&$0.hasWaited, with: false) }
+        state.withLock { $0.origin = request.origin }
         guard let left = pauses.left(for: request.origin, hasWaited: hasWaited) else { return answer(.go(request)) }
-        guard pauses.meanwhile == .wait, mayWait(left, host) else {
+        // Many wait for a refresh, and for no longer than its own limit: they learn at once how long it would take.
+        guard pauses.meanwhile == .wait, !host.networkAttempts.isForRefresh, mayWait(left, host) else {
             return answer(.refuse(.originPaused(left, request.origin)))
         }
         let turns = TurnTaking()
@@ -45,6 +49,11 @@ final class PauseGate: AttemptGate {
         }
         if isForgotten { pauses.leave(ticket) }
         turns.first { answer(.hold(.originPause(left))) }
+    }
+
+    func mayLeave(_ number: Int) -> Bool {
+        guard let origin = state.withLock({ $0.origin }) else { return true }
+        return pauses.left(for: origin, hasWaited: true) == nil
     }
 
     /// Whether the attempt would not wait for too long in all, nor for longer than the operation has.

@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Dispatch
+import Foundation
 import OperationCore
 
 /// Repeats the attempts of one operation: the shell of ``RetryMachine``.
@@ -17,6 +18,8 @@ final class RetryAgent: AttemptPolicy {
         var failure: NetworkError?
         /// Whether it was too late for that when it was prepared.
         var isTooLate = false
+        /// The last attempt of whose answer all were told that share the pauses.
+        var heeded = 0
         /// Where that was paid for.
         var paid: RequestOrigin?
         var isForgotten = false
@@ -51,11 +54,22 @@ final class RetryAgent: AttemptPolicy {
         return nil
     }
 
+    /// What the server asks of this operation it asks of all, as soon as it is known.
+    func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
+        guard [429, 503].contains(head.status), let pauses = retry.originPauses,
+            let pause = RetryAfter.pause(in: head, now: Date()), RequestOrigin(of: head.url) == request.origin,
+            state.withLock({ exchange(&$0.heeded, with: number) }) != number
+        else { return false }
+        pauses.note(pause, for: request.origin)
+        return false
+    }
+
     func decide(
         _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
     ) {
         let attempt = FailedAttempt(report)
-        notePause(report)
+        // A task that is not of our sessions tells its head with its end.
+        if let head = report.head, let request = report.request { _ = refuses(head, of: request, report.number) }
         let (rule, failure) = state.withLock { ($0.retry.policy.decide, $0.isTooLate ? $0.failure : nil) }
         if let failure {
             return answer(end(attempt, failure, for: host))
@@ -75,14 +89,6 @@ final class RetryAgent: AttemptPolicy {
             return state.isForgotten
         }
         if isForgotten { question.cancel() }
-    }
-
-    /// What the server asks of this operation it asks of all.
-    private func notePause(_ report: AttemptReport) {
-        guard let status = report.error.status, [429, 503].contains(status), let pause = report.error.retryAfter,
-            let origin = report.request?.origin, report.head.flatMap({ RequestOrigin(of: $0.url) }) == origin
-        else { return }
-        retry.originPauses?.note(pause, for: origin)
     }
 
     private func conclude(_ attempt: FailedAttempt, _ said: RetryAnswer, for host: any AttemptHost) -> AttemptAnswer {

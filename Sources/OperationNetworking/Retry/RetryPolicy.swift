@@ -43,7 +43,8 @@ public struct RetryPolicy: Sendable {
     public var longestRetryAfter: Duration = .seconds(60)
     /// Your own say: what becomes of an attempt that failed.
     ///
-    /// It is asked after every failure but a cancellation, may take its time, and its task is cancelled when the operation
+    /// It is asked after every failure but a cancellation, and but those of which others decide before: a rejected
+    /// credential, a network that is gone. It may take its time, and its task is cancelled when the operation
     /// is. Attempts, window, deadline, body and budget limit what it says, too; ``rules``, ``methods`` and the limits of
     /// single rules do not. `.again` waits as the policy would: longer after a failure that says that it is too much for
     /// the server, and never shorter than the server asks. `.again(after:)` waits just that, whatever the server asks:

@@ -31,6 +31,13 @@ public protocol NetworkReceiver: AnyObject, Sendable {
 
     /// How the time was spent. Ignored unless implemented.
     func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics)
+
+    /// Whether the request may still be sent, now that its turn has come: the last moment at which that can be said. True
+    /// unless implemented.
+    ///
+    /// The sessions of this package ask, before the first request of a task. A request that may have waited long for a
+    /// connection can be taken back so; it ends as if it were cancelled, and the server sees nothing of it.
+    func taskMayLeave(_ task: any NetworkTask) -> Bool
 }
 
 extension NetworkReceiver {
@@ -45,4 +52,7 @@ extension NetworkReceiver {
 
     /// Does nothing.
     public func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {}
+
+    /// True.
+    public func taskMayLeave(_ task: any NetworkTask) -> Bool { true }
 }

@@ -107,6 +107,23 @@ struct NetworkHoldTests {
         #expect(network.observerCount == 0 && clock.pendingCount == 0)
     }
 
+    @Test func `the preset repeats what other sessions lost, too, and nothing of long before`() async throws {
+        let queue = QueueManager("uploads", width: 1), made = Locked(0)
+        func add(_ error: any Error & Sendable) throws -> ClosureOperation<Int, any Error> {
+            try queue.add(remaking: {
+                made.withLock { $0 += 1 }
+                return ClosureOperation { () throws -> Int in throw error }
+            })
+        }
+        for error in [URLError(.notConnectedToInternet), URLError(.badURL)] { await try add(error).ended() }
+        await until { queue.failures.count == 2 }
+        queue.runNetworkFailuresAgain(Date() + 61)
+        #expect(made.withLock { $0 } == 2, "the network was lost long after these")
+        queue.runNetworkFailuresAgain(Date() + 50)
+        await until { made.withLock { $0 } == 3 && queue.failures.count == 2 }
+        #expect(queue.failures.allSatisfy { abs($0.date.timeIntervalSinceNow) < 3600 })
+    }
+
     @Test func `a network that comes and goes lets nothing begin`() {
         let queue = QueueManager("uploads"), token = hold(queue)
         for _ in 0..<1_000 {

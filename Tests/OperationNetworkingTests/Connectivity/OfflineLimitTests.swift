@@ -64,6 +64,34 @@ struct OfflineLimitTests {
         #expect(bench.bench.server.counts.heads == 3)
     }
 
+    @Test func `a download that gets somewhere between the outages may wait again`() async throws {
+        let bench = try OfflineBench(), folder = try TemporaryFolder(), network = bench.network
+        let resource = LoopbackResource(.pattern(count: 900_000), etag: "\"one\"")
+        bench.bench.server.route("GET", "/file") { request in
+            if request.number < 6 { network.write(.unsatisfied) }
+            return request.number < 6
+                ? resource.answer(to: request).cut(at: 100_000) : resource.answer(to: request)
+        }
+        network.write(.satisfied)
+        let operation = bench.bench.watched(
+            NetworkDownloadOperation<Int>(
+                url: bench.bench.server.url("/file"), urlSession: bench.bench.session
+            ) { file, _ in try Data(contentsOf: file).count })
+        operation.destination = .file(folder.url.appendingPathComponent("file"))
+        operation.clock = bench.clock
+        operation.offline = bench.policy {
+            $0.mostWaits = 2
+            $0.longestWait = .seconds(60)
+        }
+        operation.start()
+        for _ in 0..<6 {
+            await bench.parked(operation)
+            bench.clock.advance(by: .seconds(40))
+            bench.comeBack()
+        }
+        #expect(try await operation.value == 900_000)
+    }
+
     @Test func `only so many wait at once`() async throws {
         let bench = try OfflineBench(capacity: 2)
         let operations = (0..<3).map { _ in bench.operation() }

@@ -54,7 +54,7 @@ struct AttemptMachineTests {
         ("transferFailed", { $0.transferFailed($1) }), ("fail", { $0.decided(.fail, $1) }),
         ("again", { $0.decided(.again(after: .zero), $1) }), ("later", { $0.decided(.again(after: .seconds(1)), $1) }),
         ("replay", { $0.decided(.replay(after: .zero), $1) }), ("park", { $0.decided(.park(reason), $1) }),
-        ("waited", { $0.waited($1) }), ("returned", { $0.returned($1) }),
+        ("waited", { $0.waited($1) }), ("returned", { $0.returned($1) }), ("takenBack", { $0.takenBack($1) }),
     ]
 
     @Test("Each event moves the phase it belongs to, and no other")
@@ -81,6 +81,7 @@ struct AttemptMachineTests {
             "park": [.deciding: (.parked, .rest(Self.reason)), .parked: (.parked, .rest(Self.reason))],
             "waited": [.waiting: (.returning, .takePlace)],
             "returned": [.returning: (.preparing, .prepare)],
+            "takenBack": [.creating: (.preparing, .prepare), .transferring: (.preparing, .prepare)],
         ]
         for phase in Self.phases {
             for (name, event) in Self.events {
@@ -125,6 +126,16 @@ struct AttemptMachineTests {
                 #expect(machine.phase == .transferring || again == .none)
             }
         }
+    }
+
+    @Test("A request that is taken back is made anew, as another attempt that does not count")
+    func takenBack() {
+        var machine = machine(at: .transferring)
+        let action = machine.takenBack(1)
+        #expect(action == .prepare && machine.attempt == 2 && machine.replays == 1)
+        // What its task still tells is nobody's.
+        let late = machine.transferFailed(1)
+        #expect(late == .none && !machine.mayBeTold(1) && !machine.wantsTask(1))
     }
 
     @Test("A task that was made during a suspension is settled at once, and again afterwards")

@@ -65,6 +65,38 @@ struct PostponementRefreshTests {
         }
     }
 
+    @Test("A credential is not used beyond its end because the service asked for a longer pause, nor is that broken")
+    func pauseBeyondTheEnd() {
+        let play = Play()
+        _ = play.set("A", lifetime: .seconds(100))
+        _ = play.pass(.seconds(40))
+        _ = play.want()
+        #expect(play.failed(1, mayPass: true, pause: .seconds(600)) == "release [1]")
+        _ = play.pass(.seconds(60) - .milliseconds(1))
+        #expect(play.want() == "give A 1")
+        _ = play.pass(.milliseconds(1))
+        #expect(play.want() == "fail failed", "it has ended, and the service is left alone")
+        _ = play.pass(.seconds(540) - .milliseconds(1))
+        #expect(play.want() == "fail failed")
+        _ = play.pass(.milliseconds(1))
+        #expect(play.want() == "wait 2, refresh 2 of A")
+    }
+
+    @Test("A credential that is rejected in such a pause begins no refresh before its end")
+    func rejectedInThePause() {
+        for isNoted in [true, false] {
+            let play = Play()
+            _ = play.set("A", lifetime: .seconds(100))
+            _ = play.pass(.seconds(40))
+            _ = play.want()
+            _ = play.failed(1, mayPass: true, pause: .seconds(30))
+            #expect((isNoted ? play.noteRejected(1) : play.reject(1)) == (isNoted ? "" : "fail failed"))
+            #expect(play.want() == "fail failed" && !play.machine.mayLeave(1))
+            _ = play.pass(.seconds(30))
+            #expect(play.want() == "wait 2, refresh 2 of A")
+        }
+    }
+
     @Test("A credential that is rejected while it is renewed before its end is not used again")
     func rejectedWhileRenewed() {
         for isNoted in [true, false] {

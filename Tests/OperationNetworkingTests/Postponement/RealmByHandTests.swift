@@ -35,6 +35,24 @@ struct RealmByHandTests {
         return operations
     }
 
+    @Test("Realms and lists that are set after the start have no effect, so that nobody is left in a line")
+    func setTooLate() async throws {
+        let bench = try TokenBench(), open = Gate()
+        let authenticator = bench.authenticator(refresh: {
+            await open.passage()
+            return "new"
+        })
+        let operation = bench.operation(authenticator)
+        operation.start()
+        await until { authenticator.postponedCount == 1 }
+        operation.realms = []
+        operation.postponed = PostponedOperations { _ in true }
+        #expect(operation.realms.count == 1 && operation.postponed == nil)
+        operation.cancel()
+        #expect(authenticator.postponedCount == 0)
+        open.open()
+    }
+
     @Test("One that was rejected and one that is held back are run singly, changed; the others wait on")
     func run() async throws {
         do {

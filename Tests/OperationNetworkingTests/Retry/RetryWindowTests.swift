@@ -52,6 +52,24 @@ struct RetryWindowTests {
         #expect(late?.attempts.last?.phase == .waiting)
     }
 
+    @Test("The window stands still while the operation waits for a place in its queue")
+    func place() async throws {
+        bench.server.route("GET", "/") { $0.number < 1 ? .status(500) : .text("Hello") }
+        let queue = QueueManager("api", width: 1), open = Gate()
+        let operation = setting.undriven(bench.text(), setting.retry())
+        try queue.add(operation)
+        try await setting.pause(of: operation)
+        let long = ClosureOperation { open.wait() }
+        try queue.add(long)
+        await until { queue.counts.running - queue.counts.resting == 1 }
+        clock.advance(by: .seconds(1))
+        await until { operation.waitReason?.kind == .place }
+        clock.advance(by: .seconds(300))
+        open.open()
+        #expect(try await operation.value == "Hello")
+        #expect(operation.attemptCount == 2)
+    }
+
     @Test("The window stands still while the operation is suspended")
     func suspension() async throws {
         bench.server.route("GET", "/") { $0.number < 2 ? .status(500) : .text("Hello") }

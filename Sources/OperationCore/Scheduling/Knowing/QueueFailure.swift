@@ -11,6 +11,8 @@ public struct QueueFailure: Sendable, Identifiable, CustomStringConvertible {
     public let operation: ManagedOperation
     /// The operation's error, of whatever type.
     public let error: any Error
+    /// When it failed.
+    public let date: Date
     /// Whether the queue can make another operation like it.
     public let canRunAgain: Bool
 
@@ -24,6 +26,7 @@ struct FailureList {
         let number: UInt64
         let operation: ManagedOperation
         let details: EntryDetails?
+        let date: Date
     }
 
     private var items: [UInt64: Item] = [:]
@@ -41,7 +44,7 @@ struct FailureList {
     mutating func add(_ entry: QueueMachine.Entry) -> [Item] {
         guard case .operation(let operation) = entry.work else { return [] }
         lastNumber += 1
-        items[lastNumber] = Item(number: lastNumber, operation: operation, details: entry.details)
+        items[lastNumber] = Item(number: lastNumber, operation: operation, details: entry.details, date: Date())
         return trim()
     }
 

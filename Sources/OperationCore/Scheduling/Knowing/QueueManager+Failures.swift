@@ -35,7 +35,8 @@ extension QueueManager {
         engine.state.withLock { $0.failures.all }.compactMap { item in
             guard let error = item.operation.anyError else { return nil }
             return QueueFailure(
-                id: item.number, operation: item.operation, error: error, canRunAgain: item.details?.remake != nil)
+                id: item.number, operation: item.operation, error: error, date: item.date,
+                canRunAgain: item.details?.remake != nil)
         }
     }
 

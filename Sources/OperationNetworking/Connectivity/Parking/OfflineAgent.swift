@@ -10,6 +10,8 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         /// How often it waited, and for how long.
         var waits = 0
         var waited = Duration.zero
+        /// How often a download had got somewhere by then: each time is a new beginning.
+        var advances = 0
         /// A wait was ended early, since the operation was suspended: it waits again if need be.
         var wasLetGo = false
         /// Of which time without a network the user was told.
@@ -59,6 +61,11 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
             policy.concerns(request)
         else { return answer(nil) }
         guard request.body.canBeSentNow else { return answer(fail(.bodyNotRepeatable, after: report.error)) }
+        state.withLock { state in
+            if exchange(&state.advances, with: report.advances) != report.advances {
+                (state.waits, state.waited) = (0, .zero)
+            }
+        }
         let turns = TurnTaking()
         let refusal = wait(for: host) { [weak self] end in
             let verdict = self?.verdict(end, after: report.error)

@@ -74,20 +74,22 @@ package final class Download: Sendable {
     ///
     /// - Parameters:
     ///   - refuses: Asked on the download's queue about each head: whether nothing of its response is to be written.
+    ///   - mayLeave: Asked on the session's thread whether the request may still be sent, when its turn has come.
     ///   - tellHead: Called on the download's queue with the head of a response that is the file, or its rest.
     ///   - tellProgress: Called on the download's queue after each portion that was written.
     ///   - tellMetrics: Called there before the end, if the session measured.
     ///   - whenDone: Called there once.
     package func makeReceiver(
         refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
+        mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
         tellHead: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
     ) -> any NetworkReceiver {
         DownloadReceiver(
-            self, refuses: refuses, tellHead: tellHead, tellProgress: tellProgress, tellMetrics: tellMetrics,
-            whenDone: whenDone)
+            self, refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellProgress: tellProgress,
+            tellMetrics: tellMetrics, whenDone: whenDone)
     }
 
     /// Begins the requests of a run when those of the one before are over, which may have been given up in their middle.

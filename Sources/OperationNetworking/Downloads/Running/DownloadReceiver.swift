@@ -7,6 +7,7 @@ import OperationCore
 final class DownloadReceiver: NetworkReceiver {
     private let download: Download
     private let refuses: @Sendable (ResponseHead) -> Bool
+    private let mayLeave: @Sendable (any NetworkTask) -> Bool
     private let tellHead: @Sendable (ResponseHead) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
@@ -15,6 +16,7 @@ final class DownloadReceiver: NetworkReceiver {
 
     init(
         _ download: Download, refuses: @escaping @Sendable (ResponseHead) -> Bool,
+        mayLeave: @escaping @Sendable (any NetworkTask) -> Bool,
         tellHead: @escaping @Sendable (ResponseHead) -> Void,
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void,
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void,
@@ -22,6 +24,7 @@ final class DownloadReceiver: NetworkReceiver {
     ) {
         self.download = download
         self.refuses = refuses
+        self.mayLeave = mayLeave
         self.tellHead = tellHead
         self.tellProgress = tellProgress
         self.tellMetrics = tellMetrics
@@ -45,6 +48,8 @@ final class DownloadReceiver: NetworkReceiver {
             turn.putOff(for: self) { self.settle(for: task) }
         }
     }
+
+    func taskMayLeave(_ task: any NetworkTask) -> Bool { mayLeave(task) }
 
     private func settle(for task: any NetworkTask) {
         if inbox.withLock({ $0.settle() }) { work(for: task) }

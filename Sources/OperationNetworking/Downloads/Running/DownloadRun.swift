@@ -10,6 +10,7 @@ package final class DownloadRun: Sendable {
     private let session: any NetworkSession
     private let download: Download
     private let refuses: @Sendable (ResponseHead) -> Bool
+    private let mayLeave: @Sendable (any NetworkTask) -> Bool
     private let tellHead: @Sendable (ResponseHead) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
@@ -19,6 +20,7 @@ package final class DownloadRun: Sendable {
     package init(
         _ request: NetworkRequest, over session: any NetworkSession, with download: Download,
         refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
+        mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
         tellHead: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
@@ -28,6 +30,7 @@ package final class DownloadRun: Sendable {
         self.session = session
         self.download = download
         self.refuses = refuses
+        self.mayLeave = mayLeave
         self.tellHead = tellHead
         self.tellProgress = tellProgress
         self.tellMetrics = tellMetrics
@@ -79,7 +82,7 @@ package final class DownloadRun: Sendable {
 
     private func send(_ request: NetworkRequest) {
         let receiver = download.makeReceiver(
-            refuses: refuses, tellHead: tellHead, tellProgress: tellProgress, tellMetrics: tellMetrics
+            refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellProgress: tellProgress, tellMetrics: tellMetrics
         ) { [self] conclusion in
             guard case .again = conclusion else { return end(conclusion) }
             let (isWanted, last) = steering.withLock { $0.askAgain() }

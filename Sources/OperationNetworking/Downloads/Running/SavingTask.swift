@@ -18,6 +18,7 @@ final class SavingTask: NetworkTask, GivingUp {
             request, over: session, with: download,
             // Those who have a say learn of each head, as soon as it is there.
             refuses: { (receiver as? AttemptReceiver)?.refuses($0) ?? false },
+            mayLeave: { (receiver as? AttemptReceiver)?.taskMayLeave($0) ?? true },
             tellHead: { (receiver as? AttemptReceiver)?.foresee($0) },
             tellProgress: { (receiver as? AttemptReceiver)?.saved($0) },
             tellMetrics: { telling.keep($0) },

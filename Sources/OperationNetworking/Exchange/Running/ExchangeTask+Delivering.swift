@@ -117,6 +117,14 @@ extension ExchangeTask {
         if state.withLock({ $0.machine.handsOn(step) }) { calls.make { [self] in call($0, self) } }
     }
 
+    /// Whether the receiver still wants the request to be sent; once it was, what follows from the answer is sent, too.
+    func mayLeave(step: Int) -> Bool {
+        guard state.withLock({ $0.machine.isFirst(step) }) else { return true }
+        var mayLeave = true
+        _ = calls.makeNow { mayLeave = $0.taskMayLeave(self) }
+        return mayLeave
+    }
+
     /// The request's body moved on; told only where it is further than before, whichever request it was.
     func sent(_ count: Int64, of total: Int64?, step: Int) {
         let isNews = state.withLock { $0.machine.sent(count, step) }

@@ -38,4 +38,6 @@ final class HopReceiver: NetworkReceiver {
     func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
         exchange.handOn(step: step) { $0.task($1, didCollect: metrics) }
     }
+
+    func taskMayLeave(_ task: any NetworkTask) -> Bool { exchange.mayLeave(step: step) }
 }

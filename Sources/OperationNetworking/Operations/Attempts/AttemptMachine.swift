@@ -175,6 +175,14 @@ package struct AttemptMachine: Sendable, Equatable {
         attempt == number && [.creating, .transferring, .evaluating, .concluding].contains(phase)
     }
 
+    /// The task came to its turn with a request that is out of date: it is made anew, as an attempt that does not count.
+    package mutating func takenBack(_ number: Int) -> Action {
+        guard mayBeTold(number) else { return .none }
+        replays += 1
+        attempt += 1
+        return prepare()
+    }
+
     /// The task ended without a complete response: maybe before it was resumed, and maybe after nobody wanted more of it.
     package mutating func transferFailed(_ number: Int) -> Action {
         mayBeTold(number) ? enter(.deciding, .decide) : .none

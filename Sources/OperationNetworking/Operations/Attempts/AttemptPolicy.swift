@@ -18,6 +18,8 @@ package struct AttemptReport: Sendable {
     package let error: NetworkError
     /// How long ago the first attempt that counts began, without the time for which the operation was suspended or put aside.
     package let elapsed: Duration
+    /// How often a download got somewhere by now, this attempt included.
+    package let advances: Int
     /// The attempts before this one.
     package let earlier: [AttemptRecord]
 
@@ -25,7 +27,7 @@ package struct AttemptReport: Sendable {
     func with(_ error: NetworkError) -> AttemptReport {
         AttemptReport(
             number: number, replays: replays, request: request, head: head, error: error, elapsed: elapsed,
-            earlier: earlier)
+            advances: advances, earlier: earlier)
     }
 }
 
@@ -107,11 +109,18 @@ package protocol AttemptGate: Sendable {
     func clear(
         _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void)
 
+    /// Whether what it let pass last for that attempt may still be sent: it may have waited long for a connection.
+    ///
+    /// Called on the thread of the session. If not, the request is made anew, and all gates are asked again.
+    func mayLeave(_ number: Int) -> Bool
+
     /// The operation ended, maybe while it is held: let go of what was kept for it.
     func forget()
 }
 
 extension AttemptGate {
+    package func mayLeave(_ number: Int) -> Bool { true }
+
     package func pass(
         _ request: NetworkRequest, for host: any AttemptHost
     ) throws(NetworkError) -> NetworkRequest? { nil }
@@ -141,6 +150,8 @@ package enum AttemptEvent: Sendable {
     case held(WaitReason)
     /// A task is about to be resumed.
     case begins(NetworkRequest)
+    /// It was not sent: what it was made with is out of date by now.
+    case takenBack
     case received(ResponseHead)
     case evaluated
     case failed(NetworkError)

@@ -33,6 +33,8 @@ package final class AttemptReceiver: NetworkReceiver {
         attempts.collected(metrics, number)
     }
 
+    package func taskMayLeave(_ task: any NetworkTask) -> Bool { attempts.mayLeave(number) }
+
     /// That will be the head, if all goes well; it is told again in the end.
     func foresee(_ head: ResponseHead) {
         attempts.foresee(head, number)

@@ -9,6 +9,8 @@ package struct AttemptStory: Sendable {
     private static let leastProgress: Int64 = 64 << 10
 
     package private(set) var records: [AttemptRecord] = []
+    /// How often a download got somewhere before it failed.
+    package private(set) var advances = 0
     private var firstBegan: OperationInstant?
     private var present: (number: Int, began: OperationInstant, failed: OperationInstant?)?
     /// Since when it is counted for how long.
@@ -62,6 +64,7 @@ package struct AttemptStory: Sendable {
         if present?.number == number { present?.failed = now }
         guard let saved, saved >= self.saved + Self.leastProgress else { return }
         self.saved = saved
+        advances += 1
         discounted = (number - 1, replays)
         (counted, still) = (now, .zero)
         if stillSince != nil { stillSince = now }

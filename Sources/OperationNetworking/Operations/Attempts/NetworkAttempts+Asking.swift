@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import OperationCore
 
 // Those who have a say about an attempt: gates before it leaves, policies after it failed.
@@ -53,6 +54,22 @@ extension NetworkAttempts {
             refuse(error, round)
             return .none
         }
+    }
+
+    /// Whether the request of that attempt may be sent, now that its turn has come; if not, it is made anew.
+    func mayLeave(_ number: Int) -> Bool {
+        let gates = state.withLock { $0.machine.mayBeTold(number) ? $0.gates : [] }
+        if gates.allSatisfy({ $0.mayLeave(number) }) { return true }
+        var timer: (any OperationTimer)?
+        let (action, host) = state.withLock { state in
+            timer = state.machine.mayBeTold(number) ? state.stopTime() : nil
+            return (state.machine.takenBack(number), state.host)
+        }
+        timer?.cancel()
+        if let host { tell(.takenBack, number, host) }
+        // The hooks are the user's, and this is the thread of the session.
+        DispatchQueue.global().async { self.perform(action) }
+        return false
     }
 
     private func cleared(_ request: NetworkRequest, _ round: Int) -> AttemptMachine.Action {
@@ -122,7 +139,8 @@ extension NetworkAttempts {
             state.story.fail(number, saved: state.saved, replays: state.machine.replays, now: now)
             return AttemptReport(
                 number: number, replays: state.story.uncounted(state.machine.replays), request: state.presentRequest,
-                head: state.head, error: error, elapsed: state.story.elapsed(at: now), earlier: state.story.records)
+                head: state.head, error: error, elapsed: state.story.elapsed(at: now),
+                advances: state.story.advances, earlier: state.story.records)
         }
         ask(policies[...], report, host)
         return .none

@@ -44,7 +44,13 @@ extension NetworkAttempts {
             guard let self else { return }
             goOn(with: takePlaces(after: taken + 1, turns), after: turns)
         }
-        return mayGoOn ? takePlaces(after: taken + 1, turns) : .none
+        if mayGoOn { return takePlaces(after: taken + 1, turns) }
+        // What it waits for now is no fault of the server's.
+        let now = host.clock.now
+        state.withLock { state in
+            if state.machine.phase == .returning, state.machine.attempt == number { state.story.putAside(now: now) }
+        }
+        return .none
     }
 
     /// Always in the same order: one that has a place waits for none that is had by one which waits for that.

@@ -104,7 +104,7 @@ extension NetworkAttempts {
         if let refusal = refusal(of: request, number, host) { return failed(refusal, .waiting, number) }
         tell(.begins(request), number, host)
         do {
-            let task = try host.makeTask(request, AttemptReceiver(self, number))
+            let task = try host.makeTask(isForRefresh ? request.ahead : request, AttemptReceiver(self, number))
             let brakes = BrakeLine(task)
             let (action, isOver) = state.withLock { state in
                 // One that failed meanwhile wants none, also while that is being told.

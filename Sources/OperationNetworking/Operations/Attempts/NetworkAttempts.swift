@@ -64,6 +64,8 @@ public final class NetworkAttempts: Sendable {
 
     let state = Locked(State())
     let teller = ProgressTeller()
+    /// Whether the operation was made by a refresh of a credential, for which others wait.
+    let isForRefresh = !RefreshScope.current.isEmpty
 
     init() {}
 
@@ -80,7 +82,7 @@ public final class NetworkAttempts: Sendable {
     }
 
     var head: ResponseHead? { state.withLock { $0.head } }
-    var task: (any NetworkTask)? { state.withLock { $0.task } }
+    package var task: (any NetworkTask)? { state.withLock { $0.task } }
     var metrics: TransferMetrics? { state.withLock { $0.metrics } }
     var count: Int { state.withLock { $0.machine.attempt } }
     /// Whether the time before the next attempt runs.

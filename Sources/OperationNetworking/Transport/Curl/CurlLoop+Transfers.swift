@@ -3,6 +3,7 @@
 
 #if os(Linux)
     import CurlDeclarations
+    import OperationCore
 
     // Transfers: from the grant of a slot to what libcurl made of them.
     extension CurlLoop {
@@ -24,7 +25,18 @@
             }
             task.confined.transfer = transfer
             transfer.begin(task, host: grant.host, looksUp: grant.looksUp)
+            if task.request.options.isAhead {
+                transfer.isAhead = true
+                noteAhead(1)
+            }
             launch(transfer, task)
+        }
+
+        /// So many more transfers are under way beyond the limits.
+        private func noteAhead(_ change: Int) {
+            ahead += change
+            if multi == nil { multi = CurlMulti(configuration, for: self) }
+            multi?.limitConnections(configuration, beyond: ahead)
         }
 
         private func launch(_ transfer: CurlTransfer, _ task: CurlTask) {
@@ -71,6 +83,7 @@
         private func putBack(_ transfer: CurlTransfer) {
             multi?.remove(transfer.handle)
             slots.release(transfer.host, endsLookup: transfer.isLookingUp)
+            if exchange(&transfer.isAhead, with: false) { noteAhead(-1) }
             transfer.end()
             transfer.handle.forgetRequest()
             transfers.putBack(transfer.number, isKept: library.forgetsHeaders || !transfer.hasReceivedHeaders)

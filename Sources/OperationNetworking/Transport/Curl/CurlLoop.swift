@@ -17,6 +17,8 @@
         var multi: CurlMulti?
         var sockets: CurlSockets
         var slots: SlotTable<CurlTask>
+        /// How many transfers are under way beyond the limits, since others wait for what they bring.
+        var ahead = 0
         var places: CurlPlaces
         /// When transfers must be looked at, by their numbers.
         var deadlines = DeadlineHeap()

@@ -21,10 +21,9 @@
             _ = OKCurlMultiSetLong(multi, Int32(OKCurlMultiOptionMultiplexing), 2)
             for (option, value) in [
                 (OKCurlMultiOptionMaximumIdleConnections, configuration.maximumConnections),
-                (OKCurlMultiOptionMaximumConnections, configuration.maximumConnections),
-                (OKCurlMultiOptionMaximumHostConnections, configuration.maximumConnectionsPerHost),
                 (OKCurlMultiOptionMaximumStreams, configuration.maximumStreamsPerConnection),
             ] { _ = OKCurlMultiSetLong(multi, Int32(option), max(value, 1)) }
+            limitConnections(configuration)
             _ = OKCurlMultiSetSocket(multi) { _, socket, interest, context, _ in
                 CurlLoop.of(context)?.sockets.want(socket, Int(interest))
                 return 0
@@ -36,6 +35,17 @@
         }
 
         deinit { _ = OKCurl.multiCleanup(multi) }
+
+        /// So many connections may there be, and some more for transfers that wait for no other.
+        func limitConnections(_ configuration: CurlSession.Configuration, beyond more: Int = 0) {
+            for (option, value) in [
+                (OKCurlMultiOptionMaximumConnections, configuration.maximumConnections),
+                (OKCurlMultiOptionMaximumHostConnections, configuration.maximumConnectionsPerHost),
+            ] {
+                let (limit, overflow) = max(value, 1).addingReportingOverflow(more)
+                _ = OKCurlMultiSetLong(multi, Int32(option), overflow ? .max : limit)
+            }
+        }
 
         /// Takes on a transfer; what libcurl says if it does not.
         func add(_ handle: CurlHandle) -> NetworkError.Underlying? {

@@ -43,6 +43,8 @@
         private(set) var isLookingUp = false
         /// libcurl has it no longer, or never took it.
         var isDone = false
+        /// Whether it has a slot, and maybe a connection, beyond the limits.
+        var isAhead = false
 
         init?(_ number: Int, _ loop: CurlLoop) {
             guard let handle = CurlHandle(loop.configuration, loop.library) else { return nil }

@@ -77,6 +77,9 @@ package final class SessionTask<Carrier: TaskCarrier>: OrderedTask {
 
 // What the receiver is told. On the thread of the session.
 extension SessionTask {
+    /// Whether the receiver still wants the request to be sent.
+    package var mayLeave: Bool { confined.receiver?.taskMayLeave(self) ?? true }
+
     /// Whether something is still to be told, before which nothing else may be.
     private var hasRest: Bool { !confined.pending.isEmpty || confined.sent > confined.toldSent }
 

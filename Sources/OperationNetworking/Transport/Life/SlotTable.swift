@@ -58,6 +58,8 @@ package struct SlotTable<Ticket> {
     private var indices: [String: Int] = [:]
     /// Hosts with tickets that may have a free slot, in the order of their turns.
     private var ring = Fifo<Int>()
+    /// Those that wait for nobody, by their hosts and numbers.
+    private var ahead = Fifo<Place>()
     private var awaitingLookup: [Int] = []
     private var active = 0
     private var lookups = 0
@@ -72,16 +74,18 @@ package struct SlotTable<Ticket> {
     /// How many hosts are remembered.
     package var hostCount: Int { indices.count }
 
-    /// Puts a ticket into the line of its host, behind all of its priority.
+    /// Puts a ticket into the line of its host, behind all of its priority; one that is ahead gets a slot beyond all limits.
     package mutating func enter(
-        _ ticket: Ticket, host name: String, isNumeric: Bool, priority: TransferPriority = .normal
+        _ ticket: Ticket, host name: String, isNumeric: Bool, priority: TransferPriority = .normal,
+        isAhead: Bool = false
     ) -> Place {
         let index = indices[name] ?? add(name, isNumeric)
         lastNumber += 1
-        hosts[index]?.line.append(lastNumber, priority)
+        let place = Place(host: index, number: lastNumber)
+        if isAhead { ahead.append(place) } else { hosts[index]?.line.append(lastNumber, priority) }
         hosts[index]?.tickets[lastNumber] = ticket
         offer(index)
-        return Place(host: index, number: lastNumber)
+        return place
     }
 
     private mutating func add(_ name: String, _ isNumeric: Bool) -> Int {
@@ -105,6 +109,16 @@ package struct SlotTable<Ticket> {
 
     /// The next that may transfer.
     package mutating func next() -> Grant? {
+        while let place = ahead.popFirst() {
+            // It may have left, and its host have been forgotten since.
+            guard let ticket = hosts[place.host]?.tickets.removeValue(forKey: place.number) else { continue }
+            let looksUp = hosts[place.host].map { !$0.isResolved && !$0.isLookingUp } ?? false
+            if looksUp { lookups += 1 }
+            if looksUp { hosts[place.host]?.isLookingUp = true }
+            hosts[place.host]?.active += 1
+            active += 1
+            return Grant(host: place.host, ticket: ticket, looksUp: looksUp)
+        }
         while active < limits.total, let index = ring.popFirst() {
             guard var host = hosts[index] else { continue }
             hosts[index] = nil

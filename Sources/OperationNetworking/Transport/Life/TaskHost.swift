@@ -30,7 +30,8 @@ extension TaskHost {
         case .enterLine:
             let line = line(of: task.request)
             task.confined.place = slots.enter(
-                task, host: line.name, isNumeric: line.isNumeric, priority: task.request.options.priority)
+                task, host: line.name, isNumeric: line.isNumeric, priority: task.request.options.priority,
+                isAhead: task.request.options.isAhead)
         case .leaveLine: leaveLine(task)
         case .abandon: abandon(task)
         case .brake(let brakes): apply(brakes, to: task)
@@ -44,13 +45,17 @@ extension TaskHost {
         }
     }
 
-    /// Gives a task the slot that it waited for; false if it does not want it now, be it for a word that has not come by yet.
+    /// Gives a task the slot that it waited for; false if it does not want it now, be it for a word that has not come by yet,
+    /// or because its receiver takes it back.
     package func takesSlot(_ task: SessionTask<Carrier>) -> Bool {
         task.confined.place = nil
         let wishes = task.presentWishes
-        guard wishes.isSuspended || wishes.isCancelled else { return task.confined.machine.granted() }
+        if !wishes.isSuspended, !wishes.isCancelled {
+            if task.mayLeave { return task.confined.machine.granted() }
+            task.cancel()
+        }
         // Its place is gone already.
-        fulfil(wishes, task)
+        fulfil(task.presentWishes, task)
         return false
     }
 

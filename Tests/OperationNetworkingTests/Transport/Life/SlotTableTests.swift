@@ -43,6 +43,20 @@ struct SlotTableTests {
         #expect(grants(&table) == [2])
     }
 
+    @Test func `who is ahead waits for nobody, keeps its slot like any other, and may leave`() {
+        var table = table(perHost: 1, total: 1)
+        for ticket in 0..<3 { _ = table.enter(ticket, host: "a", isNumeric: true) }
+        #expect(grants(&table) == [0])
+        _ = table.enter(10, host: "a", isNumeric: true, isAhead: true)
+        let place = table.enter(11, host: "b", isNumeric: true, isAhead: true)
+        #expect(table.leave(place) == 11)
+        #expect(grants(&table) == [10] && table.activeCount == 2)
+        table.release(0)
+        #expect(grants(&table) == [], "the other one still has a slot")
+        table.release(0)
+        #expect(grants(&table) == [1])
+    }
+
     @Test func `one look-up for a host at a time, and only so many in all`() {
         var table = table(perHost: 2, total: 9, lookups: 1)
         for ticket in 0..<2 { _ = table.enter(ticket, host: "a", isNumeric: false) }

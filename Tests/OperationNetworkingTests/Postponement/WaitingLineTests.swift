@@ -1,0 +1,135 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    /// Requests that wait for a connection while their credential dies, or their server asks to be left alone.
+    @Suite("Requests in the line of their session", .timeLimit(.minutes(1)))
+    struct WaitingLineTests {
+        private let bench: TokenBench
+        /// One connection: all but one request wait for their turn.
+        private let session = CurlSession.direct { $0.maximumConnectionsPerHost = 1 }
+
+        init() throws { bench = try TokenBench() }
+
+        private func operation(_ authenticator: Authenticator<String>?) -> NetworkDataOperation<String> {
+            let operation = bench.bench.watched(
+                NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in
+                    String(decoding: data, as: UTF8.self)
+                })
+            operation.clock = bench.clock
+            if let authenticator { operation.authenticate(by: authenticator) }
+            return operation
+        }
+
+        /// An authenticator whose refresh asks the same server over the same session.
+        private func authenticatorOverSession() -> Authenticator<String> {
+            let (url, session, clock) = (bench.server.url("/token"), session, bench.clock)
+            return bench.authenticator(refresh: {
+                let operation = NetworkDataOperation(url: url, urlSession: session) { data, _ in
+                    String(decoding: data, as: UTF8.self)
+                }
+                operation.clock = clock
+                return try await operation.run()
+            })
+        }
+
+        @Test("When a token is rejected, those that wait with it for a connection leave with the new one only")
+        func takenBack() async throws {
+            let answered = Gate()
+            bench.serve { _ in .status(401).after(answered) }
+            bench.server.route("GET", "/token") { _ in .text("new") }
+            do {
+                let authenticator = authenticatorOverSession(), log = EventRecorder<String>()
+                let operations = (0..<40).map { _ in operation(authenticator) }
+                for operation in operations {
+                    operation.addLog(NetworkLog { log.record($0) })
+                    operation.start()
+                }
+                // All are with the session before the first is answered.
+                await until { operations.allSatisfy { $0.networkAttempts.task != nil } }
+                _ = await bench.server.heads(atLeast: 1)
+                answered.open()
+                for operation in operations { #expect(try await operation.value == "Hello") }
+                let sent = bench.server.requests.map { $0["Authorization"] ?? $0.path }
+                #expect(sent.prefix(2) == ["Bearer old", "/token"])
+                #expect(sent.dropFirst(2).allSatisfy { $0 == "Bearer new" } && sent.count == 42)
+                #expect(bench.asked.events == ["old"])
+                #expect(log.events.count { $0.hasPrefix("↩") } == 39)
+                #expect(operations.allSatisfy { $0.failedAttempts.count <= 1 })
+            }
+            try await bench.bench.checkNothingIsLeft()
+        }
+
+        @Test("A refresh waits for no other request to its server, not even where all connections are taken")
+        func refreshIsAhead() async throws {
+            // The rejection's body never comes to its end, and keeps the one connection.
+            bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
+            bench.server.route("GET", "/token") { _ in .text("new") }
+            let operation = operation(authenticatorOverSession()), other = self.operation(nil)
+            operation.start()
+            _ = await bench.server.heads(atLeast: 1)
+            other.start()
+            await until { bench.server.requests.contains { $0.path == "/token" } }
+            #expect(bench.server.requests.map(\.path) == ["/", "/token"])
+            operation.cancel()
+            other.cancel()
+            await operation.ended()
+            await other.ended()
+        }
+
+        @Test("Where a server asks all to leave it alone, those that wait for a connection do so, too")
+        func pause() async throws {
+            let answered = Gate()
+            bench.server.route("GET", "/") { request in
+                request.number == 0 ? .status(429, ["Retry-After": "10"]).after(answered) : .text("Hello")
+            }
+            let pauses = OriginPauses(pace: .atOnce, clock: bench.clock)
+            let operations = (0..<5).map { _ in operation(nil) }
+            for operation in operations {
+                var retry = Retry(budget: nil)
+                retry.originPauses = pauses
+                retry.policy.maximumAttempts = 1
+                operation.retry = retry
+                operation.start()
+            }
+            await until { operations.allSatisfy { $0.networkAttempts.task != nil } }
+            _ = await bench.server.heads(atLeast: 1)
+            answered.open()
+            await until { pauses.waitingCount == 4 }
+            #expect(bench.server.requests.count == 1)
+            bench.clock.advance(by: .seconds(10))
+            var results: [String?] = []
+            for operation in operations { results.append(await operation.finalOutcome.result) }
+            #expect(results.count { $0 == "Hello" } == 4 && bench.server.requests.count == 5)
+        }
+
+        @Test("A receiver of one's own may take its request back, and the server sees nothing of it")
+        func ownReceiver() async throws {
+            let (held, open) = (operation(nil), Gate())
+            bench.server.route("GET", "/") { _ in .text("Hello").after(open) }
+            held.start()
+            _ = await bench.server.heads(atLeast: 1)
+            let receiver = RefusingReceiver()
+            let task = session.makeTask(with: try NetworkRequest(url: bench.server.url("/never")), receiver: receiver)
+            task.resume()
+            open.open()
+            #expect(await receiver.ends.events(atLeast: 1) == [.cancelled])
+            #expect(try await held.value == "Hello")
+            #expect(bench.server.requests.map(\.path) == ["/"])
+        }
+    }
+
+    private final class RefusingReceiver: NetworkReceiver {
+        let ends = EventRecorder<NetworkError.Code?>()
+
+        func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
+        func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
+        func task(_ task: any NetworkTask, didEndWith error: NetworkError?) { ends.record(error?.code) }
+        func taskMayLeave(_ task: any NetworkTask) -> Bool { false }
+    }
+#endif
