@@ -226,11 +226,11 @@ extension DownloadStore {
 
     private var isWorthKeeping: Bool { options.keepsPart && card?.validator != nil && length > 0 }
 
-    /// Leaves the part for whoever goes on with it, or takes it away if nobody could.
-    func leave() {
+    /// Leaves the part for whoever goes on with it, brought to the disk or not, or takes it away if nobody could.
+    func leave(isSynchronized: Bool) {
         guard !isTemporary, isWorthKeeping else { return discard() }
         do throws(FileOperationError) {
-            try checkpoint()
+            if isSynchronized { try checkpoint() }
         } catch {
             return discard()
         }
