@@ -8,6 +8,7 @@ final class DownloadReceiver: NetworkReceiver {
     private let download: Download
     private let refuses: @Sendable (ResponseHead) -> Bool
     private let tellHead: @Sendable (ResponseHead) -> Void
+    private let tellSent: @Sendable (Int64, Int64?) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
     private let whenDone: @Sendable (DownloadConclusion) -> Void
@@ -16,6 +17,7 @@ final class DownloadReceiver: NetworkReceiver {
     init(
         _ download: Download, refuses: @escaping @Sendable (ResponseHead) -> Bool,
         tellHead: @escaping @Sendable (ResponseHead) -> Void,
+        tellSent: @escaping @Sendable (Int64, Int64?) -> Void,
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void,
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void,
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
@@ -23,6 +25,7 @@ final class DownloadReceiver: NetworkReceiver {
         self.download = download
         self.refuses = refuses
         self.tellHead = tellHead
+        self.tellSent = tellSent
         self.tellProgress = tellProgress
         self.tellMetrics = tellMetrics
         self.whenDone = whenDone
@@ -45,6 +48,8 @@ final class DownloadReceiver: NetworkReceiver {
             turn.putOff(for: self) { self.settle(for: task) }
         }
     }
+
+    func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) { tellSent(count, total) }
 
     private func settle(for task: any NetworkTask) {
         if inbox.withLock({ $0.settle() }) { work(for: task) }

@@ -11,6 +11,7 @@ package final class DownloadRun: Sendable {
     private let download: Download
     private let refuses: @Sendable (ResponseHead) -> Bool
     private let tellHead: @Sendable (ResponseHead) -> Void
+    private let tellSent: @Sendable (Int64, Int64?) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
     private let whenDone: @Sendable (DownloadConclusion) -> Void
@@ -20,6 +21,7 @@ package final class DownloadRun: Sendable {
         _ request: NetworkRequest, over session: any NetworkSession, with download: Download,
         refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
         tellHead: @escaping @Sendable (ResponseHead) -> Void = { _ in },
+        tellSent: @escaping @Sendable (Int64, Int64?) -> Void = { _, _ in },
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
@@ -29,6 +31,7 @@ package final class DownloadRun: Sendable {
         self.download = download
         self.refuses = refuses
         self.tellHead = tellHead
+        self.tellSent = tellSent
         self.tellProgress = tellProgress
         self.tellMetrics = tellMetrics
         self.whenDone = whenDone
@@ -79,7 +82,8 @@ package final class DownloadRun: Sendable {
 
     private func send(_ request: NetworkRequest) {
         let receiver = download.makeReceiver(
-            refuses: refuses, tellHead: tellHead, tellProgress: tellProgress, tellMetrics: tellMetrics
+            refuses: refuses, tellHead: tellHead, tellSent: tellSent, tellProgress: tellProgress,
+            tellMetrics: tellMetrics
         ) { [self] conclusion in
             guard case .again = conclusion else { return end(conclusion) }
             let (isWanted, last) = steering.withLock { $0.askAgain() }

@@ -19,6 +19,7 @@ final class SavingTask: NetworkTask, GivingUp {
             // Those who have a say learn of each head, as soon as it is there.
             refuses: { (receiver as? AttemptReceiver)?.refuses($0) ?? false },
             tellHead: { (receiver as? AttemptReceiver)?.foresee($0) },
+            tellSent: { (receiver as? AttemptReceiver)?.sent($0, of: $1) },
             tellProgress: { (receiver as? AttemptReceiver)?.saved($0) },
             tellMetrics: { telling.keep($0) },
             whenDone: { telling.end($0) })
