@@ -30,32 +30,6 @@ struct DownloadSafetyTests {
         #expect(bench.names("in/ner") == [name])
     }
 
-    @Test func `two downloads of one address that are not gone on with come to one folder at the same time`()
-        async throws
-    {
-        let bench = try DownloadBench()
-        let gate = Gate()
-        bench.server.route("POST", "/file") { request in
-            LoopbackAnswer(
-                .head(200, ["Content-Length": "6", "Content-Disposition": "attachment; filename=\"\(request.text)\""]),
-                .send("abc"), .stall(until: gate), .send("def"))
-        }
-        let both = try ["one", "two"].map { name in
-            let request = try NetworkRequest("POST", url: bench.server.url("/file"), body: .data(Data(name.utf8)))
-            let running = RunningDownload(
-                request, over: bench.bench.session, Download(to: .folder(bench.folder))) { _ in }
-            running.run.resume()
-            return running
-        }
-        _ = await bench.server.heads(atLeast: 2)
-        gate.open()
-        for (running, name) in zip(both, ["one", "two"]) {
-            #expect(await running.conclusion().file?.url == bench.url(name))
-            #expect(bench.bytes(name) == Array("abcdef".utf8))
-        }
-        #expect(bench.names() == ["one", "two"])
-    }
-
     enum Planted: CaseIterable { case link, hardLink, pipe, danglingLink }
 
     @Test(arguments: Planted.allCases)

@@ -75,7 +75,7 @@ package struct DownloadMachine: Sendable {
 
     /// A response that gives less is worth little more than the question.
     private static let smallPiece: Int64 = 64 << 10
-    /// So many such pieces are taken. How often it is asked is not for the server to say.
+    /// So many such pieces are taken: how often it is asked is not for the server to say.
     private static let mostSmallPieces = 100
 
     package init(
@@ -253,5 +253,5 @@ package struct DownloadMachine: Sendable {
 
     private static let crumbs = NetworkError(
         code: .invalidResponse, phase: .receiving,
-        message: "The server sends the file in pieces that are too small. Ask for it without a part that is there already.")
+        message: "The server sends the file in too many small pieces. Remove the part, to ask for all of it at once.")
 }

@@ -64,7 +64,7 @@ package final class DownloadWork {
         keptBody = []
         strayCount = 0
         let resumes = request.method == "GET" && !request.headers.contains("Range")
-        let source = DownloadNames.hash(options.resumeKey.map { "key \($0)" } ?? "url \(request.url.absoluteString)")
+        let source = DownloadNames.source(of: request, options)
         if machine == nil || source != self.source {
             let limits = DownloadLimits(expected: options.expectedLength, maximum: options.maximumLength)
             machine = DownloadMachine(

@@ -21,6 +21,8 @@ final class DownloadStore {
     private(set) var isPublished = false
     /// Whether there was no part before this one.
     private var isNew: Bool
+    /// Whether there was a part when it was opened.
+    let hadPart: Bool
     private var card: DownloadCard?
     /// How many bytes the part has.
     private(set) var length: Int64 = 0
@@ -48,6 +50,7 @@ final class DownloadStore {
         }
         file = claim.file
         isNew = claim.size == nil
+        hadPart = claim.size != nil
         guard let size = claim.size else { return }
         card = cardFile?.read()
         length = card?.trusted(of: size, boot: SystemBoot.identity) ?? 0
