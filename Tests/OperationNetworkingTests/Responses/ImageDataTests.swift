@@ -36,7 +36,8 @@ struct ImageDataTests {
         "What is no image is refused",
         arguments: [
             "", "B", "RIFF", "<html><body/></html>", "{\"error\":1}", "svg", "<svgx>", "< svg>", "<!-- <svg>",
-            "<!DOCTYPE html><html><body><svg viewBox=\"0 0 1 1\"></svg>", "<!-- --> text <svg>", "<!DOCTYPE html [ <svg>",
+            "<!DOCTYPE html><html><body><svg viewBox=\"0 0 1 1\"></svg>", "<!-- --> text <svg>",
+            "<!DOCTYPE html [ <svg>",
             "BM is no picture, but a text of some length that begins with these two letters.",
         ])
     func others(text: String) {

@@ -116,7 +116,7 @@ struct ResponseStreamTests {
         }
         let clock = ManualClock()
         let request = try NetworkRequest(url: bench.server.url("/"))
-        let asked = Task { try await bench.session.stream(request, statuses: .success, clock: clock) }
+        let asked = Task { try await bench.session.stream(request, rules: ResponseRules(), clock: clock) }
         try await TestThread.run { while clock.pendingCount == 0 { sched_yield() } }
         clock.advance(by: .seconds(2))
         await #expect {

@@ -98,7 +98,7 @@ struct ServerSentEventTests {
         #expect(clock.waits.events == [.milliseconds(100), .seconds(2), .seconds(4)])
     }
 
-    @Test("A connection that is silent for longer than was allowed is made anew, and the usual limit allows any silence")
+    @Test("A connection that is silent for longer than was allowed is made anew; the usual limit allows any silence")
     func silence() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { request in

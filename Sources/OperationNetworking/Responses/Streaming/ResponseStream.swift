@@ -4,6 +4,10 @@
 import Foundation
 import OperationCore
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 /// A response whose body is taken piece by piece, while it comes.
 ///
 /// ```swift
@@ -119,11 +123,13 @@ extension NetworkSession {
     ///   - statuses: Which statuses are a success; any other is thrown, with the first 16 KiB of the body, as far as they
     ///     come within 2 seconds.
     public func stream(_ request: NetworkRequest, statuses: StatusRule = .success) async throws -> ResponseStream {
-        try await stream(request, statuses: statuses, clock: .system)
+        var rules = ResponseRules()
+        (rules.statuses, rules.contentTypes) = (statuses, .any)
+        return try await stream(request, rules: rules)
     }
 
     package func stream(
-        _ request: NetworkRequest, statuses: StatusRule, clock: any OperationClock
+        _ request: NetworkRequest, rules: ResponseRules, clock: any OperationClock = .system
     ) async throws -> ResponseStream {
         let buffer = StreamBuffer()
         let task = makeTask(with: request, receiver: buffer)
@@ -134,16 +140,20 @@ extension NetworkSession {
         } onCancel: {
             task.cancel()
         }
-        guard statuses.accepts(head.status) else {
-            var error = NetworkError(
-                code: .unacceptableStatus, phase: .evaluating, message: "The server answered \(head.status).")
-            // A body that drips is worth less than the time.
-            let timer = clock.schedule(after: .seconds(2)) { task.cancel() }
-            error.bodyPrefix = await ResponseStream(head: head, handle: handle).prefix(16 << 10)
-            timer.cancel()
+        do throws(NetworkError) {
+            let stream = ResponseStream(head: head, handle: handle)
+            guard rules.accepts(head) else {
+                // A body that drips is worth less than the time.
+                let timer = clock.schedule(after: .seconds(2)) { task.cancel() }
+                let body = await stream.prefix(rules.keptErrorBytes)
+                timer.cancel()
+                throw rules.statusError(head, HTTPURLResponse(head), body)
+            }
+            try rules.checkType(of: head, to: request)
+            return stream
+        } catch {
             throw error.completed(request: request, head: head)
         }
-        return ResponseStream(head: head, handle: handle)
     }
 }
 

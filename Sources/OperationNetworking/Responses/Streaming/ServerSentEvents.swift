@@ -119,7 +119,9 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             options.timeouts.idle = longestSilence
             let asked = try NetworkRequest(
                 request.method, url: request.url, headers: headers, body: request.body, options: options)
-            let stream = try await events.session.stream(asked, statuses: .only(200, 204), clock: clock)
+            var rules = ResponseRules()
+            (rules.statuses, rules.contentTypes) = (.only(200, 204), .any)
+            let stream = try await events.session.stream(asked, rules: rules, clock: clock)
             if stream.head.status == 204 { return false }
             let type = stream.head.headers["Content-Type"]
             guard ContentTypeRule.only("text/event-stream").accepts(type ?? "none", requested: []) else {
