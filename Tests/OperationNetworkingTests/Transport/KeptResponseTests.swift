@@ -31,7 +31,8 @@ struct KeptResponseTests {
 
     @Test func `a body that is shorter than its head says is an error, where there is to be one`() throws {
         let url = try #require(URL(string: "http://example.com/"))
-        func shortfall(_ method: String, _ status: Int, _ fields: HeaderFields, isDecoded: Bool = false) throws -> Bool {
+        func shortfall(_ method: String, _ status: Int, _ fields: HeaderFields, isDecoded: Bool = false) throws -> Bool
+        {
             let head = ResponseHead(url: url, status: status, headers: fields, isDecoded: isDecoded)
             return head.shortfall(of: 4, for: try NetworkRequest(method, url: url))?.code == .truncatedBody
         }

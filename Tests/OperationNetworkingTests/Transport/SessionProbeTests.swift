@@ -9,17 +9,23 @@
 
     @Suite(.timeLimit(.minutes(3)))
     struct SessionProbeTests {
-        /// Which timer the kernel has running for our end of a connection to that port: 2 is the one of its probes.
-        private static func timer(ofConnectionTo port: Int) -> String? {
-            let wanted = String(port, radix: 16, uppercase: true)
-            for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
-                for line in ((try? String(contentsOfFile: table, encoding: .utf8)) ?? "").split(separator: "\n") {
-                    let columns = line.split(separator: " ")
-                    guard columns.count > 5, columns[2].hasSuffix(":" + wanted), columns[3] == "01" else { continue }
-                    return String(columns[5].prefix(2))
+        /// Our end of a connection to that port.
+        private static func socket(connectedTo port: Int) -> Int32? {
+            (Int32(3)..<4096).first { descriptor in
+                var address = sockaddr_in()
+                var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+                let result = withUnsafeMutablePointer(to: &address) { pointer in
+                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &length) }
                 }
+                return result == 0 && address.sin_family == AF_INET && Int(UInt16(bigEndian: address.sin_port)) == port
             }
-            return nil
+        }
+
+        private static func option(_ level: Int32, _ name: Int32, of socket: Int32) -> Int32 {
+            var value: Int32 = -1
+            var length = socklen_t(MemoryLayout<Int32>.size)
+            getsockopt(socket, level, name, &value, &length)
+            return value
         }
 
         @Test(arguments: SessionKind.allCases)
@@ -32,13 +38,10 @@
                 LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
             }
             let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
-            let port = try #require(bench.server.url("/").port)
-            // What was just sent may have another timer for a moment.
-            try await TestThread.run {
-                let start = ContinuousClock.now
-                while Self.timer(ofConnectionTo: port) != "02", start.duration(to: .now) < .seconds(20) { sched_yield() }
-            }
-            #expect(Self.timer(ofConnectionTo: port) == "02")
+            let socket = try #require(Self.socket(connectedTo: Int(bench.server.port)))
+            #expect(Self.option(SOL_SOCKET, SO_KEEPALIVE, of: socket) == 1)
+            #expect(Self.option(Int32(IPPROTO_TCP), TCP_KEEPIDLE, of: socket) == 60)
+            #expect(Self.option(Int32(IPPROTO_TCP), TCP_KEEPINTVL, of: socket) == 15)
             withExtendedLifetime(stream) {}
         }
     }

@@ -6,9 +6,9 @@ import Foundation
 /// Keeps a `Progress` of Foundation in step with an operation.
 ///
 /// It counts the bytes of one direction: those of the request's body, if it has one, with one unit more for the answer to
-/// it; else, and of a download in any case, those of the response's body. So it never runs backwards, and is finished when the response is complete and
-/// not before. While the length of the body is not known both counts are zero, which is indeterminate: Foundation on Linux
-/// traps on negative counts in a tree.
+/// it; else, and of a download in any case, those of the response's body. So it never runs backwards, and is finished when
+/// the response is complete and not before. While the length of the body is not known both counts are zero, which is
+/// indeterminate: Foundation on Linux traps on negative counts in a tree.
 struct FoundationProgress: Sendable {
     let progress: Progress
     private let countsDownload: Bool

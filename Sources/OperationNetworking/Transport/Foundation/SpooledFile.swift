@@ -30,11 +30,12 @@ package final class SpooledFile: Sendable {
         let isFull =
             error.domain == NSCocoaErrorDomain && error.code == CocoaError.fileWriteOutOfSpace.rawValue
             || beneath?.domain == NSPOSIXErrorDomain && beneath?.code == Int(ENOSPC)
+        let words = beneath.map { "\($0.domain) \($0.code)" } ?? ""
         return NetworkError(
             code: isFull ? .diskFull : .fileUnwritable, phase: .saving,
             message: isFull
                 ? "The system received the response, but there is no room on the disk to keep it. Free some."
                 : "The system received the response, but its file could not be kept. Check the temporary folder.",
-            underlying: .init(domain: error.domain, number: error.code, text: beneath.map { "\($0.domain) \($0.code)" } ?? ""))
+            underlying: .init(domain: error.domain, number: error.code, text: words))
     }
 }
