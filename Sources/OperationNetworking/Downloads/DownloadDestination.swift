@@ -25,6 +25,10 @@ public struct DownloadDestination: Sendable, Hashable {
         if case .temporary = place { true } else { false }
     }
 
+    var isFolder: Bool {
+        if case .folder = place { true } else { false }
+    }
+
     /// At this place.
     public static func file(_ url: URL) -> DownloadDestination {
         DownloadDestination(place: .file(url))

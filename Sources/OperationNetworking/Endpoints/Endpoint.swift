@@ -74,13 +74,16 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     }
 
     func request(at base: NetworkBase) throws -> NetworkRequest {
+        let body = try makeBody(base)
         var fields = base.headers
+        // A body knows better what it is than the service does: the boundary of a form is in its type.
+        if body.contentType != nil { fields["Content-Type"] = nil }
+        if body.contentEncoding != nil { fields["Content-Encoding"] = nil }
         for field in headers { fields[field.name] = nil }
         fields = HeaderFields(Array(fields) + Array(headers))
         if !fields.contains("Accept") { fields.add("Accept", accepts) }
         return try NetworkRequest(
-            method, url: base.address(of: path, query: query), headers: fields,
-            body: makeBody(base), options: base.options)
+            method, url: base.address(of: path, query: query), headers: fields, body: body, options: base.options)
     }
 }
 

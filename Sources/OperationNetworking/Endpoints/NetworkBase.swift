@@ -20,7 +20,8 @@ public struct NetworkBase: Sendable {
     public var session: any NetworkSession = DefaultNetworkSession.standard
     /// Fields that are sent with every request, unless an endpoint has one of the same name.
     ///
-    /// Without an `Accept` field each endpoint says which types it can read.
+    /// Without an `Accept` field each endpoint says which types it can read. A `Content-Type` field goes with bodies that do
+    /// not know by themselves what they are, such as plain data; JSON, forms and multipart forms do.
     public var headers: HeaderFields = [:]
     /// What is accepted as a response.
     public var rules = ResponseRules()

@@ -11,6 +11,8 @@ extension NetworkError.Code {
     public static let emptyResponse = Self("emptyResponse")
     /// The body is not what the decoder expected.
     public static let undecodableResult = Self("undecodableResult")
+    /// Two tasks iterate over one response at the same time.
+    public static let awaitedTwice = Self("awaitedTwice")
     /// A rule of the user's refused the response.
     public static let responseRefused = Self("responseRefused")
     /// The evaluator, or a hook of the operation, threw an error of the user's own, which is the ``NetworkError/cause``.

@@ -111,14 +111,27 @@ public struct LogRedaction: Sendable, Hashable {
     /// that would tell whether it is a secret.
     func text(of body: Data, limit: Int) -> String {
         let length = "(\(body.count) bytes)"
-        if keepsSecrets { return String(bytes: body.prefix(limit), encoding: .utf8) ?? length }
+        let limit = max(limit, 0)
+        if keepsSecrets {
+            guard let text = Self.beginning(of: body, limit: limit) else { return length }
+            return body.count > limit ? "\(text)… \(length)" : text
+        }
         if let value = try? JSONSerialization.jsonObject(with: body),
             let bytes = try? JSONSerialization.data(withJSONObject: redacted(value), options: .sortedKeys)
         {
-            let text = String(decoding: bytes.prefix(limit), as: UTF8.self)
+            let text = Self.beginning(of: bytes, limit: limit) ?? ""
             return bytes.count > limit ? "\(text)… \(length)" : text
         }
         return length
+    }
+
+    /// The text of no more than so many bytes, which may end within a character; nil if they are none.
+    private static func beginning(of bytes: Data, limit: Int) -> String? {
+        let longest = bytes.count > limit ? 3 : 0
+        for missing in 0...longest where missing <= limit {
+            if let text = String(bytes: bytes.prefix(limit - missing), encoding: .utf8) { return text }
+        }
+        return nil
     }
 
     private func redacted(_ value: Any) -> Any {

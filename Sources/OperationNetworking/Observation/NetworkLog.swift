@@ -33,7 +33,7 @@ public struct NetworkLog: Sendable {
     public var level: Level
     /// What is left out.
     public var redaction: LogRedaction
-    /// How many bytes of a body are shown: 1 KiB.
+    /// How many bytes of a body are shown: 1 KiB; none if it is negative.
     public var bodyBytes = 1 << 10
     private let write: @Sendable (String) -> Void
 

@@ -162,3 +162,8 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
                 + "subclass NetworkOperation<URL, \(ResultType.self)>.")
     }
 }
+
+/// An operation whose purpose is a file, whatever it sends for it.
+protocol SavingOperation {}
+
+extension NetworkDownloadOperation: SavingOperation {}

@@ -25,19 +25,23 @@ struct RequestDraft: Sendable {
     func plain() throws(NetworkError) -> NetworkRequest {
         switch head {
         case .url(let url): try NetworkRequest(method, url: url, body: body, options: options ?? .standard)
-        case .foundation(let request): try with(request)
+        case .foundation: try with(foundation)
         case .checked(let request): try options.map(request.with) ?? request
         }
     }
 
-    /// The request in the form in which the hook gets it; the body is kept apart unless it is plain data.
+    /// The request in the form in which the hook gets it; the body is kept apart, but for the own one of a request of
+    /// Foundation's.
     var foundation: URLRequest {
         switch head {
         case .url(let url):
             var request = URLRequest(url: url)
             request.httpMethod = method
             return request
-        case .foundation(let request): return request
+        case .foundation(var request):
+            // The operation was given another one, which only the hook may replace.
+            if !body.isNone { (request.httpBody, request.httpBodyStream) = (nil, nil) }
+            return request
         case .checked(let checked):
             var request = URLRequest(url: checked.url)
             request.httpMethod = checked.method

@@ -114,9 +114,12 @@ package final class BodyReader {
 
     private static func failure(_ error: any Error) -> NetworkError {
         if let error = error as? NetworkError { return error }
-        return NetworkError(
+        // What it says may be anything, and bytes of the body among it.
+        var failure = NetworkError(
             code: .bodyUnreadable, phase: .sending, message: "What makes the body of the request failed.",
-            underlying: .init(domain: "body", number: 0, text: "\(error)"))
+            underlying: .init(domain: "body", number: 0, text: "\(type(of: error))"))
+        failure.cause = error
+        return failure
     }
 
     private static let tooLong = mismatch(

@@ -48,10 +48,17 @@ public struct ResponseRules: Sendable {
 
     /// Looks at a response whose body is there.
     func check(_ answer: Answer) throws(NetworkError) {
-        guard accepts(answer.head) else { throw statusError(answer) }
-        guard answer.mayHaveBody else { return }
-        let type = answer.head.headers["Content-Type"]
-        guard contentTypes.accepts(type, requested: answer.request.headers.values("Accept")) else {
+        guard accepts(answer.head) else {
+            throw statusError(answer.head, answer.response, (answer.collector as? ErrorBodyCollector)?.body)
+        }
+        try checkType(of: answer.head, to: answer.request)
+    }
+
+    /// Looks at the type of a response that is a success.
+    func checkType(of head: ResponseHead, to request: NetworkRequest) throws(NetworkError) {
+        guard head.mayHaveBody(of: request) else { return }
+        let type = head.headers["Content-Type"]
+        guard contentTypes.accepts(type, requested: request.headers.values("Accept")) else {
             throw NetworkError(
                 code: .unacceptableContentType, phase: .evaluating,
                 message: "The response is of the type \(type?.prefix(100) ?? ""), which is none of those accepted. "
@@ -59,13 +66,14 @@ public struct ResponseRules: Sendable {
         }
     }
 
-    private func statusError(_ answer: Answer) -> NetworkError {
+    /// The error of a response that is no success, with what it says, as far as it came.
+    func statusError(_ head: ResponseHead, _ response: HTTPURLResponse?, _ body: Data?) -> NetworkError {
         var error = NetworkError(
             code: .unacceptableStatus, phase: .evaluating,
-            message: "The server answered \(answer.head.status) (\(Self.words(answer.head))).")
-        if let body = (answer.collector as? ErrorBodyCollector)?.body {
+            message: "The server answered \(head.status) (\(Self.words(head))).")
+        if let body {
             error.bodyPrefix = Data(body.prefix(max(errorBodyBytes, 0)))
-            if let decodeError { error.apiError = try? decodeError(body, answer.response) }
+            if let decodeError, let response { error.apiError = try? decodeError(body, response) }
         }
         return error
     }
@@ -79,7 +87,11 @@ public struct ResponseRules: Sendable {
 }
 
 extension Answer {
-    var mayHaveBody: Bool {
-        request.method != "HEAD" && head.status != 204 && head.status != 205 && head.status != 304
+    var mayHaveBody: Bool { head.mayHaveBody(of: request) }
+}
+
+extension ResponseHead {
+    fileprivate func mayHaveBody(of request: NetworkRequest) -> Bool {
+        request.method != "HEAD" && status != 204 && status != 205 && status != 304
     }
 }

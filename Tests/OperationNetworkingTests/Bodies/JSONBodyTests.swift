@@ -38,6 +38,42 @@ struct JSONBodyTests {
         #expect(try BodyBytes.text(of: .json(["someKey": 1 as Any?], encoder: snake)) == #"{"someKey":1}"#)
     }
 
+    private struct Leak: Error, CustomStringConvertible {
+        var description: String { "S3CRET" }
+    }
+
+    private struct Secretive: Encodable {
+        let ours: Bool
+
+        func encode(to encoder: any Encoder) throws {
+            if ours { throw Leak() }
+            throw EncodingError.invalidValue(
+                "S3CRET", EncodingError.Context(codingPath: encoder.codingPath, debugDescription: "S3CRET is bad"))
+        }
+    }
+
+    @Test func `what a value says of itself when it refuses is in no text, but in the cause`() {
+        for ours in [true, false] {
+            let error = #expect(throws: NetworkError.self) { try RequestBody.json(["a": Secretive(ours: ours)]) }
+            #expect(error?.code == .bodyNotEncodable)
+            #expect(error.map { "\($0) \($0.report(showingBody: true))" }?.contains("S3CRET") == false)
+            #expect(error?.cause is Leak == ours)
+            #expect(error?.cause is EncodingError != ours)
+        }
+        let number = #expect(throws: NetworkError.self) { try RequestBody.json(["a": [Double.infinity]]) }
+        #expect(number?.message.contains("infinite") == true)
+    }
+
+    @Test func `what a producer throws is in no text, but in the cause`() throws {
+        let body = RequestBody.stream(canBeSentAgain: true) { throw Leak() }
+        let error = #expect(throws: NetworkError.self) {
+            _ = try BodyReader(body, waker: BodyWaker {})
+        }
+        #expect(error?.code == .bodyUnreadable && error?.underlying?.text == "Leak")
+        #expect(error.map { "\($0) \($0.report(showingBody: true))" }?.contains("S3CRET") == false)
+        #expect(error?.cause is Leak)
+    }
+
     @Test func `what is no JSON is a typed error that says where`() {
         let error = #expect(throws: NetworkError.self) {
             try RequestBody.json(["a": ["b": Thread.current as Any?] as Any?])

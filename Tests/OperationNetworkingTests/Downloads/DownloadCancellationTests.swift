@@ -35,6 +35,30 @@ struct DownloadCancellationTests {
         }
     }
 
+    @Test func `cancelled, it does not wait for the disk, and the next one goes on from all that was there`()
+        async throws
+    {
+        let bench = try DownloadBench()
+        bench.server.route("GET", "/file") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "900000", "ETag": "\"one\""]),
+                .send(TestPattern.bytes(count: 300_000)), .stallForever)
+        }
+        let synchronized = EventRecorder<FileSystemCall.Kind>()
+        let files = FileSystem { call in
+            if call.kind == .synchronize { synchronized.record(call.kind) }
+            return .proceed
+        }
+        let conclusion = try await bench.download(to: .file(bench.url("file")), files: files) { progress, run in
+            if progress.received == 300_000 { run?.cancel() }
+        }
+        #expect(conclusion.error?.code == .cancelled)
+        #expect(synchronized.events.isEmpty)
+        bench.serve(DownloadBench.resource())
+        #expect(try await bench.download(to: .file(bench.url("file"))).file?.resumedBytes == 300_000)
+        #expect(bench.holds("file"))
+    }
+
     @Test func `cancelled while its files are made ready, it asks for nothing and leaves nothing`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())

@@ -128,6 +128,33 @@ struct DownloadMachineTests {
         #expect(machine.end(nil) == .left)
     }
 
+    @Test(arguments: [1, 64 << 10])
+    func `pieces are asked for one after another, but not for ever if they are small`(size: Int) throws {
+        var (machine, position, piece) = (DownloadMachine(source: "s"), 1000, 0)
+        let total = 200 * (64 << 10)
+        var card = DownloadCard(source: "s")
+        (card.validator, card.total) = (.entityTag("\"a\""), Int64(total))
+        while true {
+            _ = machine.ask(havingPart: DownloadPart(card: card, length: Int64(position)))
+            let count = min(size, total - position)
+            let range = "bytes \(position)-\(position + count - 1)/\(total)"
+            _ = machine.receive(
+                try head(206, ["Content-Range": range, "Content-Length": "\(count)", "ETag": "\"a\""]))
+            #expect(machine.receive(count: count) == .success(count))
+            position += count
+            piece += 1
+            let end = machine.end(nil)
+            if end == .askOn { continue }
+            if size == 1 {
+                guard case .keep(let error) = end else { return #expect(Bool(false), "\(end)") }
+                #expect(error.code == .invalidResponse && piece == 101)
+            } else {
+                #expect(end == .finish(length: Int64(total), isLengthKnown: true))
+            }
+            return
+        }
+    }
+
     @Test func `all of it instead of the rest begins anew`() throws {
         var (machine, _) = asking(part)
         let action = machine.receive(try head(200, ["Content-Length": "7", "ETag": "\"b\""]))

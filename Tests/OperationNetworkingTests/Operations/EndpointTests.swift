@@ -221,6 +221,23 @@ struct EndpointTests {
         }
     }
 
+    @Test("A body says itself what it is: a field of the base counts where it does not, and one of the endpoint always")
+    func contentTypes() async throws {
+        let bench = try OperationBench()
+        bench.server.route("POST", "/api/a") { .text("\($0["Content-Type"] ?? "none")") }
+        var base = bench.base
+        base.headers["content-type"] = "text/x-base"
+        var form = MultipartForm(boundary: "limit")
+        form.add("title", "One")
+        #expect(
+            try await base.send(body: .multipart(form), to: "a", as: String.self).run()
+                == "multipart/form-data; boundary=limit")
+        #expect(try await base.send([1], to: "a", as: String.self).run() == "application/json")
+        #expect(try await base.send(body: .data(Data([1])), to: "a", as: String.self).run() == "text/x-base")
+        let own: HeaderFields = ["Content-Type": "text/x-own"]
+        #expect(try await base.send([1], to: "a", headers: own, as: String.self).run() == "text/x-own")
+    }
+
     @Test("A query of nothing but nil is none")
     func queryOfNil() async throws {
         let bench = try OperationBench()
@@ -299,6 +316,31 @@ struct NetworkLogTests {
                 #expect(text.contains(plain), "\(plain) in \(text)")
             }
         }
+    }
+
+    @Test("As many bytes of a body are shown as were asked for, none below zero, and characters whole")
+    func bodyBytes() async throws {
+        let bench = try OperationBench()
+        bench.server.route("POST", "/api/a") { _ in .json(#"["éé"]"#) }
+        for redaction in [LogRedaction.secrets, .none] {
+            for count in -1...9 {
+                let entries = EventRecorder<String>()
+                var base = bench.base
+                var log = NetworkLog(level: .bodies, redaction: redaction) { entries.record($0) }
+                log.bodyBytes = count
+                base.log = log
+                _ = try await base.send([1], to: "a", as: [String].self).run()
+                let shown = entries.events.last?.split(separator: "\n").last.map { $0.dropFirst(2) } ?? ""
+                let texts = ["", "", "[", "[\"", "[\"", "[\"é", "[\"é", "[\"éé", "[\"éé\"", "[\"éé\"]", "[\"éé\"]"]
+                let isWhole = count >= 8
+                #expect(shown == texts[count + 1] + (isWhole ? "" : "… (8 bytes)"), "\(count)")
+            }
+        }
+        let entries = EventRecorder<String>()
+        var base = bench.base
+        base.log = NetworkLog(level: .bodies, redaction: .none) { entries.record($0) }
+        _ = try await base.send(body: .data(Data([0xFF, 0xD8, 0xFF])), to: "a", as: [String].self).run()
+        #expect(entries.events.first?.hasSuffix("(3 bytes)") == true)
     }
 
     @Test("Names of secrets are seen in all their forms, and addresses are shown without what may be secret in them")

@@ -114,6 +114,75 @@ struct NetworkDownloadOperationTests {
             try await NetworkUploadOperation(request: posted, urlSession: session, evaluator: read).run() == " theirs")
     }
 
+    @Test("A body that the operation is given beats the one of Foundation's request, and only a hook's own beats that")
+    func bodyBesideRequest() async throws {
+        final class Hooked: NetworkUploadOperation<String>, @unchecked Sendable {
+            let seen = EventRecorder<Int?>()
+            let own: Data?
+
+            init(_ request: URLRequest, _ bench: OperationBench, own: Data?) {
+                self.own = own
+                let body = RequestBody.data(Data("ours".utf8))
+                super.init(request: request, body: body, urlSession: bench.session) { data, _ in
+                    String(decoding: data, as: UTF8.self)
+                }
+            }
+
+            override func prepareRequest(_ request: URLRequest) -> URLRequest {
+                seen.record(request.httpBody?.count)
+                var request = request
+                if let own { request.httpBody = own }
+                return request
+            }
+        }
+        let bench = try OperationBench()
+        bench.server.route("POST", "/") { .text($0.text) }
+        var inMemory = URLRequest(url: bench.server.url("/"))
+        inMemory.httpMethod = "POST"
+        var streamed = inMemory
+        inMemory.httpBody = Data("theirs".utf8)
+        streamed.httpBodyStream = InputStream(data: Data("theirs".utf8))
+        for request in [inMemory, streamed] {
+            let plain = NetworkUploadOperation(
+                request: request, body: .data(Data("ours".utf8)), urlSession: bench.session
+            ) { data, _ in String(decoding: data, as: UTF8.self) }
+            #expect(try await plain.run() == "ours")
+        }
+        let hooked = Hooked(inMemory, bench, own: nil)
+        #expect(try await hooked.run() == "ours")
+        #expect(hooked.seen.events == [nil])
+        #expect(try await Hooked(inMemory, bench, own: Data("hook".utf8)).run() == "hook")
+    }
+
+    @Test("A download that sends a body tells of both, and its progress is that of the file")
+    func progressWithBody() async throws {
+        let bench = try OperationBench()
+        let (gate, half) = (Gate(), Gate())
+        bench.server.route("POST", "/") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "600000"]), .send(TestPattern.bytes(count: 300_000)),
+                .stall(until: gate), .send(TestPattern.bytes(from: 300_000, count: 300_000)))
+        }
+        let request = try NetworkRequest(
+            "POST", url: bench.server.url("/"), body: .data(Data(repeating: 7, count: 200_000)))
+        let operation = bench.watched(
+            NetworkDownloadOperation<Int>(request: request, urlSession: bench.session) { file, _ in
+                try Data(contentsOf: file).count
+            })
+        let progress = operation.progress
+        operation.progressPacing = ProgressPacing(smallestStep: 1)
+        operation.downloadProgressHandler = { if $0.completedBytes == 300_000 { half.open() } }
+        operation.start()
+        await half.passage()
+        await bench.settled()
+        #expect(progress.totalUnitCount == 600_000 && progress.completedUnitCount == 300_000, "\(progress)")
+        gate.open()
+        #expect(try await operation.value == 600_000)
+        await bench.settled()
+        #expect(operation.uploadProgress == TransferProgress(completedBytes: 200_000, totalBytes: 200_000))
+        #expect(progress.isFinished && progress.totalUnitCount == 600_000)
+    }
+
     @Test("A download that fails leaves no file: by status, by a cut, by the evaluator, by a folder that is not there")
     func failures() async throws {
         struct Mine: Error {}

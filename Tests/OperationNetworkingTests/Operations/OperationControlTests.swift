@@ -344,6 +344,38 @@ struct OperationControlTests {
         #expect(told.events.last == TransferProgress(completedBytes: 600_000, totalBytes: 600_000))
     }
 
+    @Test("Between two reports the callback queue is there for others, however slow the listener is")
+    func sharedQueue() async throws {
+        let bench = try OperationBench()
+        let (more, rest) = (Gate(), Gate())
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "700000"]), .send(TestPattern.bytes(count: 100_000)),
+                .stall(until: more), .send(TestPattern.bytes(from: 100_000, count: 500_000)),
+                .stall(until: rest), .send(TestPattern.bytes(from: 600_000, count: 100_000)))
+        }
+        let operation = bench.text()
+        let lines = EventRecorder<String>()
+        operation.progressPacing = ProgressPacing(smallestStep: 100_000)
+        operation.downloadProgressHandler = { [weak operation] _ in
+            lines.record("report")
+            guard !more.isOpen else { return }
+            more.open()
+            // The next report is due long before this one ends.
+            while let operation, operation.downloadProgress.completedBytes < 600_000 { sched_yield() }
+            bench.callbacks.async {
+                lines.record("other")
+                rest.open()
+            }
+        }
+        operation.successHandler = { _ in lines.record("success") }
+        _ = try await operation.run()
+        await operation.ended()
+        await bench.settled()
+        #expect(lines.events.prefix(3) == ["report", "other", "report"], "\(lines.events)")
+        #expect(lines.events.last == "success")
+    }
+
     @Test("A delegate and closures get the operation with what was sent, its success and its cancellation")
     func getsOperation() async throws {
         final class Sent: NetworkOperationDelegate {

@@ -16,9 +16,11 @@ struct ImageDataTests {
         ([0, 0, 0, 24] + Array("ftypheic....".utf8), .heic),
         ([0, 0, 0, 24] + Array("ftypavif....".utf8), .avif),
         ([0x49, 0x49, 0x2A, 0, 8], .tiff),
-        (Array("BM......".utf8), .bmp),
+        (Array("BM".utf8) + [70, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0, 1, 0], .bmp),
         ([0, 0, 1, 0, 1, 0], .icon),
         (Array("\u{FEFF} <?xml version=\"1.0\"?>\n<svg xmlns=\"…\"/>".utf8), .svg),
+        (Array("<!-- <html> --><!DOCTYPE svg [<!ENTITY a \"]>\">]>\r\n<?x y?><s:svg xmlns:s='…'>".utf8), .svg),
+        (Array("<svg>".utf8), .svg),
     ]
 
     @Test("Their kind is told by their first bytes")
@@ -30,7 +32,14 @@ struct ImageDataTests {
         }
     }
 
-    @Test("What is no image is refused", arguments: ["", "B", "RIFF", "<html><body/></html>", "{\"error\":1}", "svg"])
+    @Test(
+        "What is no image is refused",
+        arguments: [
+            "", "B", "RIFF", "<html><body/></html>", "{\"error\":1}", "svg", "<svgx>", "< svg>", "<!-- <svg>",
+            "<!DOCTYPE html><html><body><svg viewBox=\"0 0 1 1\"></svg>", "<!-- --> text <svg>",
+            "<!DOCTYPE html [ <svg>",
+            "BM is no picture, but a text of some length that begins with these two letters.",
+        ])
     func others(text: String) {
         #expect { try ImageData(Data(text.utf8)) } throws: { ($0 as? NetworkError)?.code == .undecodableResult }
     }

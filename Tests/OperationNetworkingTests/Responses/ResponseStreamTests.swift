@@ -83,6 +83,51 @@ struct ResponseStreamTests {
         await #expect { for try await _ in stream {} } throws: { ($0 as? NetworkError)?.code == .truncatedBody }
     }
 
+    @Test("Of two tasks that ask for the next piece at the same time, one gets it and the other an error")
+    func awaitedTwice() async throws {
+        let bench = try OperationBench()
+        let gate = Gate()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(.head(200, ["Content-Length": "5"]), .stall(until: gate), .send("Hello"))
+        }
+        let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
+        let outcomes = EventRecorder<String>()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<2 {
+                group.addTask {
+                    var pieces = stream.makeAsyncIterator()
+                    do {
+                        outcomes.record(String(decoding: try await pieces.next() ?? Data(), as: UTF8.self))
+                    } catch {
+                        outcomes.record("\((error as? NetworkError)?.code ?? .transferFailed)")
+                        gate.open()
+                    }
+                }
+            }
+        }
+        #expect(outcomes.events == ["awaitedTwice", "Hello"])
+    }
+
+    @Test("What a refused answer says is waited for no longer than two seconds")
+    func drippingRefusal() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(.head(503, ["Content-Length": "100"]), .send("wait"), .stallForever)
+        }
+        let clock = ManualClock()
+        let request = try NetworkRequest(url: bench.server.url("/"))
+        let asked = Task { try await bench.session.stream(request, rules: ResponseRules(), clock: clock) }
+        try await TestThread.run { while clock.pendingCount == 0 { sched_yield() } }
+        clock.advance(by: .seconds(2))
+        await #expect {
+            _ = try await asked.value
+        } throws: { error in
+            guard let error = error as? NetworkError else { return false }
+            return error.status == 503 && Data("wait".utf8).starts(with: error.bodyPrefix ?? Data([0]))
+        }
+        await bench.server.counts { $0.connections == 1 && $0.openConnections == 0 }
+    }
+
     @Test(
         "Events of a server come with kind, data and number, and a connection that ends is made anew after the last one"
     )

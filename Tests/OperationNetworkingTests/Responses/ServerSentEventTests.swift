@@ -98,6 +98,33 @@ struct ServerSentEventTests {
         #expect(clock.waits.events == [.milliseconds(100), .seconds(2), .seconds(4)])
     }
 
+    @Test("A connection that is silent for longer than was allowed is made anew; the usual limit allows any silence")
+    func silence() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { request in
+            request.number % 2 == 1
+                ? .status(204) : LoopbackAnswer(Self.head, .send("id: 1\ndata: a\n\n"), .stallForever)
+        }
+        let plain = try NetworkRequest(url: bench.server.url("/"))
+        var options = plain.options
+        options.timeouts.idle = .seconds(1)
+        let limited = try NetworkRequest(url: plain.url, options: options)
+        let clock = HastyClock()
+        for events in [
+            ServerSentEvents(plain, silence: .seconds(1), session: bench.session, clock: clock),
+            ServerSentEvents(limited, session: bench.session, clock: clock),
+        ] {
+            var got: [String] = []
+            for try await event in events { got.append(event.data) }
+            #expect(got == ["a"])
+        }
+        #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "1", nil, "1"])
+        let stub = StubSession()
+        stub.route(nil, "*") { _ in .status(204) }
+        for try await _ in ServerSentEvents(plain, session: stub, clock: clock) {}
+        #expect(stub.requests.first?.options.timeouts.idle == nil)
+    }
+
     @Test("An event without end is an error, as is a line without end")
     func bounds() async throws {
         let bench = try OperationBench()

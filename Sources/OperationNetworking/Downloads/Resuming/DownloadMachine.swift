@@ -55,6 +55,8 @@ package struct DownloadMachine: Sendable {
     }
 
     private struct Writing {
+        /// Where this response begins.
+        let start: Int64
         var offset: Int64
         /// Where this response ends, if that is known.
         let end: Int64?
@@ -68,6 +70,13 @@ package struct DownloadMachine: Sendable {
     /// Whether a response that is no success may be the file, if it was accepted.
     private let takesEveryStatus: Bool
     private var state = State.idle
+    /// How many responses gave a small piece of the file and no error.
+    private var smallPieces = 0
+
+    /// A response that gives less is worth little more than the question.
+    private static let smallPiece: Int64 = 64 << 10
+    /// So many such pieces are taken: how often it is asked is not for the server to say.
+    private static let mostSmallPieces = 100
 
     package init(
         source: String, limits: DownloadLimits = DownloadLimits(), resumes: Bool = true, takesEveryStatus: Bool = false
@@ -146,7 +155,7 @@ package struct DownloadMachine: Sendable {
         card.total = head.expectedLength
         let isEncoded = head.isDecoded || head.headers.contains("Content-Encoding")
         if resumes, head.status == 200, !isEncoded { card.validator = DownloadValidator(of: head) }
-        state = .writing(Writing(offset: 0, end: card.total, card: card))
+        state = .writing(Writing(start: 0, offset: 0, end: card.total, card: card))
         return checked(.begin(card), total: card.total)
     }
 
@@ -162,7 +171,7 @@ package struct DownloadMachine: Sendable {
         else { return nil }
         var card = part.card
         card.total = total
-        return Writing(offset: offset, end: bytes.upperBound + 1, card: card)
+        return Writing(start: offset, offset: offset, end: bytes.upperBound + 1, card: card)
     }
 
     private func isComplete(_ part: DownloadPart, _ validator: DownloadValidator, _ head: ResponseHead) -> Bool {
@@ -227,15 +236,22 @@ package struct DownloadMachine: Sendable {
         }
     }
 
-    private func end(_ writing: Writing, _ error: NetworkError?) -> EndAction {
+    private mutating func end(_ writing: Writing, _ error: NetworkError?) -> EndAction {
         if let error { return writing.card.validator == nil ? .discard(error) : .keep(error) }
         if let end = writing.end, writing.offset < end {
             return .keep(
                 NetworkError(
                     code: .truncatedBody, phase: .receiving, message: "The body ended before its stated length."))
         }
-        if let total = writing.card.total, writing.offset < total { return .askOn }
+        if let total = writing.card.total, writing.offset < total {
+            if writing.offset - writing.start < Self.smallPiece { smallPieces += 1 }
+            return smallPieces <= Self.mostSmallPieces ? .askOn : .keep(Self.crumbs)
+        }
         if let error = limits.error(forTotal: writing.offset) { return .discard(error) }
         return .finish(length: writing.offset, isLengthKnown: writing.card.total != nil)
     }
+
+    private static let crumbs = NetworkError(
+        code: .invalidResponse, phase: .receiving,
+        message: "The server sends the file in too many small pieces. Remove the part, to ask for all of it at once.")
 }

@@ -76,6 +76,7 @@ package final class Download: Sendable {
     ///   - refuses: Asked on the download's queue about each head: whether nothing of its response is to be written.
     ///   - mayLeave: Asked on the session's thread whether the request may still be sent, when its turn has come.
     ///   - tellHead: Called on the download's queue with the head of a response that is the file, or its rest.
+    ///   - tellSent: Called by the session while the request's body is sent.
     ///   - tellProgress: Called on the download's queue after each portion that was written.
     ///   - tellMetrics: Called there before the end, if the session measured.
     ///   - whenDone: Called there once.
@@ -83,13 +84,14 @@ package final class Download: Sendable {
         refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
         mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
         tellHead: @escaping @Sendable (ResponseHead) -> Void = { _ in },
+        tellSent: @escaping @Sendable (Int64, Int64?) -> Void = { _, _ in },
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
     ) -> any NetworkReceiver {
         DownloadReceiver(
-            self, refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellProgress: tellProgress,
-            tellMetrics: tellMetrics, whenDone: whenDone)
+            self, refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellSent: tellSent,
+            tellProgress: tellProgress, tellMetrics: tellMetrics, whenDone: whenDone)
     }
 
     /// Begins the requests of a run when those of the one before are over, which may have been given up in their middle.

@@ -9,6 +9,7 @@ final class DownloadReceiver: NetworkReceiver {
     private let refuses: @Sendable (ResponseHead) -> Bool
     private let mayLeave: @Sendable (any NetworkTask) -> Bool
     private let tellHead: @Sendable (ResponseHead) -> Void
+    private let tellSent: @Sendable (Int64, Int64?) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
     private let whenDone: @Sendable (DownloadConclusion) -> Void
@@ -18,6 +19,7 @@ final class DownloadReceiver: NetworkReceiver {
         _ download: Download, refuses: @escaping @Sendable (ResponseHead) -> Bool,
         mayLeave: @escaping @Sendable (any NetworkTask) -> Bool,
         tellHead: @escaping @Sendable (ResponseHead) -> Void,
+        tellSent: @escaping @Sendable (Int64, Int64?) -> Void,
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void,
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void,
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
@@ -26,6 +28,7 @@ final class DownloadReceiver: NetworkReceiver {
         self.refuses = refuses
         self.mayLeave = mayLeave
         self.tellHead = tellHead
+        self.tellSent = tellSent
         self.tellProgress = tellProgress
         self.tellMetrics = tellMetrics
         self.whenDone = whenDone
@@ -50,6 +53,8 @@ final class DownloadReceiver: NetworkReceiver {
     }
 
     func taskMayLeave(_ task: any NetworkTask) -> Bool { mayLeave(task) }
+
+    func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) { tellSent(count, total) }
 
     private func settle(for task: any NetworkTask) {
         if inbox.withLock({ $0.settle() }) { work(for: task) }

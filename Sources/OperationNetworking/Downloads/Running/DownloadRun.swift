@@ -12,6 +12,7 @@ package final class DownloadRun: Sendable {
     private let refuses: @Sendable (ResponseHead) -> Bool
     private let mayLeave: @Sendable (any NetworkTask) -> Bool
     private let tellHead: @Sendable (ResponseHead) -> Void
+    private let tellSent: @Sendable (Int64, Int64?) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
     private let whenDone: @Sendable (DownloadConclusion) -> Void
@@ -22,6 +23,7 @@ package final class DownloadRun: Sendable {
         refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
         mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
         tellHead: @escaping @Sendable (ResponseHead) -> Void = { _ in },
+        tellSent: @escaping @Sendable (Int64, Int64?) -> Void = { _, _ in },
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
@@ -32,6 +34,7 @@ package final class DownloadRun: Sendable {
         self.refuses = refuses
         self.mayLeave = mayLeave
         self.tellHead = tellHead
+        self.tellSent = tellSent
         self.tellProgress = tellProgress
         self.tellMetrics = tellMetrics
         self.whenDone = whenDone
@@ -82,7 +85,8 @@ package final class DownloadRun: Sendable {
 
     private func send(_ request: NetworkRequest) {
         let receiver = download.makeReceiver(
-            refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellProgress: tellProgress, tellMetrics: tellMetrics
+            refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellSent: tellSent,
+            tellProgress: tellProgress, tellMetrics: tellMetrics
         ) { [self] conclusion in
             guard case .again = conclusion else { return end(conclusion) }
             let (isWanted, last) = steering.withLock { $0.askAgain() }

@@ -64,7 +64,7 @@ package final class DownloadWork {
         keptBody = []
         strayCount = 0
         let resumes = request.method == "GET" && !request.headers.contains("Range")
-        let source = DownloadNames.hash(options.resumeKey.map { "key \($0)" } ?? "url \(request.url.absoluteString)")
+        let source = DownloadNames.source(of: request, options)
         if machine == nil || source != self.source {
             let limits = DownloadLimits(expected: options.expectedLength, maximum: options.maximumLength)
             machine = DownloadMachine(
@@ -72,9 +72,7 @@ package final class DownloadWork {
             self.source = source
         }
         do throws(FileOperationError) {
-            if store == nil {
-                store = try DownloadStore(destination, source: source, options: options, files: files)
-            }
+            if store == nil { store = try makeStore(resumes) }
         } catch {
             throw NetworkError(error)
         }
@@ -86,6 +84,18 @@ package final class DownloadWork {
         }
         return try NetworkRequest(
             request.method, url: request.url, headers: headers, body: request.body, options: request.options)
+    }
+
+    private func makeStore(_ resumes: Bool) throws(FileOperationError) -> DownloadStore {
+        do throws(FileOperationError) {
+            return try DownloadStore(destination, source: source, options: options, files: files)
+        } catch {
+            // Another request of the same URL, with another body maybe, is something else, and its file may get another
+            // name. Nobody ever goes on with what it leaves, so its part need not be found again.
+            guard !resumes, error.code == .busy, destination.isFolder else { throw error }
+            let name = UUID().uuidString
+            return try DownloadStore(destination, source: name, options: options, files: files)
+        }
     }
 
     /// Takes the head of a response; false if the request is to be ended.
@@ -231,6 +241,9 @@ package final class DownloadWork {
     }
 
     private func keep(_ error: NetworkError) -> DownloadConclusion {
+        // Whoever cancels may want it again at once, and is not to wait for a disk: only a power cut can take away what was
+        // written and not synchronized, and then it is known how much of it.
+        if cancellation.isSet { return .failed(error) }
         do throws(FileOperationError) {
             try store?.checkpoint()
         } catch {
@@ -254,7 +267,7 @@ package final class DownloadWork {
     package func close() {
         // Of a temporary file it stays for as long as this object, and goes with it.
         if store?.isKeptHere == true { return }
-        store?.leave()
+        store?.leave(isSynchronized: !cancellation.isSet)
         store = nil
     }
 

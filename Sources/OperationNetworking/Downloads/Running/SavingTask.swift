@@ -20,6 +20,7 @@ final class SavingTask: NetworkTask, GivingUp {
             refuses: { (receiver as? AttemptReceiver)?.refuses($0) ?? false },
             mayLeave: { (receiver as? AttemptReceiver)?.taskMayLeave($0) ?? true },
             tellHead: { (receiver as? AttemptReceiver)?.foresee($0) },
+            tellSent: { (receiver as? AttemptReceiver)?.sent($0, of: $1) },
             tellProgress: { (receiver as? AttemptReceiver)?.saved($0) },
             tellMetrics: { telling.keep($0) },
             whenDone: { telling.end($0) })

@@ -30,6 +30,11 @@ struct DownloadNames {
         card = nil
     }
 
+    /// Of what a part is: of a URL, unless a key says something else.
+    static func source(of request: NetworkRequest, _ options: DownloadOptions) -> String {
+        hash(options.resumeKey.map { "key \($0)" } ?? "url \(request.url.absoluteString)")
+    }
+
     /// The hash of a text that is not to lie about on the disk.
     static func hash(_ text: String) -> String {
         Hexadecimal.lower(SHA256.checksum(of: text.utf8, startingWith: SHA256()))

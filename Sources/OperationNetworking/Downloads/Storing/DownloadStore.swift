@@ -21,6 +21,8 @@ final class DownloadStore {
     private(set) var isPublished = false
     /// Whether there was no part before this one.
     private var isNew: Bool
+    /// Whether there was a part when it was opened.
+    let hadPart: Bool
     private var card: DownloadCard?
     /// How many bytes the part has.
     private(set) var length: Int64 = 0
@@ -48,6 +50,7 @@ final class DownloadStore {
         }
         file = claim.file
         isNew = claim.size == nil
+        hadPart = claim.size != nil
         guard let size = claim.size else { return }
         card = cardFile?.read()
         length = card?.trusted(of: size, boot: SystemBoot.identity) ?? 0
@@ -226,11 +229,11 @@ extension DownloadStore {
 
     private var isWorthKeeping: Bool { options.keepsPart && card?.validator != nil && length > 0 }
 
-    /// Leaves the part for whoever goes on with it, or takes it away if nobody could.
-    func leave() {
+    /// Leaves the part for whoever goes on with it, brought to the disk or not, or takes it away if nobody could.
+    func leave(isSynchronized: Bool) {
         guard !isTemporary, isWorthKeeping else { return discard() }
         do throws(FileOperationError) {
-            try checkpoint()
+            if isSynchronized { try checkpoint() }
         } catch {
             return discard()
         }

@@ -35,6 +35,11 @@ package final class AttemptReceiver: NetworkReceiver {
 
     package func taskMayLeave(_ task: any NetworkTask) -> Bool { attempts.mayLeave(number) }
 
+    /// So much of the body of a download's request was sent.
+    func sent(_ count: Int64, of total: Int64?) {
+        attempts.sent(count, of: total, number)
+    }
+
     /// That will be the head, if all goes well; it is told again in the end.
     func foresee(_ head: ResponseHead) {
         attempts.foresee(head, number)

@@ -6,15 +6,17 @@ import Foundation
 /// Keeps a `Progress` of Foundation in step with an operation.
 ///
 /// It counts the bytes of one direction: those of the request's body, if it has one, with one unit more for the answer to
-/// it; else those of the response's body. So it never runs backwards, and is finished when the response is complete and
-/// not before. While the length of the body is not known both counts are zero, which is indeterminate: Foundation on Linux
-/// traps on negative counts in a tree.
+/// it; else, and of a download in any case, those of the response's body. So it never runs backwards, and is finished when
+/// the response is complete and not before. While the length of the body is not known both counts are zero, which is
+/// indeterminate: Foundation on Linux traps on negative counts in a tree.
 struct FoundationProgress: Sendable {
     let progress: Progress
+    private let countsDownload: Bool
 
     init(for operation: any AnyNetworkOperation) {
         // Not a child of whatever progress is current on this thread.
         progress = Progress(parent: nil)
+        countsDownload = operation is any SavingOperation
         progress.isCancellable = true
         progress.isPausable = true
         progress.cancellationHandler = { [weak operation] in operation?.cancel() }
@@ -24,7 +26,7 @@ struct FoundationProgress: Sendable {
 
     /// Called by one thread at a time.
     func update(upload: TransferProgress, download: TransferProgress, isComplete: Bool) {
-        let isUpload = upload.completedBytes > 0 || upload.totalBytes ?? 0 > 0
+        let isUpload = !countsDownload && (upload.completedBytes > 0 || upload.totalBytes ?? 0 > 0)
         let body = isUpload ? upload : download
         let answer: Int64 = isUpload ? 1 : 0
         if isComplete {

@@ -7,8 +7,8 @@ import OperationCore
 
 /// Tells an operation's listeners of its progress, on its callback queue, one report at a time.
 ///
-/// A queue that is slow gets fewer reports, not a pile of them: at most one waits there, and it tells what is true when
-/// its turn comes.
+/// A queue that is slow gets fewer reports, not a pile of them: one waits there, and it tells what is true when its turn
+/// comes. The next takes a turn of its own behind whatever else waits, so that a slow listener does not keep the queue.
 final class ProgressTeller: Sendable {
     enum Direction: Sendable { case upload, download }
 
@@ -30,7 +30,10 @@ final class ProgressTeller: Sendable {
         var listeners = Listeners()
         var upload = ProgressTrack()
         var download = ProgressTrack()
+        /// Whether a turn on the callback queue is taken, or about to be.
         var isScheduled = false
+        /// Whether a report is being told.
+        var isTelling = false
         var isLast = false
         /// Whether Foundation's progress is to be finished.
         var owesFinish = false
@@ -81,59 +84,110 @@ final class ProgressTeller: Sendable {
 
     /// The transfer is complete.
     func complete(for operation: any AnyNetworkOperation) {
-        schedule(for: operation) { state in
+        schedule(for: operation, isLast: true) { state in
             state.download.complete()
             state.isLast = true
             state.owesFinish = state.listeners.foundation != nil
         }
     }
 
-    private func schedule(for operation: any AnyNetworkOperation, _ change: (inout State) -> Void) {
+    /// Takes a turn on the callback queue, if there is something to tell and no turn is taken yet.
+    ///
+    /// The last report has a turn in any case: the success comes next on the queue, and one that another thread is about to
+    /// take may come behind that.
+    private func schedule(
+        for operation: any AnyNetworkOperation, isLast: Bool = false, _ change: (inout State) -> Void
+    ) {
         let mayTell = state.withLock { state in
             change(&state)
-            return !state.isScheduled && state.listeners.isAny
+            return (isLast || !state.isScheduled) && state.listeners.isAny
         }
         guard mayTell else { return }
         let now = operation.clock.now
         let isNeeded = state.withLock { state in
-            guard !state.isScheduled, state.hasReport(at: now) else { return false }
+            guard isLast || !state.isScheduled, state.hasReport(at: now) else { return false }
             state.isScheduled = true
             return true
         }
-        guard isNeeded else { return }
+        if isNeeded { takeTurn(for: operation, isAgain: false) }
+    }
+
+    private func takeTurn(for operation: any AnyNetworkOperation, isAgain: Bool) {
         operation.callbackQueueOfAttempts.async { [weak operation] in
-            if let operation { self.tell(operation) }
+            if let operation { self.tell(operation, isAgain) }
         }
     }
 
-    private func tell(_ operation: any AnyNetworkOperation) {
+    /// Tells one report, or the last ones together.
+    private func tell(_ operation: any AnyNetworkOperation, _ isAgain: Bool) {
+        // A turn that was taken here may come behind the handlers of an operation that failed meanwhile.
+        let isLate = isAgain && operation.isFinishedOrCancelled
         while true {
             let now = operation.clock.now
-            let (listeners, upload, download, isComplete) = state.withLock { state in
-                let reports = state.takeReports(at: now)
-                let isOver = reports.upload == nil && reports.download == nil && !state.owesFinish
-                if isOver { state.isScheduled = false }
-                state.owesFinish = false
-                return (isOver ? nil : state.listeners, reports.upload, reports.download, state.isLast)
-            }
-            guard let listeners else { return }
-            if let upload, !operation.isCancelled {
-                listeners.upload?(upload)
-                listeners.delegate?.networkOperation(operation, didSend: upload)
-            }
-            if let download, !operation.isCancelled {
-                listeners.download?(download)
-                listeners.delegate?.networkOperation(operation, didReceive: download)
-            }
-            if !operation.isCancelled {
-                listeners.foundation?.update(
-                    upload: self.upload, download: self.download, isComplete: isComplete)
+            guard let report = state.withLock({ $0.begin(at: now, isLate: isLate) }) else { return }
+            tell(report, of: operation)
+            let then = operation.clock.now
+            switch state.withLock({ $0.end(at: then) }) {
+            case .nothing: return
+            case .now: continue
+            case .later: return takeTurn(for: operation, isAgain: true)
             }
         }
     }
+
+    private func tell(_ report: Report, of operation: any AnyNetworkOperation) {
+        let listeners = report.listeners
+        if let upload = report.upload, !operation.isCancelled {
+            listeners.upload?(upload)
+            listeners.delegate?.networkOperation(operation, didSend: upload)
+        }
+        if let download = report.download, !operation.isCancelled {
+            listeners.download?(download)
+            listeners.delegate?.networkOperation(operation, didReceive: download)
+        }
+        if !operation.isCancelled {
+            listeners.foundation?.update(
+                upload: self.upload, download: self.download, isComplete: report.isComplete)
+        }
+    }
+
+    /// What is told at a time.
+    fileprivate struct Report {
+        let listeners: Listeners
+        let upload: TransferProgress?
+        let download: TransferProgress?
+        let isComplete: Bool
+    }
+
+    /// When the next report is to be told.
+    fileprivate enum Next { case nothing, now, later }
 }
 
 extension ProgressTeller.State {
+    /// The report of a turn; nil if there is none, or another thread is telling one and sees to the rest.
+    fileprivate mutating func begin(at now: OperationInstant, isLate: Bool) -> ProgressTeller.Report? {
+        guard !isTelling else { return nil }
+        guard isLast || !isLate, hasReport(at: now) else {
+            isScheduled = false
+            return nil
+        }
+        let reports = takeReports(at: now)
+        owesFinish = false
+        isTelling = true
+        return ProgressTeller.Report(
+            listeners: listeners, upload: reports.upload, download: reports.download, isComplete: isLast)
+    }
+
+    /// It was told.
+    fileprivate mutating func end(at now: OperationInstant) -> ProgressTeller.Next {
+        isTelling = false
+        guard hasReport(at: now) else {
+            isScheduled = false
+            return .nothing
+        }
+        return isLast ? .now : .later
+    }
+
     fileprivate func hasReport(at now: OperationInstant) -> Bool {
         var copy = self
         let reports = copy.takeReports(at: now)

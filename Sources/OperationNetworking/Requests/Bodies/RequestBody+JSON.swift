@@ -49,14 +49,28 @@ extension NetworkError {
     /// A value could not be written: says at which place in it, as far as that is known, and never what stands there.
     static func unencodable(_ format: String, _ error: any Error) -> NetworkError {
         var reason = "one of its values refused."
-        if case .invalidValue(_, let context)? = error as? EncodingError {
+        if case .invalidValue(let value, let context)? = error as? EncodingError {
             let place = context.codingPath.map(\.stringValue).joined(separator: ".")
-            reason = (place.isEmpty ? "" : "at \(place): ") + context.debugDescription
+            reason = (place.isEmpty ? "" : "at \(place): ") + Self.refusal(of: value)
         } else if let error = error as? FormEncodingError {
             reason = error.message
         }
-        return NetworkError(
+        var failure = NetworkError(
             code: .bodyNotEncodable, phase: .checking, message: "The body cannot be written as \(format): \(reason)",
             underlying: .init(domain: "\(type(of: error))", number: 0, text: reason))
+        failure.cause = error
+        return failure
+    }
+
+    /// By its type: the words of the error may have the value in them.
+    private static func refusal(of value: Any) -> String {
+        let isFinite =
+            switch value {
+            case let number as Double: number.isFinite
+            case let number as Float: number.isFinite
+            default: true
+            }
+        return isFinite
+            ? "a value of the type \(type(of: value)) cannot be written." : "a number is infinite or none at all."
     }
 }

@@ -47,7 +47,9 @@ public struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
             let format = Self.brands[String(decoding: bytes[8..<12], as: UTF8.self)]
         {
             self = format
-        } else if Self.isSVG(bytes) {
+        } else if Self.isBitmap(bytes) {
+            self = .bmp
+        } else if MarkupStart(bytes).element == "svg" {
             self = .svg
         } else {
             return nil
@@ -59,15 +61,21 @@ public struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
     private static let signatures: [(bytes: [UInt8], format: ImageFormat)] = [
         ([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A], .png), ([0xFF, 0xD8, 0xFF], .jpeg),
         (Array("GIF87a".utf8), .gif), (Array("GIF89a".utf8), .gif), ([0x49, 0x49, 0x2A, 0], .tiff),
-        ([0x4D, 0x4D, 0, 0x2A], .tiff), ([0, 0, 1, 0], .icon), (Array("BM".utf8), .bmp),
+        ([0x4D, 0x4D, 0, 0x2A], .tiff), ([0, 0, 1, 0], .icon),
     ]
 
     private static let brands: [String: ImageFormat] = [
         "heic": .heic, "heix": .heic, "heim": .heic, "heis": .heic, "mif1": .heic, "avif": .avif, "avis": .avif,
     ]
 
-    private static func isSVG(_ bytes: [UInt8]) -> Bool {
-        let text = String(decoding: bytes, as: UTF8.self).drop { $0.isWhitespace || $0 == "\u{FEFF}" }
-        return text.hasPrefix("<") && text.contains("<svg")
+    /// How long the second header of a BMP may be, which says of which version it is.
+    private static let bitmapHeaders: Set = [12, 16, 40, 52, 56, 64, 108, 124]
+
+    /// Two letters alone may begin any text.
+    private static func isBitmap(_ bytes: [UInt8]) -> Bool {
+        guard bytes.starts(with: "BM".utf8), bytes.count >= 18 else { return false }
+        func number(at place: Int) -> Int { bytes[place..<place + 4].reversed().reduce(0) { $0 << 8 | Int($1) } }
+        let header = number(at: 14)
+        return bitmapHeaders.contains(header) && number(at: 10) >= 14 + header
     }
 }

@@ -2,6 +2,11 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
 
 /// A response whose body is taken piece by piece, while it comes.
 ///
@@ -15,7 +20,8 @@ import Foundation
 /// ```
 ///
 /// Not more than about 64 KiB are kept: who takes them slowly slows down the server. The transfer is cancelled when nobody
-/// has the stream or an iterator of it any more, and when the task that awaits is cancelled. Iterate over it once.
+/// has the stream or an iterator of it any more, and when the task that awaits is cancelled. Iterate over it once: a second
+/// task that asks for the next piece while one awaits it gets an error (``NetworkError/Code/awaitedTwice``).
 public struct ResponseStream: AsyncSequence, Sendable {
     /// The head of the response.
     public let head: ResponseHead
@@ -114,8 +120,17 @@ extension NetworkSession {
     ///
     /// - Parameters:
     ///   - request: What to send.
-    ///   - statuses: Which statuses are a success; any other is thrown, with the first 16 KiB of the body.
+    ///   - statuses: Which statuses are a success; any other is thrown, with the first 16 KiB of the body, as far as they
+    ///     come within 2 seconds.
     public func stream(_ request: NetworkRequest, statuses: StatusRule = .success) async throws -> ResponseStream {
+        var rules = ResponseRules()
+        (rules.statuses, rules.contentTypes) = (statuses, .any)
+        return try await stream(request, rules: rules)
+    }
+
+    package func stream(
+        _ request: NetworkRequest, rules: ResponseRules, clock: any OperationClock = .system
+    ) async throws -> ResponseStream {
         let buffer = StreamBuffer()
         let task = makeTask(with: request, receiver: buffer)
         let handle = StreamHandle(buffer, task)
@@ -125,13 +140,20 @@ extension NetworkSession {
         } onCancel: {
             task.cancel()
         }
-        guard statuses.accepts(head.status) else {
-            var error = NetworkError(
-                code: .unacceptableStatus, phase: .evaluating, message: "The server answered \(head.status).")
-            error.bodyPrefix = await ResponseStream(head: head, handle: handle).prefix(16 << 10)
+        do throws(NetworkError) {
+            let stream = ResponseStream(head: head, handle: handle)
+            guard rules.accepts(head) else {
+                // A body that drips is worth less than the time.
+                let timer = clock.schedule(after: .seconds(2)) { task.cancel() }
+                let body = await stream.prefix(rules.keptErrorBytes)
+                timer.cancel()
+                throw rules.statusError(head, HTTPURLResponse(head), body)
+            }
+            try rules.checkType(of: head, to: request)
+            return stream
+        } catch {
             throw error.completed(request: request, head: head)
         }
-        return ResponseStream(head: head, handle: handle)
     }
 }
 

@@ -22,24 +22,38 @@ import OperationCore
 /// that is not to be trusted. Where a connection ends, breaks or cannot be made, it waits for as long as the server said
 /// (3 seconds unless it did; at least a tenth of a second, at most an hour), longer each time that fails, and connects
 /// again.
+///
+/// A server may be silent for as long as it likes, unless you say how long: by `silence`, or by the request's own
+/// ``TransferTimeouts/idle`` where that is not the usual one. A connection that is silent for longer is made anew. Of one
+/// that is dead without a word ``CurlSession`` learns after some minutes in any case, by the probes of TCP.
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The request; its fields `Accept` and `Last-Event-ID` are set for you.
     public let request: NetworkRequest
+    /// How long a connection may be silent; as the request says if nil, and without end if that has the usual limit.
+    public let silence: Duration?
     private let session: any NetworkSession
     private let clock: any OperationClock
 
     /// Makes a sequence; nothing is sent before it is iterated over.
+    ///
+    /// - Parameters:
+    ///   - request: What to ask.
+    ///   - silence: How long a connection may be silent before it is made anew: longer than the pause between the comments
+    ///     that the server sends to keep it alive.
+    ///   - session: The session.
+    ///   - clock: By which it waits before it connects again.
     public init(
-        _ request: NetworkRequest, session: any NetworkSession = DefaultNetworkSession.standard,
-        clock: any OperationClock = .system
+        _ request: NetworkRequest, silence: Duration? = nil,
+        session: any NetworkSession = DefaultNetworkSession.standard, clock: any OperationClock = .system
     ) {
         self.request = request
+        self.silence = silence
         self.session = session
         self.clock = clock
     }
 
     /// Makes an iterator, with a connection of its own.
-    public func makeAsyncIterator() -> Iterator { Iterator(request: request, session: session, clock: clock) }
+    public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
     /// Gives the events.
     public struct Iterator: AsyncIteratorProtocol {
@@ -49,18 +63,16 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         private static let pauses = Duration.milliseconds(100)...Duration.seconds(3600)
         private static let leastPauseAfterFailure = Duration.seconds(1)
 
-        let request: NetworkRequest
-        let session: any NetworkSession
-        let clock: any OperationClock
+        private let events: ServerSentEvents
+        private var request: NetworkRequest { events.request }
+        private var clock: any OperationClock { events.clock }
         private var lines: ResponseStream.Lines.Iterator?
         private var parser = ServerSentEventParser()
         private var failures = 0
         private var isFirst = true
 
-        init(request: NetworkRequest, session: any NetworkSession, clock: any OperationClock) {
-            self.request = request
-            self.session = session
-            self.clock = clock
+        init(_ events: ServerSentEvents) {
+            self.events = events
         }
 
         /// The next event; nil when the server wants no more questions.
@@ -104,11 +116,12 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 headers["Last-Event-ID"] = Self.canBeSent(parser.lastID) ? parser.lastID : nil
             }
             var options = request.options
-            // Silence is no failure here.
-            options.timeouts.idle = nil
+            options.timeouts.idle = longestSilence
             let asked = try NetworkRequest(
                 request.method, url: request.url, headers: headers, body: request.body, options: options)
-            let stream = try await session.stream(asked, statuses: .only(200, 204))
+            var rules = ResponseRules()
+            (rules.statuses, rules.contentTypes) = (.only(200, 204), .any)
+            let stream = try await events.session.stream(asked, rules: rules, clock: clock)
             if stream.head.status == 204 { return false }
             let type = stream.head.headers["Content-Type"]
             guard ContentTypeRule.only("text/event-stream").accepts(type ?? "none", requested: []) else {
@@ -122,6 +135,12 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             // A line whose end did not come may be cut off: half a number is another number.
             lines?.givesRest = false
             return true
+        }
+
+        /// Silence is no failure here, unless somebody said so.
+        private var longestSilence: Duration? {
+            let limit = request.options.timeouts.idle
+            return events.silence ?? (limit == TransferTimeouts().idle ? nil : limit)
         }
 
         private static func canBeSent(_ id: String) -> Bool {

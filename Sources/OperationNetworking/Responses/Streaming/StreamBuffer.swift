@@ -25,6 +25,10 @@ final class StreamBuffer: NetworkReceiver {
     /// How many bytes may wait before the transfer is held.
     private static let bound = 64 << 10
 
+    private static let secondCaller = NetworkError(
+        code: .awaitedTwice, phase: .receiving,
+        message: "Two tasks await the next piece of one response at the same time. Let one of them iterate over it.")
+
     private let state = Locked(State())
 
     /// Waits for the head.
@@ -42,7 +46,7 @@ final class StreamBuffer: NetworkReceiver {
 
     /// Waits for the next piece; nil at the end.
     ///
-    /// One caller at a time.
+    /// One caller at a time: a second one is refused.
     func next() async throws -> Data? {
         try await withCheckedThrowingContinuation { continuation in
             let (answer, flow): (Result<Data?, NetworkError>?, (any NetworkTask)?) = state.withLock { state in
@@ -55,6 +59,7 @@ final class StreamBuffer: NetworkReceiver {
                 switch state.end {
                 case .success: return (.success(nil), nil)
                 case .failure(let error): return (.failure(error), nil)
+                case nil where state.wish != nil: return (.failure(Self.secondCaller), nil)
                 case nil:
                     state.wish = .bytes(continuation)
                     return (nil, nil)

@@ -41,6 +41,11 @@
         /// As many milliseconds as libcurl may take for a connection, where it is not to say that it takes too long.
         private static let longestConnect: Int64 = 2_000_000_000
 
+        /// After so many seconds without a byte the system asks the other side whether it is still there.
+        private static let probedAfter = 60
+        /// So many seconds lie between two such questions, of which the system asks several in vain before it gives up.
+        private static let probedAgainAfter = 15
+
         init?(_ configuration: CurlSession.Configuration, _ library: CurlLibrary) {
             guard let easy = OKCurl.easyInit() else {
                 text.deallocate()
@@ -56,6 +61,10 @@
             set(OKCurlOptionPathAsIs, 1)
             // What is read from a socket at a time: a fourth of the calls of libcurl's own size. Less is told at a time.
             set(OKCurlOptionBufferSize, 64 << 10)
+            // Or a response without a limit for silence would be awaited for ever from a server that is gone.
+            set(OKCurlOptionTCPKeepAlive, 1)
+            set(OKCurlOptionTCPKeepAliveIdle, Self.probedAfter)
+            set(OKCurlOptionTCPKeepAliveInterval, Self.probedAgainAfter)
             // When the session is closed nobody waits for names that are being looked up. Before 7.87 libcurl does.
             if library.leavesLookupsBehind { set(OKCurlOptionQuickExit, 1) }
             set(OKCurlOptionExpectTimeoutMilliseconds, 1000)

@@ -9,12 +9,13 @@
     final class BackgroundReporter: NSObject, URLSessionDownloadDelegate, URLSessionDataDelegate, Sendable {
         private struct State {
             var tasks: [Int: BackgroundTask] = [:]
-            /// Where the bodies of transfers lie whose end was not told yet.
-            var files: [Int: SpooledFile] = [:]
+            /// Where the bodies of transfers lie whose end was not told yet, or why they could not be kept.
+            var files: [Int: Result<SpooledFile, NetworkError>] = [:]
             /// The bodies of responses to uploads, which the system keeps in memory.
             var bodies: [Int: Data] = [:]
             var onOrphan: (@Sendable (BackgroundSession.Orphan) -> Void)?
-            var completion: (@Sendable () -> Void)?
+            /// Of the application's delegate: the system may ask again before it was told that all is done.
+            var completions: [@Sendable () -> Void] = []
         }
 
         private let state = Locked(State())
@@ -28,8 +29,7 @@
         }
 
         func keep(_ completion: @escaping @Sendable () -> Void) {
-            var completion: (@Sendable () -> Void)? = completion
-            state.withLock { swap(&$0.completion, &completion) }
+            state.withLock { $0.completions.append(completion) }
         }
 
         func listen(to task: URLSessionTask, for background: BackgroundTask) {
@@ -40,9 +40,8 @@
             _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
         ) {
             // The system removes its file when this returns.
-            let place = FileManager.default.temporaryDirectory.appendingPathComponent("body-\(UUID().uuidString)")
-            guard (try? FileManager.default.moveItem(at: location, to: place)) != nil else { return }
-            state.withLock { $0.files[downloadTask.taskIdentifier] = SpooledFile(place) }
+            let file = SpooledFile.taking(location)
+            state.withLock { $0.files[downloadTask.taskIdentifier] = file }
         }
 
         func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
@@ -58,13 +57,19 @@
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
             let number = task.taskIdentifier
-            let (known, file, body, onOrphan) = state.withLock { state in
+            let (known, kept, body, onOrphan) = state.withLock { state in
                 (
                     state.tasks.removeValue(forKey: number), state.files.removeValue(forKey: number),
                     state.bodies.removeValue(forKey: number), state.onOrphan
                 )
             }
-            let failure = error.map { URLSessionFailure($0, phase: .receiving).error }
+            var (file, failure): (SpooledFile?, NetworkError?)
+            switch kept {
+            case .success(let kept)?: file = kept
+            case .failure(let error)?: failure = error
+            case nil: break
+            }
+            if let error { failure = URLSessionFailure(error, phase: .receiving).error }
             let response = task.response as? HTTPURLResponse
             if let known { return known.ended(response, file, body, failure) }
             onOrphan?(
@@ -73,8 +78,8 @@
         }
 
         func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) {
-            guard let completion = state.withLock({ exchange(&$0.completion, with: nil) }) else { return }
-            DispatchQueue.main.async(execute: completion)
+            let completions = state.withLock { exchange(&$0.completions, with: []) }
+            for completion in completions { DispatchQueue.main.async(execute: completion) }
         }
     }
 #endif

@@ -75,7 +75,7 @@
         }
 
         /// Keeps the completion handler of the application's delegate, and calls it on the main queue when all events
-        /// were told.
+        /// were told; all of them, if the application was woken more than once until then.
         public func handleEvents(completion: @escaping @Sendable () -> Void) {
             reporter.keep(completion)
         }

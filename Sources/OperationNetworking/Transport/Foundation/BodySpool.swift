@@ -5,15 +5,6 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// A temporary file that is removed when nobody has it any more.
-final class SpooledFile: Sendable {
-    let url: URL
-
-    init(_ url: URL) { self.url = url }
-
-    deinit { unlink(url.path) }
-}
-
 /// Writes a request's body to a temporary file, at the pace at which it is made.
 final class BodySpool: Sendable {
     private let body: RequestBody

@@ -176,11 +176,6 @@ extension CarriedTransfer {
                 code: .invalidResponse, phase: .awaitingResponse, message: "The session ended without a response.")
         }
         do throws(NetworkError) { try body.check() } catch { return error }
-        guard request.method != "HEAD", head.status != 204, head.status != 304, let expected = head.expectedLength,
-            receivedCount < expected
-        else { return nil }
-        return NetworkError(
-            code: .truncatedBody, phase: .receiving,
-            message: "The connection ended before the body was complete. Try again.")
+        return head.shortfall(of: receivedCount, for: request)
     }
 }

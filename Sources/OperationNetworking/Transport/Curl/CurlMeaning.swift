@@ -1,0 +1,120 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    /// What libcurl's numbers mean.
+    package struct CurlMeaning: Sendable {
+        private let code: Int32
+        private let phase: NetworkError.Phase
+        private let text: String
+        private let hasReceivedHeaders: Bool
+        private let isResponseComplete: Bool
+        private let systemError: Int
+
+        /// - Parameters:
+        ///   - code: How libcurl says that the transfer ended.
+        ///   - phase: How far it had come.
+        ///   - text: What libcurl says of it.
+        ///   - hasReceivedHeaders: Whether a part of the response's head was there.
+        ///   - isResponseComplete: Whether all of that was.
+        ///   - systemError: Of a connection that could not be made, what the system said.
+        package init(
+            code: Int32, phase: NetworkError.Phase, text: String = "", hasReceivedHeaders: Bool = false,
+            isResponseComplete: Bool = false, systemError: Int = 0
+        ) {
+            (self.code, self.phase, self.text, self.systemError) = (code, phase, text, systemError)
+            (self.hasReceivedHeaders, self.isResponseComplete) = (hasReceivedHeaders, isResponseComplete)
+        }
+
+        /// The kind of the failure, and the sentence to show.
+        package var told: (NetworkError.Code, String) {
+            switch code {
+            case _ where [35, 55, 56].contains(code) && isAboutOurCertificate:
+                (.clientCertificateRejected, "The server refused our certificate, or wants one.")
+            case 0 where hasReceivedHeaders:
+                (.connectionLost, "The connection ended before the head of the response was complete. Try again.")
+            case 0: (.invalidResponse, "The response has no head: the server does not speak HTTP.")
+            case 1, 8: (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
+            case 3: (.invalidURL, "The URL cannot be sent. Check it.")
+            case 5: (.cannotFindHost, "The name of the proxy could not be looked up. Check the proxy and the network.")
+            case 6: (.cannotFindHost, "The name of the host could not be looked up. Check the URL and the network.")
+            case 7: connecting
+            case 16, 92, 95: (.connectionLost, "The connection, or its stream, broke. Try again if that does no harm.")
+            case 18 where phase != .receiving:
+                (.connectionLost, "The server closed the connection, or the stream, without an answer.")
+            case 18: (.truncatedBody, "The connection ended before the body was complete. Try again.")
+            case 23, 61: (.undecodableBody, "The body could not be decompressed.")
+            case 26: (.bodyUnreadable, "The body of the request could not be read.")
+            // libcurl has no room for a line that is longer than it ever reads: the older ones call that memory.
+            case 27 where isInHead, 100 where isInHead:
+                (.headerTooLarge, "A line of the response's head is too long.")
+            case 27: (.resourcesExhausted, "There was no memory left.")
+            case 28: (.timedOut, "No connection was ready within the time limit (timeouts.connect).")
+            case 47: (.tooManyRedirects, "The server redirected too many times.")
+            case 52: (.connectionLost, "The server closed the connection without an answer.")
+            case 55: (.connectionLost, "The connection broke while the request was sent.")
+            case 56 where isMalformed: (.invalidResponse, "What the server sent is no valid HTTP.")
+            case 56 where phase == .connecting: (.proxyFailed, "The proxy refused to connect, or broke off.")
+            case 56: (.connectionLost, "The connection broke while the answer was awaited or received.")
+            case 63: (.bodyTooLarge, "The body is larger than can be counted.")
+            case 65: (.bodyNotRepeatable, "The connection broke, and the body cannot be sent again.")
+            // Only to proxies does libcurl say who we are.
+            case 67, 94, 97: (.proxyFailed, "The proxy refused or failed. Check the proxy and its credentials.")
+            default: securing
+            }
+        }
+
+        private var isInHead: Bool { !isResponseComplete && phase != .connecting }
+
+        private var isMalformed: Bool {
+            let said = text.lowercased()
+            return ["chunk", "header", "hexadecimal"].contains { said.contains($0) }
+        }
+
+        /// What a server says of the other side's certificate, it says by an alert of TLS.
+        private var isAboutOurCertificate: Bool {
+            let said = text.lowercased()
+            return said.contains("alert") && (said.contains("certificate") || said.contains("unknown ca"))
+        }
+
+        private var connecting: (NetworkError.Code, String) {
+            switch systemError {
+            // ENETDOWN, ENETUNREACH, EHOSTUNREACH.
+            case 100, 101, 113: (.notConnected, "The host cannot be reached from here. Check the network.")
+            // ENFILE, EMFILE.
+            case 23, 24: (.resourcesExhausted, "Too many files and sockets are open. Raise the limit (ulimit -n).")
+            // EADDRNOTAVAIL.
+            case 99:
+                (
+                    .resourcesExhausted,
+                    "This system has no port left for a connection to there, or no address. Use fewer connections."
+                )
+            default: (.cannotConnect, "The server does not accept connections. Check host, port and server.")
+            }
+        }
+
+        private var securing: (NetworkError.Code, String) {
+            switch code {
+            case 51, 60, 83, 91: (.untrustedCertificate, "The server's certificate is not to be trusted.")
+            case 77, 82: (.untrustedCertificate, "The certificates to be trusted cannot be read. Check tls.trust.")
+            case 90: (.untrustedCertificate, "The server's key is none of the pinned ones.")
+            case 58, 98: (.clientCertificateRejected, "Our certificate is missing, cannot be read, or was refused.")
+            case 35, 53, 54, 59, 64, 66, 80, 101:
+                (.secureConnectionFailed, "TLS could not be agreed upon with the server.")
+            default: rare
+            }
+        }
+
+        /// What no transfer of ours is known to end with.
+        private var rare: (NetworkError.Code, String) {
+            switch code {
+            case 2, 99: (.resourcesExhausted, "The system had no memory, or no sockets, for the transfer.")
+            case 4, 41, 48: (.sessionUnavailable, "The libcurl of this system lacks what the request needs.")
+            case 45, 96: (.cannotConnect, "No connection could be made. Check host, port and network.")
+            case 89: (.resourcesExhausted, "No connection is free for the transfer. Try again.")
+            case 100: (.transferFailed, "Something in the transfer is larger than libcurl takes.")
+            default: (.transferFailed, "The transfer failed.")
+            }
+        }
+    }
+#endif

@@ -1,0 +1,83 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// What of a download lies beside its destination, and for whom.
+@Suite(.timeLimit(.minutes(3)))
+struct DownloadRemainsTests {
+    @Test func `two downloads of one address that are not gone on with come to one folder at the same time`()
+        async throws
+    {
+        let bench = try DownloadBench()
+        let gate = Gate()
+        bench.server.route("POST", "/file") { request in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "6", "Content-Disposition": "attachment; filename=\"\(request.text)\""]),
+                .send("abc"), .stall(until: gate), .send("def"))
+        }
+        let both = try ["one", "two"].map { name in
+            let request = try NetworkRequest("POST", url: bench.server.url("/file"), body: .data(Data(name.utf8)))
+            let running = RunningDownload(
+                request, over: bench.bench.session, Download(to: .folder(bench.folder))
+            ) { _ in }
+            running.run.resume()
+            return running
+        }
+        _ = await bench.server.heads(atLeast: 2)
+        gate.open()
+        for (running, name) in zip(both, ["one", "two"]) {
+            #expect(await running.conclusion().file?.url == bench.url(name))
+            #expect(bench.bytes(name) == Array("abcdef".utf8))
+        }
+        #expect(bench.names() == ["one", "two"])
+    }
+
+    @Test func `a part that nobody wants any more is thrown away, and only that of the same place and source`()
+        async throws
+    {
+        let bench = try DownloadBench()
+        let url = bench.server.url("/file")
+        let folder = DownloadDestination.folder(bench.folder)
+        for destination in [DownloadDestination.file(bench.url("file")), folder] {
+            try await bench.leavePart(to: destination)
+            #expect(bench.names().count == 2)
+            #expect(try !DownloadDestination.file(bench.url("other")).removePart(of: url))
+            #expect(try !folder.removePart(of: bench.server.url("/other")))
+            var keyed = DownloadOptions()
+            keyed.resumeKey = "key"
+            #expect(try !folder.removePart(of: url, options: keyed))
+            #expect(bench.names().count == 2)
+            #expect(try destination.removePart(of: url))
+            #expect(bench.names() == [])
+            #expect(try !destination.removePart(of: url))
+            #expect(try await bench.download(to: destination).file?.resumedBytes == 0)
+            // What is complete stays.
+            #expect(try !destination.removePart(of: url))
+            #expect(bench.names() == ["file"])
+            try FileManager.default.removeItem(at: bench.url("file"))
+        }
+        #expect(try !DownloadDestination.file(bench.url("none/file")).removePart(of: url))
+        #expect(try !DownloadDestination.temporary.removePart(of: url))
+        #expect(bench.names() == [])
+    }
+
+    @Test func `the part of a download that is under way is not thrown away`() async throws {
+        let bench = try DownloadBench()
+        let gate = Gate()
+        let whole = DownloadBench.resource()
+        bench.server.route("GET", "/file") { whole.answer(to: $0).after(gate) }
+        let running = try bench.start(to: .file(bench.url("file")))
+        _ = await bench.server.heads(atLeast: 1)
+        let error = #expect(throws: NetworkError.self) {
+            try DownloadDestination.file(bench.url("file")).removePart(of: bench.server.url("/file"))
+        }
+        #expect(error?.code == .destinationBusy)
+        gate.open()
+        #expect(await running.conclusion().file != nil)
+    }
+}
