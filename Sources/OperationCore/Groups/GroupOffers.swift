@@ -43,6 +43,9 @@ extension ManagedOperation {
     /// Whether it is a child of a group, or what wraps it is.
     package final var isInGroup: Bool { core.withLock { $0.parent != nil || $0.extras?.wrapper != nil } }
 
+    /// The group whose child it is, once that has begun.
+    final var groupOfChild: ManagedOperation? { core.withLock { $0.parent }?.state.withLock { $0.operation } }
+
     /// Asks the groups around the operation what they say of that kind, the nearest first, until `take` has enough.
     package final func askGroups<Offer: Sendable>(for type: Offer.Type, _ take: (Offer) -> Bool) {
         var next: ManagedOperation? = self
