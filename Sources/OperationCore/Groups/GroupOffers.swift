@@ -41,7 +41,11 @@ extension GroupEngine {
 // The way outwards.
 extension ManagedOperation {
     /// Whether it is a child of a group, or what wraps it is.
-    package final var isInGroup: Bool { core.withLock { $0.parent != nil || $0.extras?.wrapper != nil } }
+    package final var isInGroup: Bool {
+        // What is loaded is let go of outside the lock.
+        let (parent, wrapper) = core.withLock { ($0.parent, $0.extras?.wrapper) }
+        return parent != nil || wrapper != nil
+    }
 
     /// The group whose child it is, once that has begun.
     final var groupOfChild: ManagedOperation? { core.withLock { $0.parent }?.state.withLock { $0.operation } }
