@@ -8,6 +8,7 @@ let package = Package(
     products: [
         .executable(name: "quickstart", targets: ["quickstart"]),
         .executable(name: "resilience", targets: ["resilience"]),
+        .executable(name: "albums", targets: ["albums"]),
         .executable(name: "AlbumClient", targets: ["AlbumClient"]),
     ],
     dependencies: [.package(name: "OperationKit", path: "..")],
@@ -24,6 +25,13 @@ let package = Package(
             name: "resilience",
             dependencies: [
                 .product(name: "OperationCore", package: "OperationKit"),
+                .product(name: "OperationNetworking", package: "OperationKit"),
+                .product(name: "OperationTestKit", package: "OperationKit"),
+            ]
+        ),
+        .executableTarget(
+            name: "albums",
+            dependencies: [
                 .product(name: "OperationNetworking", package: "OperationKit"),
                 .product(name: "OperationTestKit", package: "OperationKit"),
             ]

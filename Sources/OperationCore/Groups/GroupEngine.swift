@@ -28,6 +28,8 @@ package final class GroupEngine: Sendable {
         /// The children whose results make that of the group, if not all do.
         var winners: [ManagedOperation] = []
         var place: GroupPlace?
+        /// What it says to all that is beneath it.
+        var offers = GroupOffers()
         /// Why children are cancelled, once they are.
         var doomCause: CancellationCause?
         var bodyTask: Task<Void, Never>?
@@ -147,7 +149,8 @@ extension GroupEngine {
 
     private func conclude(_ verdict: GroupMachine.Verdict) {
         let (operation, finish, left) = state.withLock { state in
-            let left = (state.bodyTask, state.children, state.outer)
+            let offers = exchange(&state.offers, with: GroupOffers())
+            let left = (state.bodyTask, state.children, state.outer, offers)
             state.bodyTask = nil
             state.children = []
             state.outer = nil

@@ -5,7 +5,7 @@ import Foundation
 
 /// What the body of a group runs its children with.
 public struct GroupScope: Sendable {
-    let engine: GroupEngine
+    package let engine: GroupEngine
     var isShielded = false
 
     /// Runs a child and gives its result, when it has ended; throws its error or its cancellation.

@@ -50,8 +50,16 @@ extension ManagedOperation {
         }
     }
 
-    /// How long until the deadline or the end of the timeout, whichever comes first; nil without either.
+    /// How long until the first end of a time that was set: deadline or timeout, its own, or one of a group around it.
+    ///
+    /// Nil without any. The time of a group is counted on that one's clock.
     package final func timeLeft(at now: OperationInstant) -> Duration? {
+        guard let around = timeLeftOfGroups else { return ownTimeLeft(at: now) }
+        return min(ownTimeLeft(at: now) ?? around, around)
+    }
+
+    /// The same, groups apart.
+    final func ownTimeLeft(at now: OperationInstant) -> Duration? {
         core.withLock { core in
             guard let timing = core.extras?.timing else { return nil }
             let ends = [timing.deadline, timing.timeoutEnd].compactMap { $0.map(now.duration(to:)) }

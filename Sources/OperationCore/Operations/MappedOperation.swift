@@ -51,6 +51,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
             WorkerSeat.flushCurrent()
             ThreadNotes.atBoundedDepth { if let outcome = convert(original) { self.end(with: outcome) } }
         }
+        if isInGroup { work.original.core.withLock { $0.need().wrapper = self } }
         ThreadNotes.atBoundedDepth { work.original.startIfNeeded() }
     }
 

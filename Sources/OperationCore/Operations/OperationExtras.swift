@@ -29,6 +29,8 @@ final class OperationExtras {
     /// Keeps the operation alive until it ended.
     var selfReference: ManagedOperation?
     var lastObserverID: UInt64 = 0
+    /// What wraps it and began in a group, which so is around this one, too.
+    weak var wrapper: ManagedOperation?
     /// Whether the start of the body needs nothing but to run it.
     var isPlainAtStart: Bool { timing == nil && admission == nil && inputs.isEmpty }
     #if !canImport(ObjectiveC)

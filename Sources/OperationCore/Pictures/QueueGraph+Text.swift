@@ -12,6 +12,9 @@ extension QueueGraph {
             lines.append("    n\(node.id) [label=\(label), fillcolor=\"\(node.colour)\"];")
         }
         for edge in edges { lines.append("    n\(edge.upstream) -> n\(edge.downstream);") }
+        for node in nodes {
+            if let group = node.group { lines.append("    n\(group) -> n\(node.id) [style=dashed, arrowhead=none];") }
+        }
         if omittedCount > 0 {
             lines.append("    more [label=\"and \(omittedCount) more\", shape=plaintext, style=\"\"];")
         }
@@ -22,10 +25,11 @@ extension QueueGraph {
     public var mermaid: String {
         var lines = ["flowchart LR"]
         for node in nodes {
-            let label = "\(mermaidEscaped(node.name))<br/>\(node.standing)"
+            let label = "\(mermaidEscaped(node.name))<br/>\(mermaidEscaped(node.standing))"
             lines.append("    n\(node.id)[\"\(label)\"]:::\(node.style)")
         }
         for edge in edges { lines.append("    n\(edge.upstream) --> n\(edge.downstream)") }
+        for node in nodes { if let group = node.group { lines.append("    n\(group) -.- n\(node.id)") } }
         if omittedCount > 0 { lines.append("    more[\"and \(omittedCount) more\"]") }
         for (style, colour) in Node.colours.sorted(by: { $0.key < $1.key }) {
             lines.append("    classDef \(style) fill:\(colour),stroke:#555,color:#000")
@@ -69,7 +73,10 @@ extension QueueGraph.Node {
 
     fileprivate var style: String { state?.rawValue ?? (hasEnded ? "ended" : "outside") }
     fileprivate var colour: String { Self.colours[style] ?? "#ffffff" }
-    fileprivate var standing: String { state?.rawValue ?? (hasEnded ? "ended" : "not in this queue") }
+    fileprivate var standing: String {
+        let place = state?.rawValue ?? (hasEnded ? "ended" : group == nil ? "not in this queue" : "in its group")
+        return waitReason.map { "\(place), \($0)" } ?? place
+    }
 }
 
 extension Unicode.Scalar {

@@ -15,12 +15,21 @@ public struct QueueGraph: Sendable {
         public let state: QueueEntry.State?
         /// Whether it has ended.
         public let hasEnded: Bool
+        /// What it waits for in the middle of its work, as a group does for its children; nil while it does not.
+        public let waitReason: WaitReason?
+        /// The group whose child it is; nil if it is none.
+        public internal(set) var group: Node.ID?
 
-        package init(id: Int, name: String, state: QueueEntry.State?, hasEnded: Bool) {
+        package init(
+            id: Int, name: String, state: QueueEntry.State?, hasEnded: Bool, waitReason: WaitReason? = nil,
+            group: Node.ID? = nil
+        ) {
             self.id = id
             self.name = name
             self.state = state
             self.hasEnded = hasEnded
+            self.waitReason = waitReason
+            self.group = group
         }
     }
 
@@ -63,7 +72,10 @@ extension QueueGraph {
         var numbers: [ObjectIdentifier: Int] = [:], nodes: [Node] = [], edges: Set<Edge> = []
         for entry in entries.prefix(limit) {
             if let operation = entry.operation { numbers[ObjectIdentifier(operation)] = nodes.count }
-            nodes.append(Node(id: nodes.count, name: entry.name, state: snapshot.state(of: entry), hasEnded: false))
+            nodes.append(
+                Node(
+                    id: nodes.count, name: entry.name, state: snapshot.state(of: entry), hasEnded: false,
+                    waitReason: entry.waitReason))
         }
         let mostNodes = nodes.count + limit
         // Nil for one of the queue's that was left out, and for more neighbours than there is room for.
@@ -73,7 +85,9 @@ extension QueueGraph {
             guard !left.contains(identity), nodes.count < mostNodes else { return nil }
             numbers[identity] = nodes.count
             nodes.append(
-                Node(id: nodes.count, name: operation.displayName, state: nil, hasEnded: operation.isFinished))
+                Node(
+                    id: nodes.count, name: operation.displayName, state: nil, hasEnded: operation.isFinished,
+                    waitReason: (operation as? ManagedOperation)?.waitReason))
             return nodes.count - 1
         }
         for entry in entries.prefix(limit) {
@@ -83,6 +97,23 @@ extension QueueGraph {
             }
             for other in (operation as? ManagedOperation)?.nodeIfAny?.listeningDownstream ?? [] {
                 if let downstream = number(of: other) { edges.insert(Edge(upstream: own, downstream: downstream)) }
+            }
+        }
+        for entry in entries.prefix(limit) {
+            // The groups around it, whatever holds them.
+            var inner = entry.operation as? ManagedOperation
+            while let child = inner, let own = number(of: child), nodes[own].group == nil,
+                let group = child.groupOfChild
+            {
+                nodes[own].group = number(of: group)
+                inner = group
+            }
+            // Those of its children that are in no queue yet, or run in place.
+            for child in (entry.operation as? ManagedOperation)?.groupEngine?.presentChildren ?? [] {
+                guard nodes.count < mostNodes, let number = number(of: child), nodes[number].group == nil else {
+                    continue
+                }
+                nodes[number].group = entry.operation.flatMap { numbers[ObjectIdentifier($0)] }
             }
         }
         let sorted = edges.sorted { ($0.upstream, $0.downstream) < ($1.upstream, $1.downstream) }

@@ -256,6 +256,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Begins the first attempt.
     public final override func main() {
+        if isInGroup { inheritFromGroups() }
         networkAttempts.start(for: self)
     }
 

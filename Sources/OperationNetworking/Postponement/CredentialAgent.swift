@@ -33,9 +33,9 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     private let scope: RefreshScope
     private let state = Locked(State())
 
-    init(_ realms: [AuthenticationRealm]) {
+    init(_ realms: [AuthenticationRealm], for scope: RefreshScope = .current) {
         self.realms = realms
-        scope = RefreshScope.current
+        self.scope = scope
     }
 
     var rank: Int { AttemptRank.credential }
@@ -229,6 +229,8 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
 // To be set before the start.
 extension AnyNetworkOperation {
     /// The realms whose credentials the operation uses: the first one that covers the place of a request.
+    ///
+    /// In a group that has realms, an operation on which they were never set uses those.
     public var realms: [AuthenticationRealm] {
         get { networkAttempts.policy(of: CredentialAgent.self)?.realms ?? [] }
         set {
@@ -236,15 +238,21 @@ extension AnyNetworkOperation {
                 return OperationDiagnostics.report(
                     .timing, by: self, "Its realms were set after the start and have no effect. Set them before.")
             }
-            let agent = newValue.isEmpty ? nil : CredentialAgent(newValue)
-            networkAttempts.set(gate: agent)
-            networkAttempts.set(agent)
+            networkAttempts.say(.realms)
+            networkAttempts.set(newValue.isEmpty ? nil : CredentialAgent(newValue))
         }
     }
 
     /// Lets the operation use the credential of that realm, too.
     public func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         realms.append(authenticator.realm)
+    }
+}
+
+extension NetworkAttempts {
+    func set(_ agent: CredentialAgent?) {
+        set(gate: agent)
+        set(agent, of: CredentialAgent.self)
     }
 }
 

@@ -6,6 +6,8 @@ import OperationCore
 // To be set before the start.
 extension AnyNetworkOperation {
     /// How the operation repeats an attempt that failed; not at all if nil, as from the start.
+    ///
+    /// In a group whose network operations repeat, one on which it was never set does as they do, from its beginning on.
     public var retry: Retry? {
         get { networkAttempts.policy(of: RetryAgent.self)?.retry }
         set {
@@ -13,8 +15,8 @@ extension AnyNetworkOperation {
                 return OperationDiagnostics.report(
                     .timing, by: self, "Its retry was set after the start and has no effect. Set it before.")
             }
-            networkAttempts.set(newValue.map(RetryAgent.init))
-            networkAttempts.set(gate: newValue?.originPauses.map(PauseGate.init))
+            networkAttempts.say(.retry)
+            networkAttempts.set(newValue)
         }
     }
 
@@ -38,6 +40,13 @@ extension AnyNetworkOperation {
     public var idempotencyKey: IdempotencyKey? {
         get { networkAttempts.state.withLock { $0.idempotencyKey } }
         set { networkAttempts.state.withLock { $0.idempotencyKey = newValue } }
+    }
+}
+
+extension NetworkAttempts {
+    func set(_ retry: Retry?) {
+        set(retry.map(RetryAgent.init))
+        set(gate: retry?.originPauses.map(PauseGate.init))
     }
 }
 

@@ -168,10 +168,18 @@ extension Operation {
     }
 }
 
+extension WaitReason {
+    /// The same, and if it is children that are waited for, which.
+    fileprivate func naming(_ children: [ManagedOperation]?) -> WaitReason {
+        guard kind == .children, let children, !children.isEmpty else { return self }
+        return WaitReason(.children, "\(self): \(QueueExplanation.names(of: children))")
+    }
+}
+
 extension ManagedOperation {
     /// What keeps an operation from its end that began.
     fileprivate var pauses: [QueueExplanation.Reason] {
-        let rest = waitReason.map { [QueueExplanation.Reason.resting($0)] } ?? []
+        let rest = waitReason.map { [QueueExplanation.Reason.resting($0.naming(groupEngine?.presentChildren))] } ?? []
         return switch state {
         case .suspended: [.operationSuspended] + rest
         case .cancelled: [.windingDown]

@@ -91,6 +91,11 @@ private func names(_ entries: [QueueEntry]) -> String { list(entries.map(\.name)
 
 private func names(of operations: [Operation]) -> String { list(operations.map(\.displayName)) }
 
+extension QueueExplanation {
+    /// The first few names of children.
+    static func names(of children: [ManagedOperation]) -> String { list(children.map(\.displayName)) }
+}
+
 private func list(_ names: [String]) -> String {
     let shown = names.prefix(5).sorted().joined(separator: ", ")
     return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown

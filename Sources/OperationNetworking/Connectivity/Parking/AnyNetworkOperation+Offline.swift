@@ -7,6 +7,8 @@ import OperationCore
 // To be set before the start.
 extension AnyNetworkOperation {
     /// What the operation does while the network is gone; it takes no notice if nil, as from the start.
+    ///
+    /// In a group that says what its network operations do then, one on which it was never set does that.
     public var offline: OfflinePolicy? {
         get { networkAttempts.policy(of: OfflineAgent.self)?.policy }
         set {
@@ -14,9 +16,8 @@ extension AnyNetworkOperation {
                 return OperationDiagnostics.report(
                     .timing, by: self, "Its offline policy was set after the start and has no effect. Set it before.")
             }
-            let agent = newValue.map(OfflineAgent.init)
-            networkAttempts.set(agent)
-            networkAttempts.set(gate: agent)
+            networkAttempts.say(.offline)
+            networkAttempts.set(newValue)
         }
     }
 
@@ -33,6 +34,14 @@ extension AnyNetworkOperation {
                 if state.machine.phase != .ended { swap(&state.offlineHandler, &handler) }
             }
         }
+    }
+}
+
+extension NetworkAttempts {
+    func set(_ policy: OfflinePolicy?) {
+        let agent = policy.map(OfflineAgent.init)
+        set(agent)
+        set(gate: agent)
     }
 }
 

@@ -46,6 +46,8 @@ public final class NetworkAttempts: Sendable {
         var timeout: (any OperationTimer)?
         var policies: [any AttemptPolicy] = []
         var gates: [any AttemptGate] = []
+        /// What was set on the operation itself, be it to nil.
+        var said: SaidPolicies = []
         var story = AttemptStory()
         /// How a request is changed that was made, since somebody ran the operation again.
         var changes: [PostponedOperations.Change] = []

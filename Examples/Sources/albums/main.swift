@@ -1,0 +1,56 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+// All music and all video of a user, as one operation: swift run --package-path Examples albums
+// What a user writes is in MediaService.swift; the rest is a server in this process, and looking at what it saw.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+
+let service = try MediaServer()
+let server = service.server
+var base = NetworkBase(server.url("/"))
+base.callbackQueue = DispatchQueue(label: "albums")
+let media = MediaService(base: base)
+
+print("== Everything")
+let everything = try await media.everything(of: "ada").run()
+for title in everything.songs.prefix(2).map(\.title) + everything.videos.prefix(2).map(\.title) { print("  \(title)") }
+print("  \(everything.songs.count) songs, \(everything.videos.count) videos, \(server.counts.heads) requests")
+expect(everything.songs.count == 36 && everything.videos.count == 20)
+expect(everything.songs.map(\.title) == everything.songs.map(\.title).sorted(by: inNumbers))
+expect(server.counts.heads == MediaServer.requestCount)
+
+print("== Everything, given up in the middle")
+let told = EventRecorder<String>()
+let before = server.counts.heads
+let outer = media.everything(of: "ada")
+outer.callbackQueue = DispatchQueue(label: "told")
+outer.successHandler = { _ in told.record("success") }
+outer.failureHandler = { told.record("failure \($0)") }
+outer.cancellationHandler = { told.record("cancelled: \($0)") }
+outer.start()
+_ = await server.heads(atLeast: before + 8)
+outer.cancel(because: .requested("the page was closed"))
+await outer.ended()
+// What was sent before is seen by then: a connection on which an answer was owed has been closed.
+await server.counts { $0.openConnections == $0.idleConnections }
+let sent = server.counts.heads - before
+outer.callbackQueue.sync {}
+print("  \(told.events)")
+print("  \(sent) of \(MediaServer.requestCount) requests were sent, \(server.counts.abandoned) connections closed")
+expect(told.events == ["cancelled: [requested] the page was closed"])
+expect(sent < MediaServer.requestCount && server.counts.abandoned > 0)
+// Nothing is left of it: this request is the only one that comes.
+let _: MediaService.Person = try await base.get("people/ada").run()
+expect(server.counts.heads == before + sent + 1)
+print("All as expected.")
+
+func inNumbers(_ one: String, _ other: String) -> Bool { one.compare(other, options: .numeric) == .orderedAscending }
+
+func expect(_ isSo: Bool, file: String = #fileID, line: Int = #line) {
+    if isSo { return }
+    print("Not as expected: \(file), line \(line)")
+    exit(EXIT_FAILURE)
+}

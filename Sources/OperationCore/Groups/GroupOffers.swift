@@ -1,0 +1,93 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// What a group says to all that is beneath it: at most one value of each type.
+///
+/// What it is the core does not know: networking puts its policies there.
+struct GroupOffers: Sendable {
+    private var values: [ObjectIdentifier: any Sendable] = [:]
+
+    subscript<Offer: Sendable>(_ type: Offer.Type) -> Offer? {
+        get { values.isEmpty ? nil : values[ObjectIdentifier(type)] as? Offer }
+        set { values[ObjectIdentifier(type)] = newValue }
+    }
+}
+
+extension GroupEngine {
+    /// What the group says of that kind; nil if it says nothing, and after its end.
+    package func offer<Offer: Sendable>(of type: Offer.Type = Offer.self) -> Offer? {
+        state.withLock { $0.offers[type] }
+    }
+
+    /// Changes what the group says, for what begins from now on.
+    ///
+    /// - Parameters:
+    ///   - start: What is changed if it said nothing.
+    ///   - change: Called under the lock of the group.
+    package func changeOffer<Offer: Sendable>(from start: Offer, _ change: (inout Offer) -> Void) {
+        // It may be the user's what it held: let go of outside the lock.
+        let old = state.withLock { state -> Offer? in
+            if state.machine.isOver { return nil }
+            let old = state.offers[Offer.self]
+            var offer = old ?? start
+            change(&offer)
+            state.offers[Offer.self] = offer
+            return old
+        }
+        withExtendedLifetime(old) {}
+    }
+}
+
+// The way outwards.
+extension ManagedOperation {
+    /// Whether it is a child of a group, or what wraps it is.
+    package final var isInGroup: Bool {
+        // What is loaded is let go of outside the lock.
+        let (parent, wrapper) = core.withLock { ($0.parent, $0.extras?.wrapper) }
+        return parent != nil || wrapper != nil
+    }
+
+    /// The group whose child it is, once that has begun.
+    final var groupOfChild: ManagedOperation? { core.withLock { $0.parent }?.state.withLock { $0.operation } }
+
+    /// Asks the groups around the operation what they say of that kind, the nearest first, until `take` has enough.
+    package final func askGroups<Offer: Sendable>(for type: Offer.Type, _ take: (Offer) -> Bool) {
+        var next: ManagedOperation? = self
+        while let operation = next {
+            let (parent, wrapper) = operation.core.withLock { ($0.parent, $0.extras?.wrapper) }
+            guard let parent else {
+                next = wrapper
+                continue
+            }
+            // A group whose children begin has begun itself, and not ended.
+            let (offer, group) = parent.state.withLock { ($0.offers[type], $0.operation) }
+            if let offer, take(offer) { return }
+            next = group
+        }
+    }
+
+    /// How long until the first of the groups around the operation is cancelled since its time is over.
+    ///
+    /// What is shielded in a group is not cancelled with it.
+    final var timeLeftOfGroups: Duration? {
+        var least: Duration?
+        var next: ManagedOperation? = self
+        while let operation = next {
+            let (parent, slot, wrapper) = operation.core.withLock { ($0.parent, $0.parentSlot, $0.extras?.wrapper) }
+            next = parent.map { $0.groupUnlessShielded(from: slot) } ?? wrapper
+            guard let next, let left = next.ownTimeLeft(at: next.clock.now) else { continue }
+            least = min(least ?? left, left)
+        }
+        return least
+    }
+}
+
+extension GroupEngine {
+    /// The group, unless the child there goes on when that is cancelled.
+    fileprivate func groupUnlessShielded(from slot: GroupMachine.Slot) -> ManagedOperation? {
+        state.withLock { state in
+            let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
+            return isShielded ? nil : state.operation
+        }
+    }
+}

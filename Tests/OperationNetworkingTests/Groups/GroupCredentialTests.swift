@@ -1,0 +1,86 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// Credentials and networks for all that is beneath a group.
+@Suite("Inheritance in groups: credentials and networks", .timeLimit(.minutes(2)))
+struct GroupCredentialTests {
+    @Test("A hundred children in nested groups whose token is old: one refresh")
+    func oneRefresh() async throws {
+        let tokens = try TokenBench()
+        let authenticator = tokens.authenticator()
+        let inner = (0..<10).map { _ in
+            GroupOperation.all((0..<10).map { _ in tokens.bench.text() })
+        }
+        let outer = GroupOperation { group in try await group.run(GroupOperation.all(inner)).flatMap { $0 } }
+        outer.authenticate(by: authenticator)
+        #expect(try await outer.run() == Array(repeating: "Hello", count: 100))
+        await outer.ended()
+        #expect(tokens.asked.events == ["old"] && authenticator.postponedCount == 0)
+        try await tokens.bench.checkNothingIsLeft()
+    }
+
+    @Test("One with realms of its own, or none, and a group with none, do not get the credential")
+    func unless() async throws {
+        let tokens = try TokenBench()
+        let (outerRealm, ownRealm) = (tokens.authenticator("new"), tokens.authenticator("own"))
+        let (own, none) = (tokens.bench.text("/own"), tokens.bench.text("/none"))
+        let (beneath, inherited) = (tokens.bench.text("/beneath"), tokens.bench.text("/inherited"))
+        tokens.server.route("/*") { .text($0["Authorization"] ?? "nothing") }
+        own.authenticate(by: ownRealm)
+        none.realms = []
+        let inner = GroupOperation.all([beneath])
+        inner.realms = []
+        let outer = GroupOperation { group in
+            [
+                try await group.run(own), try await group.run(none), try await group.run(inner)[0],
+                try await group.run(inherited),
+            ]
+        }
+        outer.authenticate(by: outerRealm)
+        #expect(outer.realms.count == 1 && inner.realms.isEmpty)
+        #expect(try await outer.run() == ["Bearer own", "nothing", "nothing", "Bearer new"])
+    }
+
+    @Test("A group that is made within the refresh, with the realm itself, does not wait for it")
+    func groupInRefresh() async throws {
+        let tokens = try TokenBench()
+        let bench = tokens.bench
+        tokens.server.route("POST", "/token") { .text($0["Authorization"] == nil ? "new" : "with a token") }
+        let itself = Shared<Authenticator<String>?>(nil)
+        let authenticator = tokens.authenticator(refresh: {
+            let fetch = bench.watched(
+                NetworkUploadOperation(
+                    url: bench.server.url("/token"), body: .none, urlSession: bench.session
+                ) { data, _ in String(decoding: data, as: UTF8.self) })
+            let group = GroupOperation.all([fetch])
+            if let authenticator = itself.value { group.authenticate(by: authenticator) }
+            return try await group.run()[0]
+        })
+        itself.value = authenticator
+        #expect(try await tokens.operation(authenticator).run() == "Hello")
+        #expect(tokens.asked.events == ["old"])
+        itself.value = nil
+    }
+
+    @Test("Children of a group wait for the network as it says")
+    func offline() async throws {
+        let offline = try OfflineBench()
+        let (waiting, own) = (offline.bench.text("/"), offline.bench.text("/"))
+        own.offline = nil
+        let group = GroupOperation.all([waiting, own])
+        group.offline = offline.policy()
+        group.start()
+        #expect(try await own.value.hasPrefix("Hello"))
+        await offline.parked(waiting)
+        #expect(group.offline != nil && offline.bench.server.counts.heads == 1)
+        offline.comeBack()
+        #expect(try await group.value.count == 2)
+        await group.ended()
+        #expect(offline.lot.parkedCount == 0 && offline.clock.pendingCount == 0)
+    }
+}

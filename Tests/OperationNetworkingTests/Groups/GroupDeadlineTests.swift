@@ -1,0 +1,93 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// The deadline of a group, and the network operations beneath it.
+@Suite("Deadlines of groups", .timeLimit(.minutes(2)))
+struct GroupDeadlineTests {
+    private let retries: RetryBench
+    private var server: LoopbackServer { retries.bench.server }
+    /// Another one than that of the children.
+    private let clock = ManualClock()
+
+    init() throws {
+        retries = try RetryBench()
+        server.route("/") { _ in .status(503) }
+    }
+
+    /// One that says nothing.
+    private func child() -> NetworkDataOperation<String> {
+        let child = retries.bench.text()
+        child.clock = retries.clock
+        return child
+    }
+
+    /// A group whose children repeat, with pauses of four seconds, one within the other.
+    private func nested(_ child: NetworkDataOperation<String>) -> GroupOperation<[String], GroupFailure> {
+        let inner = GroupOperation.all([child])
+        let outer = GroupOperation { group in try await group.run(inner) }
+        outer.retry = retries.retry { retry in
+            retry.throttledBackoff = .constant(.seconds(4))
+            retry.policy.maximumAttempts = 100
+        }
+        outer.clock = clock
+        return outer
+    }
+
+    @Test("One that waits for its next attempt ends at once when the time of the group is over")
+    func endsWait() async throws {
+        let child = child()
+        let group = nested(child)
+        group.deadline = clock.now.advanced(by: .seconds(10))
+        group.start()
+        try await retries.pause(of: child)
+        clock.advance(by: .seconds(10))
+        #expect(child.isCancelled)
+        await group.ended()
+        #expect(group.cancellationCause?.code == .deadlinePassed)
+        #expect(child.cancellationCause?.code == .groupCancelled && server.counts.heads == 1)
+        #expect(clock.pendingCount == 0 && retries.clock.pendingCount == 0)
+    }
+
+    @Test("No attempt is begun that would come too late for a group around it", arguments: [true, false])
+    func noLateAttempt(isTimeout: Bool) async throws {
+        let child = child()
+        let group = nested(child)
+        if isTimeout { group.timeout = .seconds(4) } else { group.deadline = clock.now.advanced(by: .seconds(4)) }
+        group.start()
+        await group.ended()
+        #expect(child.outcome?.error?.retryEnd == .deadlineTooNear && server.counts.heads == 1)
+    }
+
+    @Test("What is shielded has its own time")
+    func shielded() async throws {
+        let child = child()
+        server.route("/") { $0.number == 0 ? .status(503) : .text("Hello") }
+        child.endPauses(retries.clock)
+        let group = GroupOperation { group in
+            try await group.shield { shield in try await shield.run(child) }
+        }
+        group.retry = retries.retry { $0.throttledBackoff = .constant(.seconds(4)) }
+        group.clock = clock
+        group.deadline = clock.now.advanced(by: .seconds(4))
+        #expect(try await group.run() == "Hello")
+        #expect(server.counts.heads == 2)
+    }
+
+    @Test("The time of what wraps a child in a group counts, too")
+    func wrapped() async throws {
+        let child = child()
+        let wrapper = child.mapResult { $0.count }
+        wrapper.clock = clock
+        wrapper.deadline = clock.now.advanced(by: .seconds(4))
+        let outer = GroupOperation.outcomes(of: [wrapper])
+        outer.retry = retries.retry { $0.throttledBackoff = .constant(.seconds(4)) }
+        outer.start()
+        await outer.ended()
+        #expect(child.outcome?.error?.retryEnd == .deadlineTooNear && server.counts.heads == 1)
+    }
+}

@@ -1,0 +1,188 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// All music and all video of a user, by the code of the example `albums` (MediaService.swift is that very file).
+@Suite("Groups of requests, built from the answers of others", .timeLimit(.minutes(Rounds.minutes)))
+struct MediaGroupTests {
+    private let bench: OperationBench
+    private var server: LoopbackServer { bench.server }
+    private let told = EventRecorder<String>()
+
+    init() throws {
+        bench = try OperationBench()
+        serve()
+    }
+
+    /// Eight albums of two songs, four shows of three videos.
+    private func serve() {
+        server.route("/people/*") { request in
+            switch request.path.split(separator: "/").last {
+            case "albums": .json(Self.list(8) { #"{"id":\#($0)}"# })
+            case "shows": .json(Self.list(4) { #"{"id":\#($0)}"# })
+            default: .json(#"{"id":1}"#)
+            }
+        }
+        server.route("/albums/*") { request in
+            .json(Self.list(2) { #"{"title":"\#(request.path.split(separator: "/")[1]).\#($0)"}"# })
+        }
+        server.route("/shows/*") { request in
+            .json(Self.list(3) { #"{"title":"\#(request.path.split(separator: "/")[1]).\#($0)"}"# })
+        }
+        server.route("/fence") { _ in .text("here") }
+    }
+
+    private static func list(_ count: Int, _ make: (Int) -> String) -> String {
+        "[" + (1...count).map(make).joined(separator: ",") + "]"
+    }
+
+    private static let requestCount = 1 + 1 + 8 + 1 + 4
+
+    private var media: MediaService {
+        var base = NetworkBase(server.url())
+        base.session = bench.session
+        base.callbackQueue = bench.callbacks
+        return MediaService(base: base)
+    }
+
+    private func watch<Value, Failure>(_ operation: TypedOperation<Value, Failure>) {
+        operation.callbackQueue = bench.callbacks
+        operation.successHandler = { [told] _ in told.record("success") }
+        operation.failureHandler = { [told] in told.record("failure \($0)") }
+        operation.cancellationHandler = { [told] in told.record("\($0.code)") }
+    }
+
+    /// Sends a request, and sees that it is the only one that the server gets from now on.
+    private func checkNothingMoreIsSent() async throws {
+        // Connections on which an answer was owed are closed; others may be used again.
+        await server.counts { $0.openConnections == $0.idleConnections }
+        // What stood in the line of the system before is seen before this.
+        _ = try await bench.text("/fence").run()
+        let heads = server.counts.heads
+        _ = try await bench.text("/fence").run()
+        #expect(server.counts.heads == heads + 1)
+    }
+
+    @Test("The code of the user has at most forty lines")
+    func lines() throws {
+        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "MediaService.swift")
+        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+        let code = lines.map { $0.drop { $0 == " " } }.filter { !$0.isEmpty && !$0.hasPrefix("//") }
+        #expect(code.count <= 40)
+    }
+
+    @Test("All of it comes, in order", arguments: [nil, 1, 3])
+    func everything(width: Int?) async throws {
+        let queue = QueueManager("media", width: width ?? .max)
+        let group = media.everything(of: "ada")
+        try queue.add(group)
+        let (songs, videos) = try await group.value
+        #expect(songs.map(\.title) == (1...8).flatMap { ["\($0).1", "\($0).2"] })
+        #expect(videos.map(\.title) == (1...4).flatMap { ["\($0).1", "\($0).2", "\($0).3"] })
+        #expect(server.counts.heads == Self.requestCount && server.counts.violations == 0)
+        await queue.drained()
+    }
+
+    @Test("One that fails fails the whole, which says where")
+    func failure() async throws {
+        server.route("/albums/5/songs") { _ in .status(404) }
+        let group = media.everything(of: "ada")
+        await group.ended { group.start() }
+        guard case .failed(let failure) = group.outcome?.error?.root?.failure else {
+            Issue.record("\(String(describing: group.outcome))")
+            return
+        }
+        let error = failure as? NetworkError
+        #expect(error?.status == 404 && "\(String(describing: error?.request))".contains("albums/5/songs"))
+        try await checkNothingMoreIsSent()
+    }
+
+    @Test("Cancelled while the server owes all answers: each socket is closed, and nothing more is sent or told")
+    func cancelled() async throws {
+        for path in ["/albums/*", "/shows/*"] { server.route(path) { _ in .silence } }
+        let group = media.everything(of: "ada")
+        watch(group)
+        group.start()
+        // Of the eight that may run as many as there are connections.
+        let busy = await server.counts { $0.heads == 3 + 6 && $0.openConnections == 6 && $0.idleConnections == 0 }
+        group.cancel()
+        #expect(group.isCancelled)
+        await group.ended()
+        await server.counts { $0.openConnections == 0 }
+        await bench.settled()
+        #expect(told.events == ["requested"])
+        #expect(server.counts.heads == busy.heads && server.counts.connections == 6)
+        try await checkNothingMoreIsSent()
+    }
+
+    /// The same, from top to bottom on one thread, with handlers on each.
+    private func synchronous() -> GroupOperation<Int, GroupFailure> {
+        let base = media.base
+        let get: @Sendable (String) -> EndpointOperation<[MediaService.Song]> = { path in
+            let operation = base.get(path, as: [MediaService.Song].self)
+            watch(operation)
+            return operation
+        }
+        return GroupOperation(synchronous: { group in
+            let first = get("albums/1/songs")
+            let count = try group.perform(first).count
+            let inner = GroupOperation(synchronous: { inner in try inner.perform(get("shows/1/videos")).count })
+            watch(inner)
+            return try count + group.perform(inner)
+        })
+    }
+
+    @Test("Synchronous bodies that wait are cancelled as well: no handler is called but those of the cancellation")
+    func synchronousCancelled() async throws {
+        server.route("/shows/*") { _ in .silence }
+        let group = synchronous()
+        watch(group)
+        try QueueManager("synchronous", width: 1).add(group)
+        _ = await server.heads(atLeast: 2)
+        await bench.settled()
+        #expect(told.events == ["success"])
+        group.cancel()
+        await group.ended()
+        await server.counts { $0.openConnections == 0 }
+        await bench.settled()
+        #expect(told.events.sorted() == ["groupCancelled", "groupCancelled", "requested", "success"])
+        try await checkNothingMoreIsSent()
+    }
+
+    @Test("Cancelled at any moment", arguments: 1...4)
+    func cancelledAnywhere(seed: UInt64) async throws {
+        var random = SeededGenerator(seed: seed + Rounds.firstSeed)
+        for round in 0..<Rounds.count(ci: 15, soak: 500) {
+            let before = server.counts.heads
+            let queue = QueueManager("media", width: [1, 2, .max][Int.random(in: 0..<3, using: &random)])
+            let group = bench.census.track(media.everything(of: "ada"))
+            watch(group)
+            let seen = Int.random(in: 0...Self.requestCount, using: &random)
+            let pause = Int.random(in: 0..<3_000, using: &random)
+            try queue.add(group)
+            await server.counts { $0.heads >= before + seen }
+            for _ in 0..<pause { _ = group.isCancelled }
+            group.cancel()
+            await group.ended()
+            await queue.drained()
+            await bench.settled()
+            let sent = server.counts.heads - before
+            switch group.outcome {
+            case .success: #expect(sent == Self.requestCount && told.events.last == "success")
+            case .cancelled(let cause): #expect(cause == .requested && told.events.last == "requested")
+            default: Issue.record("seed \(seed), round \(round): \(String(describing: group.outcome))")
+            }
+            #expect(sent <= Self.requestCount)
+            try await checkNothingMoreIsSent()
+        }
+        #expect(told.events.count == Rounds.count(ci: 15, soak: 500))
+        bench.closeSession()
+        await server.counts { $0.openConnections == 0 }
+        try await bench.checkNothingIsLeft()
+    }
+}

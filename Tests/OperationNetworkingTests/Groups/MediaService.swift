@@ -1,0 +1,1 @@
+../../../Examples/Sources/albums/MediaService.swift
