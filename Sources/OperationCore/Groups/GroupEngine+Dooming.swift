@@ -16,6 +16,8 @@ extension GroupEngine {
         var groups: [ManagedOperation] = []
         /// Those that take all steps, or are held by a queue.
         var others: [ManagedOperation] = []
+        /// Recoveries of children, which end.
+        var rescues: [GroupRescue] = []
     }
 
     struct EndedChild {
@@ -70,6 +72,7 @@ extension GroupEngine {
         settle(doom.ended)
         endGroups(doom)
         endHeld(doom.others, because: doom.cause)
+        for rescue in doom.rescues { abandon(rescue) }
         // The last of them may have been the last of all.
         apply { _ in }
     }
@@ -131,19 +134,22 @@ extension GroupEngine {
     /// Children of whose end all others know leave the group, which was told to cancel them.
     private func leave(_ ended: [EndedChild]) {
         if ended.isEmpty { return }
-        let (waiters, released) = state.withLock { state in
+        let (waiters, released, isMeasuring) = state.withLock { state in
             var waiters: [GroupWaiter] = []
-            var released: [ManagedOperation?] = []
+            var released: [(ManagedOperation?, RecoveryHook?)] = []
             released.reserveCapacity(ended.count)
             for child in ended {
-                _ = state.machine.ended(child.seat.slot, .cancelled)
-                let entry = exchange(&state.children[Int(child.seat.slot)], with: Child())
-                released.append(entry.operation)
+                let slot = child.seat.slot
+                _ = state.machine.ended(slot, .cancelled)
+                state.meter.end(slot)
+                let entry = exchange(&state.children[Int(slot)], with: Child())
+                released.append((entry.operation, state.recoveries?.own.removeValue(forKey: slot)))
                 if !entry.waiter.isNone { waiters.append(entry.waiter) }
             }
-            return (waiters, released)
+            return (waiters, released, state.meter.isOn)
         }
         withExtendedLifetime(released) {}
+        if isMeasuring { tellProgress() }
         for waiter in waiters { release(waiter, .ended) }
     }
 }
@@ -154,7 +160,9 @@ extension GroupEngine.State {
         of engine: GroupEngine, _ place: GroupPlace, _ cause: CancellationCause
     ) -> GroupEngine.Doom {
         var doom = GroupEngine.Doom(engine: engine, place: place, cause: cause)
-        for slot in machine.takeDoomed() {
+        let slots = machine.takeDoomed()
+        doom.rescues = takeRescues(at: slots)
+        for slot in slots {
             guard let child = children[Int(slot)].operation else { continue }
             if child.groupEngine != nil {
                 doom.groups.append(child)

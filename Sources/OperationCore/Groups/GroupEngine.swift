@@ -38,6 +38,11 @@ package final class GroupEngine: Sendable {
         var ownCause: CancellationCause?
         /// Waits of its body that are over, as soon as there is a place.
         var returns: [ObjectIdentifier: GroupReturn] = [:]
+        var meter = GroupMeter()
+        /// Who tells of its progress, if somebody listens.
+        var teller: GroupProgressTeller?
+        /// What it has to recover its children with, if it has.
+        var recoveries: GroupRecoveries?
         /// Gives the group what its body returned.
         var finish: (@Sendable () -> Void)?
     }
@@ -81,6 +86,8 @@ extension GroupEngine {
         var isDooming = false
         /// Waits that end because the group was cancelled.
         var released: [GroupWaiter] = []
+        /// Waits whose child ended while the group was on hold.
+        var unheldWaits: [GroupWaiter] = []
         var returns: [GroupReturn] = []
         /// Children that may begin all the same, since the group was cancelled while it was on hold.
         var unheld: [ManagedOperation] = []
@@ -88,8 +95,8 @@ extension GroupEngine {
         var over: GroupMachine.Verdict?
 
         var isEmpty: Bool {
-            starts.isEmpty && !isDooming && released.isEmpty && returns.isEmpty && unheld.isEmpty && !isPulling
-                && over == nil
+            starts.isEmpty && !isDooming && released.isEmpty && unheldWaits.isEmpty && returns.isEmpty
+                && unheld.isEmpty && !isPulling && over == nil
         }
     }
 
@@ -110,6 +117,7 @@ extension GroupEngine {
         if plan.isDooming { doom() }
         if !plan.unheld.isEmpty { suspendChildren(plan.unheld) }
         for body in plan.returns { body.goOn() }
+        for waiter in plan.unheldWaits { release(waiter, .ended) }
         for waiter in plan.released { release(waiter, .refused(causeForChildren)) }
         if !plan.starts.isEmpty { handOver(plan.starts) }
         if plan.isPulling { pull() }
@@ -140,7 +148,7 @@ extension GroupEngine {
         WorkerSeat.flushCurrent()
         switch source.next() {
         case .child(let child, let tag):
-            if let refusal = adopt(child, tag: tag) { fail(child, refusal) }
+            if let refusal = adopt(child, ChildTerms(tag: tag)) { fail(child, refusal) }
             state.withLock { $0.machine.endPull(.child) }
         case .nothingNow: state.withLock { $0.machine.endPull(.nothingNow) }
         case .nothingMore: state.withLock { $0.machine.endPull(.nothingMore) }
@@ -148,17 +156,19 @@ extension GroupEngine {
     }
 
     private func conclude(_ verdict: GroupMachine.Verdict) {
-        let (operation, finish, left) = state.withLock { state in
-            let offers = exchange(&state.offers, with: GroupOffers())
-            let left = (state.bodyTask, state.children, state.outer, offers)
+        let (operation, finish, teller, left) = state.withLock { state in
+            let kept = (exchange(&state.offers, with: GroupOffers()), exchange(&state.recoveries, with: nil))
+            let left = (state.bodyTask, state.children, state.outer, kept)
+            let teller = exchange(&state.teller, with: nil)
             state.bodyTask = nil
             state.children = []
             state.outer = nil
-            return (exchange(&state.operation, with: nil), exchange(&state.finish, with: nil), left)
+            return (exchange(&state.operation, with: nil), exchange(&state.finish, with: nil), teller, left)
         }
         source?.letGo()
         // Not begun, it ends by itself when it is started.
         guard let operation else { return }
+        if verdict == .success { completeProgress(teller) }
         if verdict == .cancelled || operation.isCancelled {
             // Its outcome is known: now it has wound down.
             endCancelled(operation)
@@ -167,7 +177,7 @@ extension GroupEngine {
         } else {
             operation.concludeGroup(verdict)
         }
-        withExtendedLifetime((finish, left)) {}
+        withExtendedLifetime((finish, teller, left)) {}
     }
 
     /// Ends the group, which was cancelled.
@@ -186,6 +196,7 @@ extension GroupEngine.State {
         var plan = GroupEngine.Plan()
         plan.isDooming = machine.isDoomToTell
         if machine.isDooming {
+            plan.unheldWaits = waits.takeHeld()
             plan.released = waits.takeAll()
             if machine.isSuspended {
                 machine.setSuspended(false)
@@ -213,9 +224,11 @@ extension GroupEngine.State {
         }
     }
 
-    mutating func seat(_ child: ManagedOperation, _ waiter: GroupWaiter, at slot: GroupMachine.Slot) {
-        let entry = GroupEngine.Child(operation: child, waiter: waiter)
+    mutating func seat(_ child: ManagedOperation, _ terms: ChildTerms, at slot: GroupMachine.Slot) {
+        let entry = GroupEngine.Child(operation: child, waiter: terms.waiter)
         if Int(slot) < children.count { children[Int(slot)] = entry } else { children.append(entry) }
+        meter.add(slot, weight: terms.weight)
+        if let hook = terms.hook { setHook(hook, at: slot) }
     }
 }
 
@@ -300,9 +313,13 @@ extension GroupEngine {
     /// Takes everything out, for a group that is being freed and never ran.
     func tearDown() {
         var left = state.withLock { state in
-            Optional((exchange(&state.children, with: []), exchange(&state.outer, with: nil)))
+            Optional(
+                (
+                    exchange(&state.children, with: []), exchange(&state.outer, with: nil),
+                    exchange(&state.recoveries, with: nil), exchange(&state.teller, with: nil)
+                ))
         }
-        if left?.0.isEmpty == true, left?.1 == nil { return }
+        if left?.0.isEmpty == true, left?.1 == nil, left?.2 == nil, left?.3 == nil { return }
         for child in left?.0 ?? [] { child.operation?.leaveGroup() }
         ThreadWorklist.letGo(exchange(&left, with: nil))
     }

@@ -22,7 +22,9 @@ extension ManagedOperation {
         guard Self.canEndInOneStep else { return nil }
         return core.withLock { core in
             guard core.parent === parent, core.host === host, !core.hasHandlers, core.extras == nil, core.node == nil,
-                core.membership == nil, !core.wasAskedForReadiness, core.machine.cancelAndEnd()
+                core.membership == nil, !core.wasAskedForReadiness,
+                // One that stands in for another is not the group's alone.
+                core.parentTag != GroupRescue.tag, core.machine.cancelAndEnd()
             else { return nil }
             core.cause = cause
             // Neither is the last that holds it: the caller does.
