@@ -8,11 +8,14 @@ import Foundation
 /// It cannot be subclassed outside of the package. The work is done on the thread on which the operation is started, so
 /// start it in a queue or with `run()`. A cancelled operation tells at once that it is cancelled, and ends when the call
 /// to the system that it is in has returned and what it had begun is cleared away.
-public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, FileOperationError>, @unchecked Sendable {
+public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, FileOperationError>, MeasuredOperation,
+    @unchecked Sendable
+{
     // Sendable: it keeps its state behind a lock.
 
     private struct Knobs {
         var progressHandler: (@Sendable (FileProgress) -> Void)?
+        var fraction: Double?
         var files = FileSystem()
     }
 
@@ -35,6 +38,9 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
             if core.withLock({ $0.machine.isTold }) { releaseProgressHandler() }
         }
     }
+
+    /// The share of the bytes that is done; nil while the whole is not known.
+    public final var completedFraction: Double? { knobs.withLock { $0.fraction } }
 
     /// The system's calls, as tests want them.
     package final var files: FileSystem {
@@ -75,6 +81,8 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
 
     /// Puts the handler's call on the queue, unless the outcome is decided.
     package final func deliver(_ progress: FileProgress) {
+        knobs.withLock { $0.fraction = progress.fraction }
+        completedFractionDidChange()
         guard let handler = progressHandler else { return }
         let queue = callbackQueue
         // Under the lock under which the outcome is decided, so that the outcome's handler, which is put on the queue

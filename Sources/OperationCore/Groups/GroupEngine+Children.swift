@@ -8,33 +8,45 @@ extension GroupEngine {
     /// Makes an operation a child; nothing begins before the next `apply`.
     ///
     /// - Returns: Why not, if it cannot be one; then nothing happened to it.
-    func adopt(
-        _ child: ManagedOperation, waiter: GroupWaiter = .none, isShielded: Bool = false, tag: Int32 = -1
-    ) -> GroupError? {
-        let inner = child.groupEngine
-        if let inner, isEnclosed(by: inner) { return GroupError(.cycle, child) }
-        var answer = tryToAdopt(child, waiter, isShielded, tag, isProbed: false)
+    func adopt(_ child: ManagedOperation, _ terms: ChildTerms = ChildTerms()) -> GroupError? {
+        var answer = nest(child) { tryToAdopt(child, terms, isProbed: false) }
         if case .probe = answer {
             // Outside the lock: it asks Foundation.
             if child.isHeldByQueue(isByQueue: false) { return GroupError(.inQueue, child) }
-            answer = tryToAdopt(child, waiter, isShielded, tag, isProbed: true)
+            answer = nest(child) { tryToAdopt(child, terms, isProbed: true) }
         }
         if case .refused(let code) = answer { return GroupError(code, child) }
-        inner?.state.withLock { state in
-            if !state.machine.isOver { state.outer = self }
-        }
+        beginMeasuring(child)
         if case .doomed = answer { doom([child]) }
         return nil
     }
 
-    private enum Adoption {
+    enum Adoption {
         case taken, doomed, probe
         case refused(GroupError.Code)
     }
 
-    private func tryToAdopt(
-        _ child: ManagedOperation, _ waiter: GroupWaiter, _ isShielded: Bool, _ tag: Int32, isProbed: Bool
-    ) -> Adoption {
+    /// Held while a group becomes the child of another: else two could enclose each other, each by a thread of its own.
+    private static let nesting = Locked(())
+
+    /// Makes the operation a child by `adopt`; refuses a group that encloses this one.
+    func nest(_ child: ManagedOperation, _ adopt: () -> Adoption) -> Adoption {
+        guard let inner = child.groupEngine else { return adopt() }
+        return Self.nesting.withLock { _ in
+            if isEnclosed(by: inner) { return .refused(.cycle) }
+            let answer = adopt()
+            switch answer {
+            case .taken, .doomed:
+                inner.state.withLock { state in
+                    if !state.machine.isOver { state.outer = self }
+                }
+            case .probe, .refused: break
+            }
+            return answer
+        }
+    }
+
+    private func tryToAdopt(_ child: ManagedOperation, _ terms: ChildTerms, isProbed: Bool) -> Adoption {
         state.withLock { state in
             if state.machine.isOver { return .refused(.ended) }
             var isDoomed = false
@@ -43,19 +55,19 @@ extension GroupEngine {
                 if let code = core.reasonAgainstGroup { return .refused(code) }
                 if core.wasAskedForReadiness, !isProbed { return .probe }
                 let isReady = !state.machine.asksForReadiness || core.isReadyOrListens(for: child)
-                switch state.machine.add(isShielded: isShielded, isReady: isReady) {
+                switch state.machine.add(isShielded: terms.isShielded, isReady: isReady, isMade: terms.tag >= 0) {
                 case .refused: return .refused(.ended)
                 case .taken(let slot): taken = slot
                 case .doomed(let slot): (taken, isDoomed) = (slot, true)
                 }
                 core.parent = self
                 core.parentSlot = taken
-                core.parentTag = tag
+                core.parentTag = terms.tag
                 return nil
             }
             if let answer { return answer }
-            state.seat(child, waiter, at: taken)
-            if waiter.isTask { state.waits.begin() }
+            state.seat(child, terms, at: taken)
+            if terms.waiter.isTask { state.waits.begin() }
             return isDoomed ? .doomed : .taken
         }
     }
@@ -109,28 +121,41 @@ extension GroupEngine {
     func childDidEnd(
         _ child: ManagedOperation, _ slot: GroupMachine.Slot, _ tag: Int32, _ ending: LifecycleMachine.Ending
     ) {
+        if ending != .success || tag == GroupRescue.tag, recover(child, slot, tag, ending) { return }
+        settle(child, slot, tag, ending, ending == .success ? nil : failure(of: child, ending))
+    }
+
+    /// A child has ended, and nothing more is done about that.
+    func settle(
+        _ child: ManagedOperation, _ slot: GroupMachine.Slot, _ tag: Int32, _ ending: LifecycleMachine.Ending,
+        _ failure: GroupFailure.Child?
+    ) {
         if tag >= 0 { source?.take(child, tag: tag) }
-        let failure = ending == .success ? nil : failure(of: child, ending)
         var waiter = GroupWaiter.none
-        var released: ManagedOperation?
+        var released: (ManagedOperation?, RecoveryHook?)
+        var isMeasuring = false
         apply { state in
             let hasWon = state.machine.ended(slot, ending)
             if hasWon, state.machine.policy.hasWinners { state.winners.append(child) }
             if let failure { state.note(failure) }
             guard state.children.indices.contains(Int(slot)) else { return }
             waiter = exchange(&state.children[Int(slot)].waiter, with: .none)
-            released = exchange(&state.children[Int(slot)].operation, with: nil)
+            state.meter.end(slot)
+            isMeasuring = state.meter.isOn
+            let operation = exchange(&state.children[Int(slot)].operation, with: nil)
+            released = (operation, state.recoveries?.own.removeValue(forKey: slot))
             if !waiter.isNone, state.machine.isSuspended, !state.machine.isDooming {
                 state.waits.hold(waiter)
                 waiter = .none
             }
         }
         withExtendedLifetime(released) {}
+        if isMeasuring { tellProgress() }
         if !waiter.isNone { release(waiter, .ended) }
     }
 
     /// What a child that gave no result leaves behind; nil if it was cancelled because of the group.
-    private func failure(of child: ManagedOperation, _ ending: LifecycleMachine.Ending) -> GroupFailure.Child? {
+    func failure(of child: ManagedOperation, _ ending: LifecycleMachine.Ending) -> GroupFailure.Child? {
         if ending == .cancelled, state.withLock({ $0.machine.isDooming }) { return nil }
         if let error = child.failureAsError {
             return GroupFailure.Child(name: child.displayName, failure: .failed(error))
@@ -182,7 +207,9 @@ extension GroupEngine {
     /// Why children are cancelled.
     var causeForChildren: CancellationCause {
         let (known, phase, ownCause, operation, first) = state.withLock { state in
-            (state.doomCause, state.machine.phase, state.ownCause, state.operation, state.failures.first)
+            // Where there is a body, it is not known which of its failures it is.
+            let first = state.machine.policy == .bodyDecides ? nil : state.failures.first
+            return (state.doomCause, state.machine.phase, state.ownCause, state.operation, first)
         }
         if let known { return known }
         let place = keepPlace(operation?.name)
@@ -236,7 +263,7 @@ extension GroupEngine.State {
 
 extension ManagedOperation.Core {
     /// Why the operation cannot become a child of a group.
-    fileprivate var reasonAgainstGroup: GroupError.Code? {
+    var reasonAgainstGroup: GroupError.Code? {
         if host != nil { return .inQueue }
         if parent != nil { return .inGroup }
         if machine.isFinished { return .alreadyFinished }
@@ -244,7 +271,7 @@ extension ManagedOperation.Core {
     }
 
     /// Whether what it depends on has ended; if not, the operation is told when it has.
-    fileprivate func isReadyOrListens(for operation: ManagedOperation) -> Bool {
+    func isReadyOrListens(for operation: ManagedOperation) -> Bool {
         isReady || node?.listen(.loose(WeakOperation(operation))) ?? true
     }
 }

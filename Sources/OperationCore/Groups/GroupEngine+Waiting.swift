@@ -6,24 +6,23 @@ import Foundation
 // Bodies that wait for children.
 extension GroupEngine {
     /// Runs a child and waits for its end, without a thread; says why not, if that could not be.
-    func run(_ child: ManagedOperation, isShielded: Bool) async -> CancellationCause? {
+    func run(_ child: ManagedOperation, _ terms: ChildTerms) async -> GroupWaitEnd {
         let end = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                begin(child, .task(continuation), isShielded: isShielded)
+                var terms = terms
+                terms.waiter = .task(continuation)
+                begin(child, terms)
             }
         } onCancel: {
-            taskWasCancelled(child, isShielded: isShielded)
+            taskWasCancelled(child, isShielded: terms.isShielded)
         }
-        switch end {
-        case .ended: return nil
-        case .refused(let cause): return cause
-        case .elsewhere: return await awaitStranger(child, isShielded: isShielded)
-        }
+        if case .elsewhere = end { return await awaitStranger(child, isShielded: terms.isShielded) }
+        return end
     }
 
-    private func begin(_ child: ManagedOperation, _ waiter: GroupWaiter, isShielded: Bool) {
-        if let error = adopt(child, waiter: waiter, isShielded: isShielded) {
-            return waiter.goOn(error.isAboutChild ? .elsewhere : .refused(.groupRefused(error)))
+    private func begin(_ child: ManagedOperation, _ terms: ChildTerms) {
+        if let error = adopt(child, terms) {
+            return terms.waiter.goOn(error.isAboutChild ? .elsewhere : .refused(.groupRefused(error)))
         }
         rest()
         apply { _ in }
@@ -48,27 +47,40 @@ extension GroupEngine {
     }
 
     /// Waits for the end of an operation that is somebody else's.
-    private func awaitStranger(_ other: ManagedOperation, isShielded: Bool) async -> CancellationCause? {
+    private func awaitStranger(_ other: ManagedOperation, isShielded: Bool) async -> GroupWaitEnd {
         if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
-            return .groupRefused(GroupError(.cycle, other))
+            return .refused(.groupRefused(GroupError(.cycle, other)))
         }
-        let end = await withUnsafeContinuation { continuation in
-            waitForStranger(other, .task(continuation), isShielded: isShielded)
+        let id = state.withLock { $0.waits.nextStranger() }
+        let end = await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                waitForStranger(other, id, .task(continuation), isShielded: isShielded)
+            }
+        } onCancel: {
+            // Where the group is cancelled it ends the wait itself, with its own cause.
+            let waiter = state.withLock { state in
+                state.machine.isDooming && !isShielded ? .none : state.waits.cancelStranger(id)
+            }
+            release(waiter, .refused(.taskCancelled))
         }
-        if case .refused(let cause) = end { return cause }
-        return nil
+        state.withLock { $0.waits.forgetStranger(id) }
+        return end
     }
 
-    private func waitForStranger(_ other: ManagedOperation, _ waiter: GroupWaiter, isShielded: Bool) {
-        if other.isFinished { return waiter.goOn(.ended) }
-        let id = state.withLock { state -> UInt64? in
+    private func waitForStranger(_ other: ManagedOperation, _ id: UInt64, _ waiter: GroupWaiter, isShielded: Bool) {
+        if other.isFinished { return waiter.goOn(.elsewhere) }
+        var refusal: CancellationCause?
+        let isDooming = state.withLock { state in
             // Cancelled, the group waits for nobody else.
-            if state.machine.isDooming, !isShielded || state.machine.isOver { return nil }
-            return state.waits.beginStranger(waiter, isShielded: isShielded)
+            if state.machine.isDooming, !isShielded || state.machine.isOver { return true }
+            let begins = state.waits.beginStranger(id, waiter, isShielded: isShielded)
+            if !begins { refusal = .taskCancelled }
+            return false
         }
-        guard let id else { return waiter.goOn(.refused(causeForChildren)) }
+        if isDooming { refusal = causeForChildren }
+        if let refusal { return waiter.goOn(.refused(refusal)) }
         if waiter.isTask { rest() }
-        other.whenEnded { [self] in release(state.withLock { $0.waits.endStranger(id) }, .ended) }
+        other.whenEnded { [self] in release(state.withLock { $0.waits.endStranger(id) }, .elsewhere) }
     }
 
     /// Whether that group is this one or around it.
@@ -121,6 +133,9 @@ extension GroupEngine {
     /// Whether there is a body that has not returned.
     package var isRunningBody: Bool { state.withLock { $0.machine.hasBody } }
 
+    /// How many children have not ended.
+    package var presentCount: Int { state.withLock { $0.machine.present } }
+
     /// How many waits there are for operations that are no children.
     package var strangerCount: Int { state.withLock { $0.waits.strangerCount } }
 }
@@ -130,16 +145,18 @@ extension GroupEngine {
     private static let mostInPlace = 32
 
     /// Runs a child and blocks the thread of the body until its end; says why not, if that could not be.
-    func perform(_ child: ManagedOperation, isShielded: Bool) -> CancellationCause? {
+    func perform(_ child: ManagedOperation, _ terms: ChildTerms) -> GroupWaitEnd {
         let (thread, isOver) = state.withLock { ($0.bodyThread, $0.machine.isOver) }
-        if isOver { return .groupRefused(GroupError(.ended, child)) }
+        if isOver { return .refused(.groupRefused(GroupError(.ended, child))) }
         guard let thread, pthread_equal(thread, pthread_self()) != 0 else {
-            return .groupRefused(GroupError(.wrongThread, child))
+            return .refused(.groupRefused(GroupError(.wrongThread, child)))
         }
         let waiter = BlockingWaiter()
-        if let error = adopt(child, waiter: .thread(waiter), isShielded: isShielded) {
-            guard error.isAboutChild else { return .groupRefused(error) }
-            return waitOnThread(forStranger: child, waiter, isShielded: isShielded)
+        var terms = terms
+        terms.waiter = .thread(waiter)
+        if let error = adopt(child, terms) {
+            guard error.isAboutChild else { return .refused(.groupRefused(error)) }
+            return waitOnThread(forStranger: child, waiter, isShielded: terms.isShielded)
         }
         let notes = ThreadNotes.current
         if child.runsInPlace, notes.childrenInPlace < Self.mostInPlace, takeInPlace(child) {
@@ -149,20 +166,21 @@ extension GroupEngine {
         } else {
             apply { _ in }
         }
-        if waiter.wait(for: child) { return nil }
+        if waiter.wait(for: child) { return .ended }
         child.cancelIfUndecided(because: .tooManyWaits)
-        return .tooManyWaits
+        return .refused(.tooManyWaits)
     }
 
     private func waitOnThread(
         forStranger other: ManagedOperation, _ waiter: BlockingWaiter, isShielded: Bool
-    ) -> CancellationCause? {
+    ) -> GroupWaitEnd {
         if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
-            return .groupRefused(GroupError(.cycle, other))
+            return .refused(.groupRefused(GroupError(.cycle, other)))
         }
-        waitForStranger(other, .thread(waiter), isShielded: isShielded)
-        guard waiter.wait(for: other) else { return .tooManyWaits }
-        return other.isFinished ? nil : causeForChildren
+        let id = state.withLock { $0.waits.nextStranger() }
+        waitForStranger(other, id, .thread(waiter), isShielded: isShielded)
+        guard waiter.wait(for: other) else { return .refused(.tooManyWaits) }
+        return other.isFinished ? .elsewhere : .refused(causeForChildren)
     }
 
     /// Whether just this child may begin now, on this thread.

@@ -38,6 +38,11 @@ package final class GroupEngine: Sendable {
         var ownCause: CancellationCause?
         /// Waits of its body that are over, as soon as there is a place.
         var returns: [ObjectIdentifier: GroupReturn] = [:]
+        var meter = GroupMeter()
+        /// Who tells of its progress, if somebody listens.
+        var teller: GroupProgressTeller?
+        /// What it has to recover its children with, if it has.
+        var recoveries: GroupRecoveries?
         /// Gives the group what its body returned.
         var finish: (@Sendable () -> Void)?
     }
@@ -80,6 +85,10 @@ extension GroupEngine {
         var doomed: [ManagedOperation] = []
         /// Waits that end because the group was cancelled.
         var released: [GroupWaiter] = []
+        /// Waits whose child ended while the group was on hold.
+        var unheldWaits: [GroupWaiter] = []
+        /// Recoveries that end because the group was cancelled or has failed.
+        var abandoned: [GroupRescue] = []
         var returns: [GroupReturn] = []
         /// Children that may begin all the same, since the group was cancelled while it was on hold.
         var unheld: [ManagedOperation] = []
@@ -87,8 +96,8 @@ extension GroupEngine {
         var over: GroupMachine.Verdict?
 
         var isEmpty: Bool {
-            starts.isEmpty && doomed.isEmpty && released.isEmpty && returns.isEmpty && unheld.isEmpty && !isPulling
-                && over == nil
+            starts.isEmpty && doomed.isEmpty && released.isEmpty && unheldWaits.isEmpty && abandoned.isEmpty
+                && returns.isEmpty && unheld.isEmpty && !isPulling && over == nil
         }
     }
 
@@ -109,7 +118,9 @@ extension GroupEngine {
         if !plan.doomed.isEmpty { doom(plan.doomed) }
         if !plan.unheld.isEmpty { suspendChildren(plan.unheld) }
         for body in plan.returns { body.goOn() }
+        for waiter in plan.unheldWaits { release(waiter, .ended) }
         for waiter in plan.released { release(waiter, .refused(causeForChildren)) }
+        for rescue in plan.abandoned { abandon(rescue) }
         if !plan.starts.isEmpty { handOver(plan.starts) }
         if plan.isPulling { pull() }
         if let verdict = plan.over { conclude(verdict) }
@@ -139,7 +150,7 @@ extension GroupEngine {
         WorkerSeat.flushCurrent()
         switch source.next() {
         case .child(let child, let tag):
-            if let refusal = adopt(child, tag: tag) { fail(child, refusal) }
+            if let refusal = adopt(child, ChildTerms(tag: tag)) { fail(child, refusal) }
             state.withLock { $0.machine.endPull(.child) }
         case .nothingNow: state.withLock { $0.machine.endPull(.nothingNow) }
         case .nothingMore: state.withLock { $0.machine.endPull(.nothingMore) }
@@ -147,17 +158,19 @@ extension GroupEngine {
     }
 
     private func conclude(_ verdict: GroupMachine.Verdict) {
-        let (operation, finish, left) = state.withLock { state in
-            let offers = exchange(&state.offers, with: GroupOffers())
-            let left = (state.bodyTask, state.children, state.outer, offers)
+        let (operation, finish, teller, left) = state.withLock { state in
+            let told = (exchange(&state.recoveries, with: nil), exchange(&state.offers, with: GroupOffers()))
+            let left = (state.bodyTask, state.children, state.outer, told)
+            let teller = exchange(&state.teller, with: nil)
             state.bodyTask = nil
             state.children = []
             state.outer = nil
-            return (exchange(&state.operation, with: nil), exchange(&state.finish, with: nil), left)
+            return (exchange(&state.operation, with: nil), exchange(&state.finish, with: nil), teller, left)
         }
         source?.letGo()
         // Not begun, it ends by itself when it is started.
         guard let operation else { return }
+        if verdict == .success { completeProgress(teller) }
         if verdict == .cancelled || operation.isCancelled {
             // Its outcome is known: now it has wound down.
             endCancelled(operation)
@@ -166,7 +179,7 @@ extension GroupEngine {
         } else {
             operation.concludeGroup(verdict)
         }
-        withExtendedLifetime((finish, left)) {}
+        withExtendedLifetime((finish, teller, left)) {}
     }
 
     /// Ends the group, which was cancelled.
@@ -184,8 +197,12 @@ extension GroupEngine.State {
     mutating func takePlan() -> GroupEngine.Plan {
         var plan = GroupEngine.Plan()
         let doomed = machine.takeDoomed()
-        if !doomed.isEmpty { plan.doomed = doomed.compactMap { children[Int($0)].operation } }
+        if !doomed.isEmpty {
+            plan.doomed = doomed.compactMap { children[Int($0)].operation }
+            plan.abandoned = takeRescues(at: doomed)
+        }
         if machine.isDooming {
+            plan.unheldWaits = waits.takeHeld()
             plan.released = waits.takeAll()
             if machine.isSuspended {
                 machine.setSuspended(false)
@@ -213,9 +230,11 @@ extension GroupEngine.State {
         }
     }
 
-    mutating func seat(_ child: ManagedOperation, _ waiter: GroupWaiter, at slot: GroupMachine.Slot) {
-        let entry = GroupEngine.Child(operation: child, waiter: waiter)
+    mutating func seat(_ child: ManagedOperation, _ terms: ChildTerms, at slot: GroupMachine.Slot) {
+        let entry = GroupEngine.Child(operation: child, waiter: terms.waiter)
         if Int(slot) < children.count { children[Int(slot)] = entry } else { children.append(entry) }
+        meter.add(slot, weight: terms.weight)
+        if let hook = terms.hook { setHook(hook, at: slot) }
     }
 }
 
@@ -300,9 +319,13 @@ extension GroupEngine {
     /// Takes everything out, for a group that is being freed and never ran.
     func tearDown() {
         var left = state.withLock { state in
-            Optional((exchange(&state.children, with: []), exchange(&state.outer, with: nil)))
+            Optional(
+                (
+                    exchange(&state.children, with: []), exchange(&state.outer, with: nil),
+                    exchange(&state.recoveries, with: nil), exchange(&state.teller, with: nil)
+                ))
         }
-        if left?.0.isEmpty == true, left?.1 == nil { return }
+        if left?.0.isEmpty == true, left?.1 == nil, left?.2 == nil, left?.3 == nil { return }
         for child in left?.0 ?? [] { child.operation?.leaveGroup() }
         ThreadWorklist.letGo(exchange(&left, with: nil))
     }

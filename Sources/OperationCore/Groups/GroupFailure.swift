@@ -13,9 +13,24 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
         public let name: String
         /// Its error, or why it was cancelled.
         public let failure: OperationFailure<any Error>
+        /// Why it could not be recovered, if that was tried: what the recovery threw, or the failure of the operation
+        /// that last took its place.
+        public let recoveryFailure: OperationFailure<any Error>?
 
         /// One line for a log.
-        public var description: String { "\(name) \(failure)" }
+        public var description: String {
+            "\(name) \(failure)" + (recoveryFailure.map { ", and its recovery \($0)" } ?? "")
+        }
+
+        init(name: String, failure: OperationFailure<any Error>, recoveryFailure: OperationFailure<any Error>? = nil) {
+            self.name = name
+            self.failure = failure.bounded
+            self.recoveryFailure = recoveryFailure?.bounded
+        }
+
+        func adding(_ recoveryFailure: OperationFailure<any Error>?) -> Child {
+            Child(name: name, failure: failure, recoveryFailure: recoveryFailure)
+        }
     }
 
     /// The name of the group.
@@ -24,17 +39,22 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
     public let child: Child?
     /// The error as it was: the child's, or what the body threw; nil if a child was cancelled or too few gave a result.
     public let underlyingError: (any Error)?
-    /// The other children that gave no result, in the order in which they ended; without those that the group cancelled.
+    /// The other children that gave no result, in the order in which they ended; without those that the group
+    /// cancelled.
     ///
     /// Of a group with a body, among its last hundred.
     public let siblings: [Child]
+    /// How many group failures lie beneath: bounded, so that freeing and describing them takes no deep stack.
+    fileprivate let depth: Int
+    fileprivate static let deepest = 16
 
     /// What failed, as a sentence.
     public var message: String {
         if let child {
+            let recovery = child.recoveryFailure.map { "; its recovery \($0)" } ?? ""
             switch child.failure {
-            case .failed(let error): return "\(child.name), a child of \(group), failed: \(error)"
-            case .cancelled(let cause): return "\(child.name), a child of \(group), was cancelled: \(cause)"
+            case .failed(let error): return "\(child.name), a child of \(group), failed: \(error)\(recovery)"
+            case .cancelled(let cause): return "\(child.name), a child of \(group), was cancelled: \(cause)\(recovery)"
             }
         }
         if let underlyingError { return "The body of \(group) failed: \(underlyingError)" }
@@ -50,6 +70,8 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
     public var errorDescription: String? { message }
 
     /// The child where it began: in groups within groups the innermost one.
+    ///
+    /// Of groups that are nested very deep those in the middle are left out.
     public var root: Child? {
         var root = child
         while let inner = root?.failure.underlyingError as? GroupFailure, let next = inner.child { root = next }
@@ -57,20 +79,26 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
     }
 
     /// The failure of a group whose children decided.
+    ///
+    /// At fault is the first child, but for those that only follow from what they depended on.
     init(group: String, children: [Child]) {
-        self.group = group
-        child = children.first
-        underlyingError = children.first?.failure.underlyingError
-        siblings = Array(children.dropFirst())
+        let index = children.firstIndex { !$0.failure.followsFromDependency } ?? children.indices.first
+        let child = index.map { children[$0] }
+        self.init(group: group, child, child?.failure.underlyingError, children, without: index)
     }
 
     /// What the body threw, which may be the error of a child.
     init(group: String, thrown error: any Error, children: [Child]) {
-        self.group = group
+        let error = bounded(error)
         let index = children.lastIndex { $0.failure.isSame(as: error) }
-        child = index.map { children[$0] }
-        underlyingError = error
+        self.init(group: group, index.map { children[$0] }, error, children, without: index)
+    }
+
+    private init(group: String, _ child: Child?, _ error: (any Error)?, _ children: [Child], without index: Int?) {
+        (self.group, self.child, underlyingError) = (group, child, error)
         siblings = children.enumerated().filter { $0.offset != index }.map(\.element)
+        let failures = children.flatMap { [$0.failure.underlyingError, $0.recoveryFailure?.underlyingError] } + [error]
+        depth = (failures.compactMap { ($0 as? GroupFailure)?.depth }.max() ?? -1) + 1
     }
 }
 
@@ -103,4 +131,16 @@ extension OperationFailure where ErrorType == any Error {
 
 extension Equatable {
     fileprivate func equals(_ other: Any) -> Bool { (other as? Self) == self }
+}
+
+/// The error itself, or where too many group failures lie beneath it, that with which it all began.
+private func bounded(_ error: any Error) -> any Error {
+    guard let failure = error as? GroupFailure, failure.depth >= GroupFailure.deepest else { return error }
+    return failure.root?.failure.underlyingError ?? GroupFailure(group: failure.group, children: [])
+}
+
+extension OperationFailure where ErrorType == any Error {
+    fileprivate var bounded: OperationFailure {
+        if case .failed(let error) = self { .failed(OperationCore.bounded(error)) } else { self }
+    }
 }

@@ -12,10 +12,11 @@ extension GroupMachine {
     }
 
     /// Whether the source is to be asked, by the one who called this and who then says `endPull`.
+    ///
+    /// What it made counts until its end, also while that waits for what it depends on, or is being recovered.
     package mutating func beginPull() -> Bool {
-        guard source == .open, phase == .running, !isSuspended, waiting < 64, active + waiting < width else {
-            return false
-        }
+        guard source == .open, phase == .running, !isSuspended, waiting < 64, active + waiting < width, made < width
+        else { return false }
         source = .pulling
         hasNews = false
         return true

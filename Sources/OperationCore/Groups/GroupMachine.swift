@@ -31,11 +31,15 @@ package struct GroupMachine: Sendable {
         /// It may begin when there is room.
         case waiting
         case active
+        /// It ended, and may be recovered.
+        case recovering
     }
 
-    private struct Entry: Sendable {
+    struct Entry: Sendable {
         var stage = Stage.free
         var isShielded = false
+        /// Whether the source made it.
+        var isMade = false
     }
 
     package private(set) var phase = Phase.collecting
@@ -49,12 +53,14 @@ package struct GroupMachine: Sendable {
     var source: Source
     package private(set) var isSuspended = false
 
-    private var entries: [Entry] = []
+    var entries: [Entry] = []
     private var freeSlots: [Slot] = []
     private var line = Fifo<Slot>()
     /// Children that have not ended.
     package private(set) var present = 0
-    package private(set) var active = 0
+    package internal(set) var active = 0
+    /// How many of those that have not ended the source made.
+    private(set) var made = 0
     var waiting = 0
     var successes = 0
     var failures = 0
@@ -102,14 +108,16 @@ extension GroupMachine {
     }
 
     /// A child is added.
-    package mutating func add(isShielded: Bool = false, isReady: Bool = true) -> Admission {
+    package mutating func add(isShielded: Bool = false, isReady: Bool = true, isMade: Bool = false) -> Admission {
         if isOver { return .refused }
         let isShielded = isShielded && !ignoresShields
         let isDoomed = isDooming && !isShielded
         let slot = freeSlots.popLast() ?? Slot(entries.count)
         if Int(slot) == entries.count { entries.append(Entry()) }
         present += 1
+        if isMade { made += 1 }
         entries[Int(slot)].isShielded = isShielded
+        entries[Int(slot)].isMade = isMade
         if isDoomed {
             entries[Int(slot)].stage = .active
             active += 1
@@ -131,7 +139,7 @@ extension GroupMachine {
     /// The child is not to wait any more, whatever the width; false if it was active already.
     package mutating func hurry(_ slot: Slot) -> Bool {
         switch entries[Int(slot)].stage {
-        case .free, .active: return false
+        case .free, .active, .recovering: return false
         case .blocked: break
         case .waiting: waiting -= 1
         }
@@ -199,12 +207,13 @@ extension GroupMachine {
     private mutating func leave(_ slot: Slot) {
         switch entries[Int(slot)].stage {
         case .free: return
-        case .blocked: break
+        case .blocked, .recovering: break
         case .waiting: waiting -= 1
         case .active: active -= 1
         }
         entries[Int(slot)].stage = .free
         present -= 1
+        if entries[Int(slot)].isMade { made -= 1 }
         freeSlots.append(slot)
     }
 }

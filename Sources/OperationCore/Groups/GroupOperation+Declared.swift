@@ -56,7 +56,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     }
 
     private static func result<Value, Failure>(of child: TypedOperation<Value, Failure>) throws -> Value {
-        try (child.outcome ?? .cancelled(.requested)).get()
+        try (child.outcomeInGroup ?? .cancelled(.requested)).get()
     }
 
     /// A group whose result is those of its children, in their order; the first that fails fails it.
@@ -80,7 +80,9 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
             engine,
             .init(conclude: { operation, _ in
                 operation.finish(
-                    withResult: children.map { $0.outcome ?? .cancelled(.groupRefused(GroupError(.inGroup, $0))) })
+                    withResult: children.map {
+                        $0.outcomeInGroup ?? .cancelled(.groupRefused(GroupError(.inGroup, $0)))
+                    })
             }))
         engine.addAtFirst(children)
         return group
@@ -106,7 +108,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         ofFirst engine: GroupEngine, _: Value.Type, _: Failure.Type
     ) throws -> Value {
         let winner = engine.state.withLock { $0.winners.first } as? TypedOperation<Value, Failure>
-        return try (winner?.outcome ?? .cancelled(.requested)).get()
+        return try (winner?.outcomeInGroup ?? .cancelled(.requested)).get()
     }
 
     /// A group whose result is the first `count` that its children give, in the order of the children; the others are
@@ -124,7 +126,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 }
 
 extension GroupOperation where ErrorType == GroupFailure {
-    fileprivate static func made(
+    static func made(
         of children: [ManagedOperation], _ policy: GroupPolicy, _ width: Int?, _ queue: QueueManager?,
         collect: @escaping @Sendable (GroupOperation) throws -> ResultType
     ) -> GroupOperation {

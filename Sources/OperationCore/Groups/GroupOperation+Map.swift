@@ -20,11 +20,14 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         _ elements: Elements, width: Int, on queue: QueueManager? = nil,
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>
     ) -> GroupOperation<[Value], GroupFailure> {
+        let expected = Double(elements.underestimatedCount)
         let source = GroupMap(elements, make)
         let machine = GroupMachine(policy: .failFast, width: width, hasSource: true)
-        return GroupOperation<[Value], GroupFailure>(GroupEngine(machine, queue: queue, source: source)) { _ in
+        let group = GroupOperation<[Value], GroupFailure>(GroupEngine(machine, queue: queue, source: source)) { _ in
             source.takeResults()
         }
+        group.expect(totalWeight: expected)
+        return group
     }
 }
 
@@ -59,7 +62,7 @@ final class GroupMap<Elements: Sequence & Sendable, Value: Sendable, Failure: Er
     }
 
     func take(_ child: ManagedOperation, tag: Int32) {
-        guard let result = (child as? TypedOperation<Value, Failure>)?.outcome?.result else { return }
+        guard let result = (child as? TypedOperation<Value, Failure>)?.outcomeInGroup?.result else { return }
         state.withLock { $0.results[Int(tag)] = result }
     }
 

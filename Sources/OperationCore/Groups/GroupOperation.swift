@@ -110,24 +110,25 @@ extension GroupOperation {
     ///   - child: What to run. It may depend on other children.
     ///   - isShielded: Whether it goes on when the group is cancelled or fails. A group that is cancelled before it
     ///     begins takes all its children with it.
+    ///   - weight: What it counts in the group's progress.
     /// - Throws: If the group has ended, or if the operation is somebody else's; then nothing happened to it.
-    public func add(_ child: ManagedOperation, isShielded: Bool = false) throws(GroupError) {
-        try engine.add([child], isShielded: isShielded)
+    public func add(_ child: ManagedOperation, isShielded: Bool = false, weight: Double = 1) throws(GroupError) {
+        try engine.add([child], ChildTerms(isShielded: isShielded, weight: weight))
     }
 
     /// Adds children, in their order: all, or those before the first that cannot be added.
     ///
     /// - Throws: If the group has ended, or if one is somebody else's.
-    public func add(_ children: [ManagedOperation], isShielded: Bool = false) throws(GroupError) {
-        try engine.add(children, isShielded: isShielded)
+    public func add(_ children: [ManagedOperation], isShielded: Bool = false, weight: Double = 1) throws(GroupError) {
+        try engine.add(children, ChildTerms(isShielded: isShielded, weight: weight))
     }
 }
 
 extension GroupEngine {
-    func add(_ children: [ManagedOperation], isShielded: Bool) throws(GroupError) {
+    func add(_ children: [ManagedOperation], _ terms: ChildTerms) throws(GroupError) {
         var refusal: GroupError?
         for child in children {
-            refusal = adopt(child, isShielded: isShielded)
+            refusal = adopt(child, terms)
             if refusal != nil { break }
         }
         apply { _ in }

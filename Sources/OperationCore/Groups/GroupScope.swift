@@ -14,18 +14,18 @@ public struct GroupScope: Sendable {
     /// Where the group is over, or would wait for itself, it throws a cancellation with the cause `groupRefused`. Cancelling
     /// the task that awaits, such as one of a task group in the body, cancels the child.
     public func run<ResultType, ErrorType>(
-        _ child: TypedOperation<ResultType, ErrorType>
+        _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1
     ) async throws(OperationFailure<ErrorType>) -> ResultType {
-        if let cause = await engine.run(child, isShielded: isShielded) { throw .cancelled(cause) }
-        return try (child.outcome ?? .cancelled(.requested)).get()
+        try await outcome(of: child, terms: ChildTerms(weight: weight)).get()
     }
 
     /// Runs a child and gives its result, or makes of its failure an error of your own.
     public func run<ResultType, ErrorType, NewError: Error>(
-        _ child: TypedOperation<ResultType, ErrorType>, orThrow makeError: (OperationFailure<ErrorType>) -> NewError
+        _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1,
+        orThrow makeError: (OperationFailure<ErrorType>) -> NewError
     ) async throws(NewError) -> ResultType {
         do throws(OperationFailure<ErrorType>) {
-            return try await run(child)
+            return try await run(child, weight: weight)
         } catch {
             throw makeError(error)
         }
@@ -39,19 +39,19 @@ public struct GroupScope: Sendable {
     /// the cause `tooManyWaits`. What is somebody else's is only awaited: see `run`.
     @available(*, noasync, message: "Use run(_:) in an async body: this blocks the thread.")
     public func perform<ResultType, ErrorType>(
-        _ child: TypedOperation<ResultType, ErrorType>
+        _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1
     ) throws(OperationFailure<ErrorType>) -> ResultType {
-        if let cause = engine.perform(child, isShielded: isShielded) { throw .cancelled(cause) }
-        return try (child.outcome ?? .cancelled(.requested)).get()
+        try outcomeOnThread(of: child, terms: ChildTerms(weight: weight)).get()
     }
 
     /// Runs a child while the calling thread waits, or makes of its failure an error of your own.
     @available(*, noasync, message: "Use run(_:orThrow:) in an async body: this blocks the thread.")
     public func perform<ResultType, ErrorType, NewError: Error>(
-        _ child: TypedOperation<ResultType, ErrorType>, orThrow makeError: (OperationFailure<ErrorType>) -> NewError
+        _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1,
+        orThrow makeError: (OperationFailure<ErrorType>) -> NewError
     ) throws(NewError) -> ResultType {
         do throws(OperationFailure<ErrorType>) {
-            return try perform(child)
+            return try perform(child, weight: weight)
         } catch {
             throw makeError(error)
         }
@@ -60,13 +60,13 @@ public struct GroupScope: Sendable {
     /// Adds a child without waiting for it: the group does, after the body.
     ///
     /// - Throws: If the group has ended, or if the operation is somebody else's; then nothing happened to it.
-    public func add(_ child: ManagedOperation) throws(GroupError) {
-        try engine.add([child], isShielded: isShielded)
+    public func add(_ child: ManagedOperation, weight: Double = 1) throws(GroupError) {
+        try engine.add([child], ChildTerms(isShielded: isShielded, weight: weight))
     }
 
     /// Adds children without waiting for them: the group does, after the body.
-    public func add(_ children: [ManagedOperation]) throws(GroupError) {
-        try engine.add(children, isShielded: isShielded)
+    public func add(_ children: [ManagedOperation], weight: Double = 1) throws(GroupError) {
+        try engine.add(children, ChildTerms(isShielded: isShielded, weight: weight))
     }
 
     /// Whether the group was cancelled, or has failed.
@@ -98,5 +98,29 @@ extension GroupScope {
         _ part: (GroupScope) throws(Failure) -> Value
     ) throws(Failure) -> Value {
         try part(GroupScope(engine: engine, isShielded: true))
+    }
+}
+
+extension GroupScope {
+    func outcome<ResultType, ErrorType>(
+        of child: TypedOperation<ResultType, ErrorType>, terms: ChildTerms
+    ) async -> OperationOutcome<ResultType, ErrorType> {
+        child.outcome(after: await engine.run(child, terms.with(isShielded: isShielded)))
+    }
+
+    func outcomeOnThread<ResultType, ErrorType>(
+        of child: TypedOperation<ResultType, ErrorType>, terms: ChildTerms
+    ) -> OperationOutcome<ResultType, ErrorType> {
+        child.outcome(after: engine.perform(child, terms.with(isShielded: isShielded)))
+    }
+}
+
+extension TypedOperation {
+    fileprivate func outcome(after end: GroupWaitEnd) -> OperationOutcome<ResultType, ErrorType> {
+        switch end {
+        case .ended: outcomeInGroup ?? .cancelled(.requested)
+        case .elsewhere: outcome ?? .cancelled(.requested)
+        case .refused(let cause): .cancelled(cause)
+        }
     }
 }

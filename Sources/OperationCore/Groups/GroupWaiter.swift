@@ -6,6 +6,8 @@ enum GroupWaitEnd: Sendable {
     case ended
     case refused(CancellationCause)
     /// The operation is somebody else's.
+    ///
+    /// At the end of a wait: and it has ended.
     case elsewhere
 }
 
@@ -39,6 +41,8 @@ struct GroupWaits {
     private var held: [GroupWaiter] = []
     /// Waits for operations that are no children.
     private var strangers: [UInt64: (waiter: GroupWaiter, isShielded: Bool)] = [:]
+    /// Waits whose task was cancelled before they began.
+    private var cancelledStrangers: Set<UInt64> = []
     private var lastStranger: UInt64 = 0
 
     /// A task waits.
@@ -74,20 +78,37 @@ struct GroupWaits {
 
     var strangerCount: Int { strangers.count }
 
-    mutating func beginStranger(_ waiter: GroupWaiter, isShielded: Bool) -> UInt64 {
+    /// The number of a wait that is about to begin.
+    mutating func nextStranger() -> UInt64 {
         lastStranger += 1
-        strangers[lastStranger] = (waiter, isShielded)
-        if waiter.isTask { begin() }
         return lastStranger
     }
+
+    /// False if the task that waits was cancelled before.
+    mutating func beginStranger(_ id: UInt64, _ waiter: GroupWaiter, isShielded: Bool) -> Bool {
+        if cancelledStrangers.remove(id) != nil { return false }
+        strangers[id] = (waiter, isShielded)
+        if waiter.isTask { begin() }
+        return true
+    }
+
+    /// The task that waits, or is about to, was cancelled.
+    mutating func cancelStranger(_ id: UInt64) -> GroupWaiter {
+        let waiter = endStranger(id)
+        if waiter.isNone { cancelledStrangers.insert(id) }
+        return waiter
+    }
+
+    /// The wait is over, whoever ended it.
+    mutating func forgetStranger(_ id: UInt64) { cancelledStrangers.remove(id) }
 
     mutating func endStranger(_ id: UInt64) -> GroupWaiter { strangers.removeValue(forKey: id)?.waiter ?? .none }
 
     /// All that can end without a child, and are not shielded: the group was cancelled.
     mutating func takeAll() -> [GroupWaiter] {
-        if held.isEmpty, strangers.isEmpty { return [] }
+        if strangers.isEmpty { return [] }
         let over = strangers.filter { !$0.value.isShielded }
         for id in over.keys { strangers[id] = nil }
-        return takeHeld() + over.values.map(\.waiter)
+        return over.values.map(\.waiter)
     }
 }

@@ -25,7 +25,8 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
         build = { next in
             let iterator = PipelineElements(elements)
             return PipelineSource(
-                stages: [], feed: { iterator.feed(next) }, letGo: { iterator.letGo() })
+                stages: [], count: elements.underestimatedCount, feed: { iterator.feed(next) },
+                letGo: { iterator.letGo() })
         }
     }
 
@@ -58,9 +59,11 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
         let results = PipelineResults<Output>()
         let source = build(results)
         let machine = GroupMachine(policy: .failFast, hasSource: true)
-        return GroupOperation<[Output], GroupFailure>(
+        let group = GroupOperation<[Output], GroupFailure>(
             GroupEngine(machine, queue: queue, source: PipelineFlow(source))
         ) { _ in results.take() }
+        group.expect(totalWeight: Double(source.count) * Double(source.stages.count))
+        return group
     }
 }
 
@@ -88,6 +91,8 @@ protocol PipelineStep: Sendable {
 /// The stages, and what feeds the first.
 struct PipelineSource: Sendable {
     var stages: [any PipelineStep]
+    /// How many elements there are at least.
+    let count: Int
     /// Gives the first stage an element, if it has room and there is one.
     let feed: @Sendable () -> PipelineFeed
     let letGo: @Sendable () -> Void
@@ -178,7 +183,7 @@ final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: Pip
     }
 
     func take(_ child: ManagedOperation, index: Int) {
-        let result = (child as? TypedOperation<Value, Failure>)?.outcome?.result
+        let result = (child as? TypedOperation<Value, Failure>)?.outcomeInGroup?.result
         state.withLock { state in
             state.running -= 1
             if let result { state.results.append((result, index)) }

@@ -150,6 +150,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// that is later.
     package func releaseBody() {}
 
+    /// Whether its results are of that type.
+    func givesResult(of type: Any.Type) -> Bool { false }
+
     /// The user's error, if the outcome is one.
     package var failureAsError: (any Error)? { nil }
 

@@ -28,6 +28,8 @@ final class OperationExtras {
     var lastWait: UInt32 = 0
     /// Keeps the operation alive until it ended.
     var selfReference: ManagedOperation?
+    /// The result that its group takes for its own, since it gave none.
+    var standIn: (any AnyStandIn)?
     var lastObserverID: UInt64 = 0
     /// What wraps it and began in a group, which so is around this one, too.
     weak var wrapper: ManagedOperation?
@@ -47,6 +49,7 @@ extension OperationExtras {
         if !inputs.isEmpty { ThreadWorklist.letGo(exchange(&inputs, with: [])) }
         if !endActions.isEmpty { ThreadWorklist.letGo(exchange(&endActions, with: EndActions())) }
         if completionBlock != nil { ThreadWorklist.letGo(exchange(&completionBlock, with: nil)) }
+        if standIn != nil { ThreadWorklist.letGo(exchange(&standIn, with: nil)) }
     }
 }
 

@@ -192,6 +192,8 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 
+    override func givesResult(of type: Any.Type) -> Bool { ResultType.self == type }
+
     package override var failureAsError: (any Error)? { outcome?.error }
 
     /// Calls a handler that was set after the end, if the outcome is the one for it.

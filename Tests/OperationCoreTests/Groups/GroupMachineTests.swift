@@ -131,6 +131,42 @@ struct GroupMachineTests {
         #expect(machine.takeNext() == 0)
     }
 
+    @Test func `a child that is being recovered takes no place, and keeps the group`() {
+        var (machine, slots) = started(.failFast, children: 2, width: 1)
+        #expect(slots == [0] && machine.beginRecovery(0) && !machine.beginRecovery(0))
+        #expect(machine.takeNext() == 1 && machine.takeNext() == nil)
+        _ = machine.ended(1, .success)
+        #expect(machine.takeOver() == nil && machine.present == 1 && machine.isRecovering(0))
+        #expect(machine.replace(0, isReady: false) && !machine.replace(0, isReady: true) && machine.takeNext() == nil)
+        machine.becameReady(0)
+        #expect(machine.takeNext() == 0)
+        _ = machine.ended(0, .success)
+        #expect(machine.takeOver() == .success)
+    }
+
+    @Test func `doomed, only what is shielded is recovered, and what was being recovered is told`() {
+        var machine = GroupMachine(policy: .collectAll)
+        _ = (machine.add(), machine.add(), machine.add(isShielded: true))
+        let isEarly = machine.beginRecovery(0)
+        #expect(!isEarly && machine.start())
+        while machine.takeNext() != nil {}
+        #expect(machine.beginRecovery(0) && machine.cancel() && machine.takeDoomed() == [0, 1])
+        #expect(machine.isRecovering(0) && !machine.beginRecovery(1) && machine.beginRecovery(2))
+        for slot in [0, 1, 2] as [GroupMachine.Slot] { _ = machine.ended(slot, .failure) }
+        #expect(machine.takeOver() == .cancelled && !machine.beginRecovery(0))
+    }
+
+    @Test func `what a source made counts against the width until its end, whatever it waits for`() {
+        var machine = GroupMachine(policy: .failFast, width: 1, hasSource: true)
+        _ = machine.start()
+        #expect(machine.beginPull() && machine.add(isReady: false, isMade: true) == .taken(0))
+        machine.endPull(.child)
+        #expect(!machine.beginPull() && machine.add(isReady: false) == .taken(1))
+        _ = machine.ended(0, .success)
+        let mayPull = machine.beginPull()
+        #expect(mayPull)
+    }
+
     @Test func `slots are used again`() {
         var machine = GroupMachine(policy: .failFast, hasBody: true)
         _ = machine.start()
@@ -152,157 +188,5 @@ struct GroupMachineTests {
                 return
             }
         }
-    }
-}
-
-/// Plays events of a group in an order that is drawn, beside a slow account of what must hold.
-private struct GroupCourse {
-    private var random: SeededGenerator
-    private var machine: GroupMachine
-    private let width: Int
-    private var hasBody: Bool
-    private var isPulling = false
-    private var mayPull: Int
-    private var blocked: Set<GroupMachine.Slot> = []
-    private var waiting: Set<GroupMachine.Slot> = []
-    private var active: Set<GroupMachine.Slot> = []
-    private var shielded: Set<GroupMachine.Slot> = []
-    private var hasStarted = false
-    private var wasCancelled = false
-    private var overs: [GroupMachine.Verdict] = []
-
-    init(seed: UInt64) {
-        var random = SeededGenerator(seed: seed)
-        width = Int.random(in: 1...3, using: &random)
-        hasBody = random.chance(1, in: 3)
-        mayPull = !hasBody && random.chance(1, in: 3) ? Int.random(in: 0...5, using: &random) : -1
-        let policies: [GroupPolicy] = [.failFast, .collectAll, .firstSuccess, .firstEnd, .quorum(2)]
-        machine = GroupMachine(
-            policy: hasBody ? .bodyDecides : policies.randomElement(using: &random) ?? .failFast,
-            width: width == 3 ? nil : width, hasBody: hasBody, hasSource: mayPull >= 0)
-        self.random = random
-    }
-
-    mutating func run() -> String? {
-        for _ in 0..<60 {
-            if let flaw = step() ?? check() { return flaw }
-        }
-        // To its end: nothing more is added.
-        if !hasStarted { hasStarted = machine.start() || true }
-        machine.setSuspended(false)
-        for _ in 0..<400 where overs.isEmpty {
-            if hasBody {
-                hasBody = false
-                machine.bodyEnded(.success)
-            }
-            if isPulling {
-                isPulling = false
-                machine.endPull(.nothingMore)
-            }
-            for slot in blocked { machine.becameReady(slot) }
-            waiting.formUnion(blocked)
-            blocked = []
-            collect()
-            if let slot = active.min() { end(slot, .success) }
-            mayPull = min(mayPull, 0)
-            if machine.beginPull() { machine.endPull(.nothingMore) }
-            collect()
-            if let flaw = check() { return flaw }
-        }
-        if overs.count != 1 { return "over \(overs.count) times, \(machine.phase), present \(machine.present)" }
-        if wasCancelled, hasStarted, overs != [.cancelled] { return "a cancellation was lost" }
-        return machine.add() == .refused ? nil : "a child after the end"
-    }
-
-    private mutating func step() -> String? {
-        switch Int.random(in: 0..<12, using: &random) {
-        case 0, 1, 2:
-            let (isShielded, isReady) = (random.chance(1, in: 4), random.chance(2, in: 3))
-            let before = machine.isOver
-            switch machine.add(isShielded: isShielded, isReady: isReady) {
-            case .refused: return before ? nil : "refused though it is not over"
-            case .doomed(let slot): active.insert(slot)
-            case .taken(let slot):
-                if isReady { waiting.insert(slot) } else { blocked.insert(slot) }
-                if isShielded { shielded.insert(slot) }
-            }
-            if before { return "taken though it is over" }
-        case 3:
-            if !hasStarted {
-                hasStarted = true
-                if !machine.start() { hasBody = false }
-            }
-        case 4, 5, 6:
-            if let slot = active.randomElement(using: &random) {
-                end(slot, [.success, .success, .failure, .cancelled].randomElement(using: &random) ?? .success)
-            }
-        case 7:
-            if let slot = blocked.randomElement(using: &random) {
-                blocked.remove(slot)
-                waiting.insert(slot)
-                machine.becameReady(slot)
-            }
-        case 8:
-            if random.chance(1, in: 4), machine.cancel() { wasCancelled = true }
-            if wasCancelled, !hasStarted { hasBody = false }
-        case 9:
-            if hasBody, hasStarted, random.chance(1, in: 3) {
-                hasBody = false
-                machine.bodyEnded(random.chance(1, in: 2) ? .success : .failure)
-            }
-        case 10: machine.setSuspended(random.chance(1, in: 3))
-        default: pull()
-        }
-        collect()
-        return nil
-    }
-
-    private mutating func pull() {
-        if isPulling {
-            isPulling = false
-            if mayPull > 0, random.chance(2, in: 3) {
-                mayPull -= 1
-                switch machine.add() {
-                case .taken(let slot): waiting.insert(slot)
-                case .doomed(let slot): active.insert(slot)
-                case .refused: break
-                }
-                machine.endPull(.child)
-            } else {
-                machine.endPull(mayPull > 0 ? .nothingNow : .nothingMore)
-            }
-        } else {
-            isPulling = machine.beginPull()
-        }
-    }
-
-    private mutating func end(_ slot: GroupMachine.Slot, _ ending: LifecycleMachine.Ending) {
-        active.remove(slot)
-        shielded.remove(slot)
-        _ = machine.ended(slot, ending)
-    }
-
-    private mutating func collect() {
-        for slot in machine.takeDoomed() {
-            blocked.remove(slot)
-            waiting.remove(slot)
-            active.insert(slot)
-        }
-        while let slot = machine.takeNext() {
-            waiting.remove(slot)
-            active.insert(slot)
-        }
-        if let verdict = machine.takeOver() { overs.append(verdict) }
-    }
-
-    private func check() -> String? {
-        let present = blocked.count + waiting.count + active.count
-        if machine.present != present { return "\(machine.present) present instead of \(present)" }
-        if machine.active != active.count { return "\(machine.active) active instead of \(active.count)" }
-        if !machine.isDooming, active.count > width, width < 3 { return "more active than the width" }
-        if !overs.isEmpty, present > 0 || hasBody || isPulling { return "over before all had ended" }
-        if overs.count > 1 { return "over twice" }
-        if machine.isDooming, !blocked.union(waiting).isSubset(of: shielded) { return "one that is doomed waits" }
-        return nil
     }
 }

@@ -122,7 +122,7 @@ struct GroupScaleTests {
         return census.track(group)
     }
 
-    @Test("Scenario 26: a tree of groups with 100,000 leaves runs and is freed (skynet)")
+    @Test("Scenario 26: a tree of groups (skynet) runs and is freed; with 1,000 leaves, in a soak with 100,000")
     func skynet() async throws {
         let leaves = Rounds.count(ci: 1_000, soak: 100_000) >= 100_000 ? 100_000 : 1_000
         let (sum, left) = try await TestThread.run {
@@ -178,7 +178,7 @@ struct GroupScaleTests {
         #expect(isRight && left == 0)
     }
 
-    @Test("Scenario 26: 100,000 pending children are cancelled with their group")
+    @Test("Scenario 26: 10,000 pending children, in a soak 100,000, are cancelled with their group")
     func manyChildren() async throws {
         let (causes, left) = try await TestThread.run {
             let (queue, census) = (QueueManager("many", width: 2), LiveObjects())

@@ -88,7 +88,12 @@ struct GroupScenarioTests {
         let children = (0..<3).map { number in
             TaskOperation<Int, any Error>(windsDownAfterCancellation: true) {
                 began.arrive()
-                try? await Task.sleep(for: .seconds(600))
+                let cancelled = Gate()
+                await withTaskCancellationHandler {
+                    await cancelled.passage()
+                } onCancel: {
+                    cancelled.open()
+                }
                 throw Flaw.converted("\(number)")
             }
         }

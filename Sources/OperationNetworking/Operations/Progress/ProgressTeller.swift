@@ -59,6 +59,7 @@ final class ProgressTeller: Sendable {
             case .download: Self.advance(&state.download, count, total)
             }
         }
+        operation.fractionDidChange { operation.completedFraction }
     }
 
     private static func advance(_ track: inout ProgressTrack, _ count: Int64?, _ total: Int64?) {

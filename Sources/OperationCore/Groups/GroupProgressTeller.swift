@@ -1,0 +1,95 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// Tells the listeners of a group of its progress, on its callback queue, one report at a time.
+///
+/// A queue that is slow gets fewer reports, not a pile of them: at most one waits there, and it tells what is true when
+/// its turn comes.
+final class GroupProgressTeller: Sendable {
+    private struct State {
+        var handler: (@Sendable (GroupProgress) -> Void)?
+        var foundation: Progress?
+        var told: GroupProgress
+        var isScheduled = false
+        var isDue = false
+        /// Whether nothing follows, and the handler of the result comes next.
+        var isLast = false
+    }
+
+    private let state: Locked<State>
+    /// The callback queue, and the group; nil once nothing is to be told any more.
+    private let queue: @Sendable () -> (DispatchQueue, ManagedOperation)?
+
+    init(told: GroupProgress, queue: @escaping @Sendable () -> (DispatchQueue, ManagedOperation)?) {
+        state = Locked(State(told: told))
+        self.queue = queue
+    }
+
+    var handler: (@Sendable (GroupProgress) -> Void)? {
+        get { state.withLock { $0.handler } }
+        set {
+            let old = state.withLock { exchange(&$0.handler, with: newValue) }
+            withExtendedLifetime(old) {}
+        }
+    }
+
+    /// Foundation's progress, made now if there was none.
+    func foundation(_ make: () -> Progress) -> Progress {
+        if let known = state.withLock({ $0.foundation }) { return known }
+        let made = make()
+        return state.withLock { state in
+            let known = state.foundation ?? made
+            state.foundation = known
+            return known
+        }
+    }
+
+    /// Something changed.
+    func note(_ engine: GroupEngine, isLast: Bool = false) {
+        let isNeeded = state.withLock { state in
+            guard state.handler != nil || state.foundation != nil else { return false }
+            state.isDue = true
+            if isLast { state.isLast = true }
+            return !exchange(&state.isScheduled, with: true)
+        }
+        if isNeeded { schedule(engine) }
+    }
+
+    private func schedule(_ engine: GroupEngine) {
+        guard let (queue, group) = queue() else { return }
+        // The group lives until its listeners were told.
+        queue.async { [self] in withExtendedLifetime(group) { tell(engine) } }
+    }
+
+    private func tell(_ engine: GroupEngine) {
+        let progress = engine.state.withLock { $0.meter.progress }
+        let (handler, foundation) = state.withLock { state in
+            state.isDue = false
+            let isNews = state.told != progress
+            state.told = progress
+            return isNews ? (state.handler, state.foundation) : (nil, nil)
+        }
+        // No word after a cancellation.
+        if queue() != nil {
+            handler?(progress)
+            if let foundation { Self.show(progress, in: foundation) }
+        }
+        let (goesOn, isLast) = state.withLock { state in
+            state.isScheduled = state.isDue
+            return (state.isDue, state.isLast)
+        }
+        guard goesOn else { return }
+        // Behind what else is to be done on that queue: under a flood it would be due for ever.
+        isLast ? tell(engine) : schedule(engine)
+    }
+
+    /// In ten-thousandths, which never run backwards.
+    static let units: Int64 = 10_000
+
+    static func show(_ progress: GroupProgress, in foundation: Progress) {
+        let done = Int64(progress.fraction * Double(units))
+        if done > foundation.completedUnitCount { foundation.completedUnitCount = done }
+    }
+}

@@ -1,0 +1,193 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Moments between two locks, in which another thread may come.
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
+struct GroupMomentTests {
+    /// Runs pairs of bodies at the same time, the second one up to some turns of a loop later, until a round has a
+    /// flaw.
+    private func rounds(
+        ci: Int, soak: Int, _ round: @escaping @Sendable (_ pause: Int, ThreadTeam) throws -> String?
+    ) async throws {
+        let flaw = try await TestThread.run { () -> String? in
+            var random = SeededGenerator(seed: Rounds.firstSeed)
+            let team = ThreadTeam(count: 2)
+            for number in 0..<Rounds.count(ci: ci, soak: soak) {
+                let pause = Int.random(in: 0..<Int(1 << Int.random(in: 0..<11, using: &random)), using: &random)
+                if let flaw = try round(pause, team) { return "round \(number): \(flaw)" }
+            }
+            return nil
+        }
+        #expect(flaw == nil)
+    }
+
+    @Test func `a declared group that is cancelled just as it concludes ends`() async throws {
+        try await rounds(ci: 5_000, soak: 200_000) { pause, team in
+            let child = HandDriven()
+            let group = GroupOperation.all([child])
+            group.start()
+            while child.state != .executing { sched_yield() }
+            team.run([
+                { child.finish(withResult: 1) },
+                {
+                    for _ in 0..<pause { _ = group.state }
+                    group.cancel()
+                },
+            ])
+            group.waitUntilFinished()
+            return group.outcome == nil ? "no outcome" : nil
+        }
+    }
+
+    @Test func `a body one of whose waits ends as another begins gives up its place`() async throws {
+        let queue = QueueManager("one", width: 1)
+        for _ in 0..<Rounds.count(ci: 40, soak: 2_000) {
+            let group = GroupOperation { group in
+                try await withThrowingTaskGroup(of: Void.self) { tasks in
+                    for _ in 0..<4 {
+                        tasks.addTask {
+                            for number in 0..<25 { _ = try await group.run(ClosureOperation { number }) }
+                        }
+                    }
+                    try await tasks.waitForAll()
+                }
+            }
+            try queue.add(group)
+            try await group.value
+        }
+    }
+
+    @Test func `a child that another thread ends just as it is to begin in place`() async throws {
+        try await rounds(ci: 3_000, soak: 100_000) { pause, team in
+            let child = ClosureOperation { 1 }
+            let others = (0..<3).map { number in ClosureOperation { number } }
+            let group = GroupOperation<Int, GroupFailure>(
+                width: 1,
+                synchronous: { group in
+                    let first = (try? group.perform(child)) ?? 0
+                    for other in others { try group.add(other) }
+                    return try first + group.perform(ClosureOperation { 1 })
+                })
+            team.run([
+                { group.start() },
+                {
+                    for _ in 0..<pause { _ = child.state }
+                    child.cancel()
+                },
+            ])
+            group.waitUntilFinished()
+            let result = group.outcome?.result
+            let isRight = result == (child.isCancelled ? 1 : 2) && others.allSatisfy { $0.isFinished }
+            return isRight ? nil : "\(String(describing: group.outcome))"
+        }
+    }
+
+    @Test func `of two groups that are added to each other at the same time one is refused`() async throws {
+        try await rounds(ci: 3_000, soak: 100_000) { _, team in
+            let (one, two) = (GroupOperation(policy: .collectAll), GroupOperation(policy: .collectAll))
+            let taken = Locked(0)
+            let add: @Sendable (GroupOperation<Void, GroupFailure>, GroupOperation<Void, GroupFailure>) -> Void = {
+                do throws(GroupError) {
+                    try $0.add($1)
+                    taken.withLock { $0 += 1 }
+                } catch {}
+            }
+            team.run([{ add(one, two) }, { add(two, one) }])
+            // Freed, it would hold the other for ever.
+            let count = taken.withLock { $0 }
+            for group in [one, two] { group.cancel() }
+            return count == 1 ? nil : "\(count) were taken"
+        }
+    }
+
+    @Test func `a wait for an operation that is somebody else's ends with the task that waits`() async throws {
+        let other = HandDriven("other")
+        other.start()
+        let waits = Locked<Task<Int, any Error>?>(nil)
+        let group = GroupOperation<CancellationCause?, GroupFailure> { group in
+            let task = Task<Int, any Error> { try await group.run(other) }
+            waits.withLock { $0 = task }
+            do {
+                _ = try await task.value
+            } catch let failure as OperationFailure<Flaw> {
+                // And one that is cancelled before it begins.
+                let late = Task<Int, any Error> {
+                    withUnsafeCurrentTask { $0?.cancel() }
+                    return try await group.run(other)
+                }
+                let second = await late.result
+                if case .failure(let error as OperationFailure<Flaw>) = second { return error.cause ?? failure.cause }
+            }
+            return nil
+        }
+        group.start()
+        while group.strangerCount == 0 { await Task.yield() }
+        waits.withLock { $0 }?.cancel()
+        #expect(try await group.value?.code == .taskCancelled)
+        #expect(!other.isCancelled && group.strangerCount == 0)
+        other.finish(withResult: 1)
+    }
+
+    @Test func `shielded, what a child gave while the group was on hold is given though that is cancelled`() async {
+        let child = HandDriven("child")
+        let given = EventRecorder<Int>()
+        let group = GroupOperation<Int, GroupFailure> { group in
+            let result = try await group.shield { try await $0.run(child) }
+            given.record(result)
+            return result
+        }
+        group.start()
+        while child.state != .executing { await Task.yield() }
+        group.suspend()
+        child.finish(withResult: 5)
+        while group.presentCount > 0 { await Task.yield() }
+        group.cancel()
+        await group.ended()
+        #expect(given.events == [5] && group.isCancelled)
+    }
+
+    @Test func `errors of groups in groups are kept sixteen deep, with the one in which it began`() async {
+        var operation: TypedOperation<Int, GroupFailure> = GroupOperation<Int, GroupFailure> { group in
+            try await group.run(ClosureOperation<Int, Flaw> { () throws(Flaw) -> Int in throw .second }.named("leaf"))
+        }
+        for level in 0..<100 {
+            let inner = operation
+            operation =
+                level % 2 == 0
+                ? GroupOperation<Int, GroupFailure> { group in try await group.run(inner) }
+                : GroupOperation.all([inner]).only()
+        }
+        operation.start()
+        await operation.ended()
+        var (depth, error) = (0, operation.outcome?.error)
+        let root = error?.root
+        while let inner = error?.child?.failure.groupFailure {
+            depth += 1
+            error = inner
+        }
+        #expect(depth <= 17 && "\(operation.outcome?.error as Any)".utf8.count < 4_000)
+        guard case .failed(let flaw as Flaw) = root?.failure else {
+            Issue.record("\(String(describing: root))")
+            return
+        }
+        #expect(flaw == .second)
+    }
+}
+
+extension GroupOperation where ResultType == [Int], ErrorType == GroupFailure {
+    /// A group around this one that gives its one result.
+    fileprivate func only() -> GroupOperation<Int, GroupFailure> {
+        GroupOperation<Int, GroupFailure> { group in try await group.run(self)[0] }
+    }
+}
+
+extension OperationFailure where ErrorType == any Error {
+    fileprivate var groupFailure: GroupFailure? {
+        if case .failed(let error) = self { error as? GroupFailure } else { nil }
+    }
+}
