@@ -144,7 +144,7 @@ struct DownloadMachineTests {
             position += count
             piece += 1
             let end = machine.end(nil)
-            if end == .askOn { continue }
+            if end == .askOn, piece < 1000 { continue }
             if size == 1 {
                 guard case .keep(let error) = end else { return #expect(Bool(false), "\(end)") }
                 #expect(error.code == .invalidResponse && piece == 101)
