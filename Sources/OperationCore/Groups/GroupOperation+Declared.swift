@@ -96,16 +96,16 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[OperationOutcome<Value, Failure>], Never> {
         let engine = GroupEngine(GroupMachine(policy: .collectAll, width: width), queue: queue)
-        let group = GroupOperation<[OperationOutcome<Value, Failure>], Never>(
+        let refusals = engine.addAtFirst(children)
+        return GroupOperation<[OperationOutcome<Value, Failure>], Never>(
             engine,
             .init(conclude: { operation, _ in
-                operation.finish(
-                    withResult: children.map {
-                        $0.outcomeInGroup ?? .cancelled(.groupRefused(GroupError(.inGroup, $0)))
-                    })
+                let outcomes = children.enumerated().map { index, child in
+                    let refusal = refusals[index] ?? GroupError(.inGroup, child)
+                    return child.outcomeInGroup ?? .cancelled(.groupRefused(refusal))
+                }
+                operation.finish(withResult: outcomes)
             }))
-        engine.addAtFirst(children)
-        return group
     }
 
     /// A group whose result is the first that a child gives; the others are cancelled then.
@@ -159,9 +159,16 @@ extension GroupOperation where ErrorType == GroupFailure {
 
 extension GroupEngine {
     /// Adds the children of a new group; one that cannot be one fails the group at its start.
-    func addAtFirst(_ children: [ManagedOperation]) {
-        for child in children {
-            if let refusal = adopt(child) { fail(child, refusal) }
+    ///
+    /// - Returns: Which cannot, and why.
+    @discardableResult
+    func addAtFirst(_ children: [ManagedOperation]) -> [Int: GroupError] {
+        var refusals: [Int: GroupError] = [:]
+        for (index, child) in children.enumerated() {
+            guard let refusal = adopt(child) else { continue }
+            fail(child, refusal)
+            refusals[index] = refusal
         }
+        return refusals
     }
 }

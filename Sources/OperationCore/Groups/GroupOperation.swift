@@ -92,7 +92,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 
     package override func setBodySuspended(_ isSuspended: Bool) { engine.setSuspended(isSuspended) }
 
-    override func concludeGroup(_ verdict: GroupMachine.Verdict) {
+    package override func concludeGroup(_ verdict: GroupMachine.Verdict) {
         // Cancelled just now, it has let go of that, and has wound down.
         guard let conclude = work.withLock({ exchange(&$0.conclude, with: nil) }) else { return bodyDidReturn() }
         conclude(self, verdict)

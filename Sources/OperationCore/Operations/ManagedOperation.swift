@@ -131,7 +131,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     package var groupEngine: GroupEngine? { nil }
 
     /// Its children have ended, if it is a group, and there was no body to say what its outcome is.
-    func concludeGroup(_ verdict: GroupMachine.Verdict) {}
+    package func concludeGroup(_ verdict: GroupMachine.Verdict) {}
 
     /// Whether the operation can be put on hold.
     package var canBeSuspended: Bool { false }

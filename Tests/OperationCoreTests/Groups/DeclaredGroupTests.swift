@@ -42,6 +42,16 @@ struct DeclaredGroupTests {
         #expect(outcomes.result == [.success(1), .failure(.first), .cancelled(.requested)])
     }
 
+    @Test func `outcomes: of what could not be a child, why not`() async {
+        let taken = child(0)
+        taken.start()
+        let group = GroupOperation.outcomes(of: [taken])
+        group.start()
+        let cause = await group.finalOutcome.result?.first?.cancellationCause
+        #expect((cause?.underlyingError as? GroupError)?.code == .alreadyStarted)
+        taken.finish(withResult: 0)
+    }
+
     @Test func `collect all: the error has all errors`() async throws {
         let children = (0..<3).map(child)
         let group = GroupOperation(policy: .collectAll)

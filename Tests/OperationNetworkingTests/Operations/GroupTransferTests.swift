@@ -1,0 +1,68 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Network operations as the children of groups.
+@Suite("Network operations in groups: progress", .timeLimit(.minutes(1)))
+struct GroupTransferTests {
+    @Test("A group of downloads shows how many of their bytes have come, each by its weight")
+    func progress() async throws {
+        let bench = try OperationBench()
+        let gate = Gate()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "4000000"]),
+                .send(TestPattern.bytes(count: 1_000_000)), .stall(until: gate),
+                .send(TestPattern.bytes(from: 1_000_000, count: 3_000_000)))
+        }
+        let downloads = (0..<2).map { _ in
+            bench.watched(
+                NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count })
+        }
+        let group = GroupOperation(policy: .failFast)
+        try group.add(downloads[0])
+        try group.add(downloads[1], weight: 3)
+        group.callbackQueue = bench.callbacks
+        let (quarter, told) = (Gate(), EventRecorder<Double>())
+        group.groupProgressHandler = {
+            told.record($0.fraction)
+            // Of the first quarter not all need be told.
+            if $0.fraction >= 0.2 { quarter.open() }
+        }
+        group.start()
+        await quarter.passage()
+        #expect((0.8...1).contains(group.groupProgress.completedWeight) && !group.isFinished)
+        gate.open()
+        try await group.value
+        await bench.settled()
+        #expect(told.events == told.events.sorted() && told.events.last == 1)
+        #expect(told.events.contains { $0 > 0.25 && $0 < 1 })
+    }
+
+    @Test("An upload counts by what was sent of its body, and has not come to its end before the answer to it")
+    func upload() async throws {
+        let bench = try OperationBench()
+        let gate = Gate()
+        bench.server.route("POST", "/") { _ in LoopbackAnswer(.stall(until: gate), .head(204, [:])) }
+        let upload = bench.watched(
+            NetworkUploadOperation(
+                url: bench.server.url("/"), body: .data(Data(count: 1 << 20)), urlSession: bench.session
+            ) { data, _ in data.count })
+        let group = GroupOperation.all([upload])
+        group.start()
+        while group.groupProgress.fraction < 0.99 { await Task.yield() }
+        #expect(group.groupProgress.fraction < 1)
+        gate.open()
+        #expect(try await group.value == [0])
+        #expect(group.groupProgress.fraction == 1)
+    }
+}
