@@ -26,8 +26,10 @@ private func cancellation(_ scale: Scale, begins: Bool) -> Pair {
         ratio: median(times.map { $0.cancelling / $0.building }))
 }
 
-/// Nanoseconds a child. Building begins with the first operation made, and ends when the tree waits to run; cancelling
-/// ends when each of the tree has ended.
+/// Nanoseconds a child.
+///
+/// Building begins with the first operation made, and ends when the tree waits to run; cancelling ends when each of the
+/// tree has ended.
 private func cancelTree(_ count: Int, begins: Bool) -> (building: Double, cancelling: Double) {
     let counter = Counter()
     let queue = QueueManager("benchmark", width: coreCount)

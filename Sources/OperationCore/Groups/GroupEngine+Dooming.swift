@@ -175,3 +175,25 @@ extension GroupEngine.State {
         return doom
     }
 }
+
+extension ManagedOperation {
+    /// Whether a group around it cancels its children just now, and will come to this one.
+    package final var isDoomed: Bool {
+        var next: ManagedOperation? = self
+        while let operation = next {
+            let (parent, slot, wrapper) = operation.core.withLock { ($0.parent, $0.parentSlot, $0.extras?.wrapper) }
+            guard let parent else {
+                next = wrapper
+                continue
+            }
+            let (isShielded, isDooming, group) = parent.state.withLock { state in
+                let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
+                return (isShielded, state.machine.isDooming, state.operation)
+            }
+            if isShielded { return false }
+            if isDooming { return true }
+            next = group
+        }
+        return false
+    }
+}

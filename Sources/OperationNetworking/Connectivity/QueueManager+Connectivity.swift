@@ -70,7 +70,8 @@ extension QueueManager {
             callbackQueue: DispatchQueue(label: "OperationKit.carryOn"),
             offlineHandler: { [weak self] isHeld in
                 if let offlineHandler { callbackQueue.async { offlineHandler(isHeld) } }
-                if isHeld { since.withLock { $0 = Date() } } else { self?.runNetworkFailuresAgain(since.withLock { $0 }) }
+                if isHeld { return since.withLock { $0 = Date() } }
+                self?.runNetworkFailuresAgain(since.withLock { $0 })
             }, chance: chance)
     }
 

@@ -85,10 +85,10 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
         }
     }
 
-    /// Whether something with this number is still heard.
     /// Whether it is the first of all, so that nothing was sent by now.
     package func isFirst(_ step: Int) -> Bool { step == 1 && isPresent(step) }
 
+    /// Whether something with this number is still heard.
     package func isPresent(_ step: Int) -> Bool { !isEnded && step == self.step }
 
     package var isEnded: Bool { if case .ended = state { true } else { false } }

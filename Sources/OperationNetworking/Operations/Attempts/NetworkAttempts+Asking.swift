@@ -58,18 +58,28 @@ extension NetworkAttempts {
 
     /// Whether the request of that attempt may be sent, now that its turn has come; if not, it is made anew.
     func mayLeave(_ number: Int) -> Bool {
-        let gates = state.withLock { $0.machine.mayBeTold(number) ? $0.gates : [] }
-        if gates.allSatisfy({ $0.mayLeave(number) }) { return true }
-        var timer: (any OperationTimer)?
-        let (action, host) = state.withLock { state in
-            timer = state.machine.mayBeTold(number) ? state.stopTime() : nil
-            return (state.machine.takenBack(number), state.host)
+        let (host, gates) = state.withLock { ($0.machine.mayBeTold(number) ? $0.host : nil, $0.gates) }
+        // The connections of those that a group has cancelled are not for those to whom it comes next.
+        guard let host, !host.isDoomed else {
+            _ = takeBack(number)
+            return false
         }
-        timer?.cancel()
-        if let host { tell(.takenBack, number, host) }
+        if gates.allSatisfy({ $0.mayLeave(number) }) { return true }
+        let action = takeBack(number)
+        if action != .none { tell(.takenBack, number, host) }
         // The hooks are the user's, and this is the thread of the session.
         DispatchQueue.global().async { self.perform(action) }
         return false
+    }
+
+    private func takeBack(_ number: Int) -> AttemptMachine.Action {
+        var timer: (any OperationTimer)?
+        let action = state.withLock { state in
+            timer = state.machine.mayBeTold(number) ? state.stopTime() : nil
+            return state.machine.takenBack(number)
+        }
+        timer?.cancel()
+        return action
     }
 
     private func cleared(_ request: NetworkRequest, _ round: Int) -> AttemptMachine.Action {
