@@ -107,7 +107,7 @@ extension GroupEngine {
     ///
     /// The group around it cancels what has not begun from the bottom up. Begun meanwhile by a worker, it may come here
     /// before it was told itself.
-    private func endCancelled(_ operation: ManagedOperation) {
+    func endCancelled(_ operation: ManagedOperation) {
         operation.cancelIfUndecided(because: state.withLock { $0.ownCause } ?? .requested)
         operation.bodyDidReturn()
     }
