@@ -32,8 +32,11 @@ extension GroupEngine {
     /// Makes the operation a child by `adopt`; refuses a group that encloses this one.
     func nest(_ child: ManagedOperation, _ adopt: () -> Adoption) -> Adoption {
         guard let inner = child.groupEngine else { return adopt() }
+        // One of those may be gone but for this: let go of outside the lock, for what it holds is the user's.
+        var met: [GroupEngine] = []
+        defer { withExtendedLifetime(met) {} }
         return Self.nesting.withLock { _ in
-            if isEnclosed(by: inner) { return .refused(.cycle) }
+            if isEnclosed(by: inner, &met) { return .refused(.cycle) }
             let answer = adopt()
             switch answer {
             case .taken, .doomed:
@@ -75,22 +78,24 @@ extension GroupEngine {
     /// What was made to be a child cannot be one.
     func fail(_ child: ManagedOperation, _ error: GroupError) {
         let failure = GroupFailure.Child(name: child.displayName, failure: .failed(error))
-        state.withLock { state in
-            state.note(failure)
+        let forgotten = state.withLock { state in
             switch state.machine.add() {
             case .taken(let slot), .doomed(let slot): _ = state.machine.ended(slot, .failure)
             case .refused: break
             }
+            return state.note(failure)
         }
+        withExtendedLifetime(forgotten) {}
     }
 
     /// Whether this group is that one, or within it.
-    private func isEnclosed(by other: GroupEngine) -> Bool {
+    private func isEnclosed(by other: GroupEngine, _ met: inout [GroupEngine]) -> Bool {
         if other === self { return true }
         // What has no children encloses nothing.
         guard other.state.withLock({ $0.machine.present > 0 }) else { return false }
         var next = state.withLock { $0.outer }
         while let engine = next {
+            met.append(engine)
             if engine === other { return true }
             next = engine.state.withLock { $0.outer }
         }
@@ -133,11 +138,12 @@ extension GroupEngine {
         if tag >= 0 { source?.take(child, tag: tag) }
         var waiter = GroupWaiter.none
         var released: (ManagedOperation?, RecoveryHook?)
+        var forgotten: GroupFailure.Child?
         var isMeasuring = false
         apply { state in
             let hasWon = state.machine.ended(slot, ending)
             if hasWon, state.machine.policy.hasWinners { state.winners.append(child) }
-            if let failure { state.note(failure) }
+            if let failure { forgotten = state.note(failure) }
             guard state.children.indices.contains(Int(slot)) else { return }
             waiter = exchange(&state.children[Int(slot)].waiter, with: .none)
             state.meter.end(slot)
@@ -149,7 +155,7 @@ extension GroupEngine {
                 waiter = .none
             }
         }
-        withExtendedLifetime(released) {}
+        withExtendedLifetime((released, forgotten)) {}
         if isMeasuring { tellProgress() }
         if !waiter.isNone { release(waiter, .ended) }
     }
@@ -214,9 +220,11 @@ extension GroupEngine.State {
     /// A body may run children for as long as the program lives: only so many failures are kept of it.
     private static let mostFailuresOfBody = 100
 
-    fileprivate mutating func note(_ failure: GroupFailure.Child) {
-        if case .bodyDecides = machine.policy.rule, failures.count == Self.mostFailuresOfBody { failures.removeFirst() }
-        failures.append(failure)
+    /// Returns one that is forgotten for it, whose error is the user's: to be let go of outside the lock.
+    fileprivate mutating func note(_ failure: GroupFailure.Child) -> GroupFailure.Child? {
+        defer { failures.append(failure) }
+        guard case .bodyDecides = machine.policy.rule, failures.count == Self.mostFailuresOfBody else { return nil }
+        return failures.removeFirst()
     }
 }
 

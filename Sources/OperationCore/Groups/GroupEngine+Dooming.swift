@@ -160,6 +160,7 @@ extension GroupEngine.State {
         of engine: GroupEngine, _ place: GroupPlace, _ cause: CancellationCause
     ) -> GroupEngine.Doom {
         var doom = GroupEngine.Doom(engine: engine, place: place, cause: cause)
+        meter.freeze()
         let slots = machine.takeDoomed()
         doom.rescues = takeRescues(at: slots)
         for slot in slots {

@@ -24,7 +24,7 @@ extension GroupEngine {
             return true
         }
         guard let hook = recoveries.hook(for: child, at: slot), let failure = failure(of: child, ending),
-            !failure.failure.followsFromDependency
+            !failure.failure.isNotForRecovery
         else { return false }
         return begin(GroupRescue(child, (slot, tag), ending, failure, hook), failure.failure)
     }
@@ -34,7 +34,8 @@ extension GroupEngine {
         var hasBegun = false
         var ended: ManagedOperation?
         apply { state in
-            hasBegun = state.machine.beginRecovery(rescue.slot)
+            hasBegun =
+                !state.children[Int(rescue.slot)].isGivenUp && state.machine.beginRecovery(rescue.slot)
             guard hasBegun else { return }
             state.recoveries?.running[rescue.slot] = rescue
             ended = exchange(&state.children[Int(rescue.slot)].operation, with: nil)
@@ -51,7 +52,7 @@ extension GroupEngine {
             }
             self?.take(answer, for: rescue)
         }
-        rescue.keep(task)
+        rescue.keep(task, of: attempt)
         return true
     }
 
@@ -111,6 +112,25 @@ extension GroupEngine {
         if end(rescue) { tellFailure(of: rescue, after: failure) }
     }
 
+    /// Nobody waits any more for the child there; returns what is to be cancelled for that.
+    func giveUp(_ child: ManagedOperation, at slot: GroupMachine.Slot) -> ManagedOperation? {
+        var abandoned: GroupRescue?
+        let standIn = state.withLock { state -> ManagedOperation? in
+            guard state.children.indices.contains(Int(slot)) else { return nil }
+            guard let rescue = state.recoveries?.running[slot], rescue.original === child else {
+                // It may have just ended: it is not recovered then.
+                if state.children[Int(slot)].operation === child { state.children[Int(slot)].isGivenUp = true }
+                return nil
+            }
+            state.children[Int(slot)].isGivenUp = true
+            if !state.machine.isRecovering(slot) { return state.children[Int(slot)].operation }
+            abandoned = state.recoveries?.running.removeValue(forKey: slot)
+            return nil
+        }
+        if let abandoned { abandon(abandoned) }
+        return standIn
+    }
+
     /// The group is doomed, and the child with it.
     func abandon(_ rescue: GroupRescue) {
         rescue.end()
@@ -135,6 +155,12 @@ extension GroupEngine {
 }
 
 extension OperationFailure {
+    /// Whether nobody wants a result any more, or the group could not wait for one.
+    fileprivate var isNotForRecovery: Bool {
+        guard let code = cancellation?.code else { return false }
+        return followsFromDependency || code == .taskCancelled || code == .tooManyWaits
+    }
+
     /// Whether it is the mere consequence of what another operation did.
     var followsFromDependency: Bool {
         guard let code = cancellation?.code else { return false }
@@ -145,9 +171,8 @@ extension OperationFailure {
 extension GroupEngine.State {
     /// Sets a hook for the child that has just been taken.
     mutating func setHook(_ hook: RecoveryHook, at slot: GroupMachine.Slot) {
-        var known = recoveries ?? GroupRecoveries()
-        known.own[slot] = hook
-        recoveries = known
+        if recoveries == nil { recoveries = GroupRecoveries() }
+        recoveries?.own[slot] = hook
     }
 
     /// The recoveries of children that are doomed, which end.

@@ -39,9 +39,10 @@ extension GroupEngine {
         let isDooming = state.withLock { $0.machine.isDooming }
         // The group cancels its children itself, but for those that are shielded, and strangers not at all.
         if isDooming, !isShielded { return }
-        let (isOurs, isFree) = child.core.withLock { core in
-            (core.parent === self, core.parent == nil && core.host == nil && !core.isStartUnderWay)
+        let (slot, isOurs, isFree) = child.core.withLock { core in
+            (core.parentSlot, core.parent === self, core.parent == nil && core.host == nil && !core.isStartUnderWay)
         }
+        giveUp(child, at: slot)?.cancelIfUndecided(because: .taskCancelled)
         guard isOurs || isFree && !child.isHeldByQueue(isByQueue: false) else { return }
         child.cancelIfUndecided(because: .taskCancelled)
     }

@@ -10,6 +10,8 @@ package final class GroupEngine: Sendable {
     struct Child {
         var operation: ManagedOperation?
         var waiter = GroupWaiter.none
+        /// Whether the task that waited for it was cancelled.
+        var isGivenUp = false
     }
 
     struct State {

@@ -17,6 +17,8 @@ package struct GroupMeter: Sendable {
     /// The sum of the marks, each by its weight.
     private var partial = 0.0
     private var isComplete = false
+    /// What was done when the group failed or was cancelled: what is cancelled with it is no progress.
+    private var frozen: Double?
     /// What the group around it was told.
     private var told = 0.0
 
@@ -60,9 +62,13 @@ package struct GroupMeter: Sendable {
     /// The group has its result: nothing is left to do.
     package mutating func complete() { isComplete = true }
 
+    /// The children are to be cancelled: unless there is a result after all, it stays as it is.
+    package mutating func freeze() { if frozen == nil { frozen = ended + partial } }
+
     package var progress: GroupProgress {
         let total = max(added, expected)
-        return GroupProgress(completedWeight: isComplete ? total : min(ended + partial, total), totalWeight: total)
+        return GroupProgress(
+            completedWeight: isComplete ? total : min(frozen ?? ended + partial, total), totalWeight: total)
     }
 
     /// What the group around it is to be told: not each little step, for there may be many groups around that.

@@ -15,7 +15,11 @@ public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The share that is done, from zero to one; zero while there is no child.
-    public var fraction: Double { totalWeight > 0 ? min(max(completedWeight / totalWeight, 0), 1) : 0 }
+    public var fraction: Double {
+        let share = completedWeight / totalWeight
+        // What is no number is not above zero.
+        return totalWeight > 0 && share > 0 ? min(share, 1) : 0
+    }
 
     /// `37 % of 4.0`.
     public var description: String { "\(Int(fraction * 100)) % of \(totalWeight)" }

@@ -51,7 +51,11 @@ final class GroupProgressTeller: Sendable {
         let isNeeded = state.withLock { state in
             guard state.handler != nil || state.foundation != nil else { return false }
             state.isDue = true
-            if isLast { state.isLast = true }
+            if isLast {
+                // A turn in any case: the one that is scheduled may come behind the handler of the result.
+                (state.isLast, state.isScheduled) = (true, true)
+                return true
+            }
             return !exchange(&state.isScheduled, with: true)
         }
         if isNeeded { schedule(engine) }

@@ -140,6 +140,8 @@ extension OperationPlan {
     }
 
     /// The plan, begun anew so many times where it gives no result, with the same input.
+    ///
+    /// That is so, too, where something in it was cancelled by itself; cancelled as a whole, it is not begun anew.
     public func retry(atMost limit: Int) -> OperationPlan {
         limit > 0 ? recover(atMost: limit) { _, input in .operation(operation(for: input)) } : self
     }

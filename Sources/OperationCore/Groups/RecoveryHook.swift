@@ -73,9 +73,11 @@ final class GroupRescue: Sendable {
     var mayAskAgain: Bool { state.withLock { !$0.isOver && $0.attempt < hook.limit } }
 
     /// Keeps the task of the hook, to cancel it with the recovery.
-    func keep(_ task: Task<Void, Never>) {
+    ///
+    /// It may have answered by now, and the hook be asked once more.
+    func keep(_ task: Task<Void, Never>, of attempt: Int) {
         let isOver = state.withLock { state in
-            if !state.isOver { state.task = task }
+            if !state.isOver, state.attempt == attempt { state.task = task }
             return state.isOver
         }
         if isOver { task.cancel() }

@@ -191,7 +191,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Whether the operation ended and its queue and dependents were told.
     ///
-    /// Never true before it was started.
+    /// Never true before it was started, but for a child of a group that is cancelled with it before it begins.
     public final override var isFinished: Bool { core.withLock { $0.machine.isFinished } }
 
     /// Whether the operation may begin: its dependencies ended, or it was cancelled.

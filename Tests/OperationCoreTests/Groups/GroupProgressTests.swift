@@ -48,6 +48,33 @@ struct GroupProgressTests {
         #expect(group.groupProgress.completedWeight == 4)
     }
 
+    @Test func `what is cancelled with the group is no progress`() async throws {
+        for isCancelled in [true, false] {
+            let children = (0..<10).map { HandDriven("\($0)") }
+            let inner = GroupOperation(policy: .failFast)
+            for _ in 0..<10 { try inner.add(HandDriven("beneath")) }
+            let group = GroupOperation(policy: .failFast)
+            for child in children { try group.add(child) }
+            try group.add(inner)
+            #expect(group.groupProgress.fraction == 0)
+            group.start()
+            await executing(children)
+            children[0].finish(withResult: 1)
+            while group.groupProgress.completedWeight < 1 { await Task.yield() }
+            if isCancelled { group.cancel() } else { children[1].finish(withError: .first) }
+            await group.ended()
+            #expect(group.groupProgress.completedWeight == (isCancelled ? 1 : 2))
+            #expect(inner.isCancelled && inner.groupProgress.fraction == 0)
+        }
+    }
+
+    @Test func `a progress of no numbers is none`() {
+        for (done, total) in [(Double.nan, 1), (1, .nan), (.infinity, .infinity), (-1, 1), (1, 0)] {
+            let progress = GroupProgress(completedWeight: done, totalWeight: total)
+            #expect(progress.fraction == 0 && progress.description.hasPrefix("0 %"))
+        }
+    }
+
     @Test func `asked for late it knows what ended before, also in the groups beneath`() async throws {
         let (first, second, third) = (HandDriven("first"), Measured(), HandDriven("third"))
         let inner = GroupOperation(policy: .failFast)

@@ -193,6 +193,45 @@ struct GroupRecoveryTests {
         #expect(late.state == .notStarted)
     }
 
+    @Test func `what is cancelled with the task that waits for it is not recovered`() async {
+        let (slow, asked) = (HandDriven("slow"), EventRecorder<String>())
+        let group = GroupOperation<Int, GroupFailure> { [self] group in
+            async let number = group.run(slow)
+            while slow.state != .executing { await Task.yield() }
+            _ = try await group.run(failing("bad"))
+            return try await number
+        }
+        group.recover { (failed: FailedChild<Int>) in
+            asked.record(failed.name)
+            return .fail
+        }
+        group.start()
+        await group.ended()
+        #expect(slow.cancellationCause?.code == .taskCancelled)
+        #expect(asked.events == ["bad"] && group.outcome?.error?.child?.name == "bad")
+    }
+
+    @Test(arguments: [true, false])
+    func `a recovery for which nobody waits any more ends at once, with what it runs`(isAsking: Bool) async {
+        let (gate, asked) = (Gate(), EventRecorder<Int>())
+        let standIn = HandDriven("instead")
+        let group = GroupOperation<Int, GroupFailure> { [self] group in
+            let waiting = Task { try await group.run(failing("work")) }
+            while isAsking ? asked.count == 0 : standIn.state != .executing { await Task.yield() }
+            waiting.cancel()
+            return (try? await waiting.value) ?? 7
+        }
+        group.recover(atMost: 3) { (failed: FailedChild<Int>) in
+            asked.record(failed.attempt)
+            if isAsking { await gate.passage() }
+            return .operation(standIn)
+        }
+        group.start()
+        #expect(await group.finalOutcome.result == 7)
+        #expect(asked.events == [1] && standIn.isCancelled == !isAsking)
+        gate.open()
+    }
+
     @Test func `the failing child is asked about first, and never those that are cancelled because of it`() async throws
     {
         let (asked, gate) = (EventRecorder<String>(), Gate())
