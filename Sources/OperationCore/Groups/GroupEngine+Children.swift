@@ -17,7 +17,7 @@ extension GroupEngine {
         }
         if case .refused(let code) = answer { return GroupError(code, child) }
         beginMeasuring(child)
-        if case .doomed = answer { doomLate(child) }
+        if case .doomed = answer { doom([child]) }
         return nil
     }
 

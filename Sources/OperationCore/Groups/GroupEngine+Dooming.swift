@@ -16,8 +16,6 @@ extension GroupEngine {
         var groups: [ManagedOperation] = []
         /// Those that take all steps, or are held by a queue.
         var others: [ManagedOperation] = []
-        /// Recoveries of children, which end.
-        var rescues: [GroupRescue] = []
     }
 
     struct EndedChild {
@@ -26,17 +24,10 @@ extension GroupEngine {
     }
 
     /// Cancels the children that are to be cancelled with the group, and ends those that no queue will.
-    func doom() {
+    func doom(_ children: [ManagedOperation]) {
         let cause = causeForChildren
         let place = keepPlace(nil)
-        carryOut(state.withLock { $0.takeDoom(of: self, place, cause) })
-    }
-
-    /// Cancels a child that came when the others were cancelled.
-    func doomLate(_ child: ManagedOperation) {
-        var doom = Doom(engine: self, place: keepPlace(nil), cause: causeForChildren)
-        if child.groupEngine == nil { doom.others.append(child) } else { doom.groups.append(child) }
-        carryOut(doom)
+        carryOut(state.withLock { _ in Doom(children, of: self, place, cause) })
     }
 
     private func carryOut(_ first: Doom) {
@@ -63,7 +54,8 @@ extension GroupEngine {
             state.place = place
             state.ownCause = cause
             state.doomCause = ownCause
-            return state.takeDoom(of: self, place, ownCause)
+            let slots = state.takeDoomedSlots()
+            return Doom(slots.compactMap { state.children[Int($0)].operation }, of: self, place, ownCause)
         }
     }
 
@@ -72,7 +64,6 @@ extension GroupEngine {
         settle(doom.ended)
         endGroups(doom)
         endHeld(doom.others, because: doom.cause)
-        for rescue in doom.rescues { abandon(rescue) }
         // The last of them may have been the last of all.
         apply { _ in }
     }
@@ -154,26 +145,29 @@ extension GroupEngine {
     }
 }
 
-extension GroupEngine.State {
-    /// Takes out what is to be cancelled, and ends what can be ended in one step.
-    fileprivate mutating func takeDoom(
-        of engine: GroupEngine, _ place: GroupPlace, _ cause: CancellationCause
-    ) -> GroupEngine.Doom {
-        var doom = GroupEngine.Doom(engine: engine, place: place, cause: cause)
-        meter.freeze()
-        let slots = machine.takeDoomed()
-        doom.rescues = takeRescues(at: slots)
-        for slot in slots {
-            guard let child = children[Int(slot)].operation else { continue }
+extension GroupEngine.Doom {
+    /// Ends what can be ended in one step; to be called under the lock of the group.
+    fileprivate init(
+        _ children: [ManagedOperation], of engine: GroupEngine, _ place: GroupPlace, _ cause: CancellationCause
+    ) {
+        self.init(engine: engine, place: place, cause: cause)
+        for child in children {
             if child.groupEngine != nil {
-                doom.groups.append(child)
+                groups.append(child)
             } else if let seat = child.endUnbegun(in: engine, heldBy: nil, because: cause) {
-                doom.ended.append(GroupEngine.EndedChild(operation: child, seat: seat))
+                ended.append(GroupEngine.EndedChild(operation: child, seat: seat))
             } else {
-                doom.others.append(child)
+                others.append(child)
             }
         }
-        return doom
+    }
+}
+
+extension GroupEngine.State {
+    /// The places of the children that are to be cancelled, once: whoever takes them cancels them.
+    mutating func takeDoomedSlots() -> [GroupMachine.Slot] {
+        meter.freeze()
+        return machine.takeDoomed()
     }
 }
 

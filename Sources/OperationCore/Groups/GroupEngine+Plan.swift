@@ -5,8 +5,10 @@
 extension GroupEngine {
     struct Plan {
         var starts: [ManagedOperation] = []
-        /// Whether the children are to be cancelled with the group.
-        var isDooming = false
+        /// Children that are to be cancelled with the group: by this thread, before it returns to who cancelled that.
+        var doomed: [ManagedOperation] = []
+        /// Recoveries that end with it.
+        var abandoned: [GroupRescue] = []
         /// Waits that end because the group was cancelled.
         var released: [GroupWaiter] = []
         /// Waits whose child ended while the group was on hold.
@@ -18,8 +20,8 @@ extension GroupEngine {
         var over: GroupMachine.Verdict?
 
         var isEmpty: Bool {
-            starts.isEmpty && !isDooming && released.isEmpty && unheldWaits.isEmpty && returns.isEmpty
-                && unheld.isEmpty && !isPulling && over == nil
+            starts.isEmpty && doomed.isEmpty && abandoned.isEmpty && released.isEmpty && unheldWaits.isEmpty
+                && returns.isEmpty && unheld.isEmpty && !isPulling && over == nil
         }
     }
 
@@ -37,11 +39,12 @@ extension GroupEngine {
     }
 
     private func perform(_ plan: Plan) {
-        if plan.isDooming { doom() }
+        if !plan.doomed.isEmpty { doom(plan.doomed) }
         if !plan.unheld.isEmpty { suspendChildren(plan.unheld) }
         for body in plan.returns { body.goOn() }
         for waiter in plan.unheldWaits { release(waiter, .ended) }
         for waiter in plan.released { release(waiter, .refused(causeForChildren)) }
+        for rescue in plan.abandoned { abandon(rescue) }
         if !plan.starts.isEmpty { handOver(plan.starts) }
         if plan.isPulling { pull() }
         if let verdict = plan.over { conclude(verdict) }
@@ -117,8 +120,10 @@ extension GroupEngine.State {
     /// What is to be done now, in portions.
     mutating func takePlan() -> GroupEngine.Plan {
         var plan = GroupEngine.Plan()
-        plan.isDooming = machine.isDoomToTell
         if machine.isDooming {
+            let slots = takeDoomedSlots()
+            plan.doomed = slots.compactMap { children[Int($0)].operation }
+            plan.abandoned = takeRescues(at: slots)
             plan.unheldWaits = waits.takeHeld()
             plan.released = waits.takeAll()
             if machine.isSuspended {

@@ -64,8 +64,7 @@ package struct GroupMachine: Sendable {
     var waiting = 0
     var successes = 0
     var failures = 0
-    /// Whether there may be children that are to be cancelled: see `takeDoomed`; none begins before that.
-    package private(set) var isDoomToTell = false
+    private var isDoomToTell = false
     /// Whether it was cancelled before it began: nothing in it will run, shielded or not.
     private var ignoresShields = false
     /// Whether a child ended while the source was asked.
@@ -178,8 +177,7 @@ extension GroupMachine {
 
     private var mayBegin: Bool {
         switch phase {
-        case .running, .closing: !isSuspended
-        case .dooming: !isDoomToTell
+        case .running, .closing, .dooming: !isSuspended || isDooming
         case .collecting, .over: false
         }
     }

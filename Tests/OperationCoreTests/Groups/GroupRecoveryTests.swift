@@ -34,7 +34,9 @@ struct GroupRecoveryTests {
         #expect(try await pipeline.run() == Array(1...20))
         let quorum = GroupOperation.quorum(2, of: [failing("0"), failing("1"), failing("2")], width: 1)
         quorum.recover { (failed: FailedChild<Int>) in .result(Int(failed.name) ?? -1) }
-        #expect(try await quorum.run() == [0, 1])
+        // While one is recovered, the next goes on.
+        let two = try await quorum.run()
+        #expect(two.count == 2 && two[0] < two[1])
         let outcomes = GroupOperation.outcomes(of: [failing("0"), failing("1")])
         outcomes.recover { (failed: FailedChild<Int>) in failed.name == "0" ? .fail : .result(7) }
         outcomes.start()
