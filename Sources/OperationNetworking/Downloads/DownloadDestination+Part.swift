@@ -16,8 +16,10 @@ extension DownloadDestination {
     /// A file that is complete stays. It works with the disk, and returns when it is done.
     ///
     /// - Parameters:
-    ///   - url: What was downloaded. In a folder the part of another URL is another one.
-    ///   - options: Those of the download: the part goes by its ``DownloadOptions/resumeKey``, if it has one.
+    ///   - url: What was downloaded. In a folder the part of another URL is another one; a file has one part,
+    ///     which goes whatever URL it is of.
+    ///   - options: Those of the download: in a folder the part goes by its ``DownloadOptions/resumeKey``, if it has
+    ///     one.
     /// - Returns: Whether there was something to throw away.
     /// - Throws: ``NetworkError/Code/destinationBusy`` if a download is writing it just now, and whatever the file system
     ///   refuses.

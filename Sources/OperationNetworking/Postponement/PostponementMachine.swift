@@ -91,9 +91,9 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
         case .absent: nil
         }
     }
-    /// What made the last refresh fail, as long as that counts.
+    /// What made the last refresh fail, as long as that is remembered.
     package var lastError: (any Error)? {
-        if case .failed(let failure, _, _) = state { failure.error } else { nil }
+        if case .failed(let failure, _, _) = state { failure.error } else { pause?.failure.error }
     }
     /// The one that may be used.
     package var credential: Credential? {
@@ -141,7 +141,7 @@ extension PostponementMachine {
         case .valid(let credential, _, _):
             if isSecond { return (.refuse, []) }
             if version < self.version { return (.replay, []) }
-            if let failure = fallBack(now) { return (.fail(failure), []) }
+            if let failure = fallBack(now) { return (.fail(failure), failAll(failure)) }
             guard !canRefresh || mayBegin(now) else { return (.fail(Failure(.tooMany, mayPass: true)), []) }
             return wait(begin(old: credential, now))
         case .absent: return isSecond ? (.refuse, []) : (.wait(line.append()), [])
@@ -157,7 +157,9 @@ extension PostponementMachine {
     package mutating func noteRejected(_ version: Int, now: OperationInstant) -> [Action] {
         switch state {
         case .valid(let credential, _, _):
-            guard version == self.version, fallBack(now) == nil, !canRefresh || mayBegin(now) else { return [] }
+            guard version == self.version else { return [] }
+            if let failure = fallBack(now) { return failAll(failure) }
+            guard !canRefresh || mayBegin(now) else { return [] }
             return begin(old: credential, now)
         case .refreshing:
             noteOldRejected(version)
@@ -177,10 +179,12 @@ extension PostponementMachine {
         pause.flatMap { now < $0.until ? $0.failure : nil }
     }
 
-    /// What was still used although its renewal had failed was rejected: until the pause is over there is none.
+    /// What was still used although its renewal had failed was rejected: until the pause is over there is none, and
+    /// who is still in the line fails.
     private mutating func fallBack(_ now: OperationInstant) -> Failure? {
         guard case .valid(let credential, _, _) = state, let pause, let failure = pauseFailure(now) else { return nil }
         state = .failed(failure, until: pause.until, old: credential)
+        nextRelease = nil
         return failure
     }
 

@@ -8,15 +8,22 @@ struct RefreshScope: Sendable {
 
     static let none = RefreshScope()
 
+    private struct Refresh: Sendable {
+        let number: Int
+        weak var realm: AuthenticationRealm?
+
+        var isOfUse: Bool { realm?.isOfUse(number) ?? false }
+    }
+
     /// By the number of the realm: an address may be that of another one by the time.
-    private var refreshes: [UInt64: Int] = [:]
+    private var refreshes: [UInt64: Refresh] = [:]
 
     var isEmpty: Bool { refreshes.isEmpty }
 
     /// For that refresh, too.
     func with(_ refresh: Int, of realm: AuthenticationRealm) -> RefreshScope {
         var scope = self
-        scope.refreshes[realm.number] = refresh
+        scope.refreshes[realm.number] = Refresh(number: refresh, realm: realm)
         return scope
     }
 
@@ -24,6 +31,11 @@ struct RefreshScope: Sendable {
     ///
     /// A task that goes on when the refresh is over is like any other.
     func exempts(from realm: AuthenticationRealm) -> Bool {
-        refreshes[realm.number].map(realm.isOfUse) ?? false
+        refreshes[realm.number].map { realm.isOfUse($0.number) } ?? false
     }
+
+    /// Whether what one of these refreshes gives would be taken, so that others may wait for what is done here.
+    ///
+    /// Not to be asked under a lock.
+    var isOfUse: Bool { refreshes.values.contains { $0.isOfUse } }
 }

@@ -23,6 +23,9 @@ public final class OriginPauses: Sendable {
     /// What becomes of a request that is ready to leave meanwhile.
     public enum Meanwhile: Sendable, Hashable {
         /// It waits until the pause is over, in its turn.
+        ///
+        /// One that belongs to the refresh of a credential waits for no longer than 5 seconds, and fails at once if
+        /// that is not enough: others wait for it.
         case wait
         /// It fails at once, with the code `originPaused`.
         case fail

@@ -19,6 +19,9 @@ final class PauseGate: AttemptGate {
     private let pauses: OriginPauses
     private let state = Locked(State())
 
+    /// How long a request waits for which others wait, since it is for a refresh.
+    private static var longestOfRefresh: Duration { .seconds(5) }
+
     init(_ pauses: OriginPauses) {
         self.pauses = pauses
     }
@@ -31,8 +34,10 @@ final class PauseGate: AttemptGate {
         let hasWaited = state.withLock { exchange(&$0.hasWaited, with: false) }
         state.withLock { $0.origin = request.origin }
         guard let left = pauses.left(for: request.origin, hasWaited: hasWaited) else { return answer(.go(request)) }
-        // Many wait for a refresh, and for no longer than its own limit: they learn at once how long it would take.
-        guard pauses.meanwhile == .wait, !host.networkAttempts.isForRefresh, mayWait(left, host) else {
+        // Many wait for a refresh, and for no longer than its own limit: they learn at once where it would take long.
+        guard pauses.meanwhile == .wait, left <= Self.longestOfRefresh || !host.networkAttempts.isForRefresh,
+            mayWait(left, host)
+        else {
             return answer(.refuse(.originPaused(left, request.origin)))
         }
         let turns = TurnTaking()

@@ -22,6 +22,8 @@ final class RetryAgent: AttemptPolicy {
         var heeded = 0
         /// Where that was paid for.
         var paid: RequestOrigin?
+        /// Both as they were before that attempt began, which may be taken back.
+        var before: (number: Int, failure: NetworkError?, paid: RequestOrigin?)?
         var isForgotten = false
     }
 
@@ -50,8 +52,20 @@ final class RetryAgent: AttemptPolicy {
                 code: .timedOut, phase: .waiting,
                 message: "The preparation of another attempt took longer than the window of retry allows.")
         }
-        state.withLock { ($0.failure, $0.paid) = (nil, nil) }
+        state.withLock { state in
+            state.before = (number, state.failure, state.paid)
+            (state.failure, state.paid) = (nil, nil)
+        }
         return nil
+    }
+
+    func takenBack(_ number: Int) {
+        let isOver = state.withLock { state in
+            guard let before = state.before, before.number == number else { return false }
+            (state.failure, state.paid, state.before) = (before.failure, before.paid, nil)
+            return state.isForgotten
+        }
+        if isOver { giveBack() }
     }
 
     /// What the server asks of this operation it asks of all, as soon as it is known.

@@ -35,8 +35,9 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// Whether the request may still be sent, now that its turn has come: the last moment at which that can be said. True
     /// unless implemented.
     ///
-    /// The sessions of this package ask, before the first request of a task. A request that may have waited long for a
-    /// connection can be taken back so; it ends as if it were cancelled, and the server sees nothing of it.
+    /// A `CurlSession`, and a `URLSession` on Linux, ask when the first request of a task gets its place among those
+    /// that may be under way; other sessions do not. A request that may have waited long for that can be taken back so:
+    /// it ends as if it were cancelled, and the server sees nothing of it. One that is connecting by then leaves.
     func taskMayLeave(_ task: any NetworkTask) -> Bool
 }
 

@@ -17,11 +17,11 @@ struct GroupTransferTests {
     @Test("A group of downloads shows how many of their bytes have come, each by its weight")
     func progress() async throws {
         let bench = try OperationBench()
-        let gate = Gate()
-        bench.server.route("GET", "/") { _ in
+        let gates = [Gate(), Gate()]
+        bench.server.route("GET", "/") { request in
             LoopbackAnswer(
                 .head(200, ["Content-Length": "4000000"]),
-                .send(TestPattern.bytes(count: 1_000_000)), .stall(until: gate),
+                .send(TestPattern.bytes(count: 1_000_000)), .stall(until: gates[request.number]),
                 .send(TestPattern.bytes(from: 1_000_000, count: 3_000_000)))
         }
         let downloads = (0..<2).map { _ in
@@ -32,16 +32,19 @@ struct GroupTransferTests {
         try group.add(downloads[0])
         try group.add(downloads[1], weight: 3)
         group.callbackQueue = bench.callbacks
-        let (quarter, told) = (Gate(), EventRecorder<Double>())
+        let (quarter, more, told) = (Gate(), Gate(), EventRecorder<Double>())
         group.groupProgressHandler = {
             told.record($0.fraction)
             // Of the first quarter not all need be told.
             if $0.fraction >= 0.2 { quarter.open() }
+            if $0.fraction > 0.25 { more.open() }
         }
         group.start()
         await quarter.passage()
         #expect((0.8...1).contains(group.groupProgress.completedWeight) && !group.isFinished)
-        gate.open()
+        gates[0].open()
+        await more.passage()
+        gates[1].open()
         try await group.value
         await bench.settled()
         #expect(told.events == told.events.sorted() && told.events.last == 1)

@@ -65,6 +65,40 @@ struct PostponementRefreshTests {
         }
     }
 
+    @Test("What is still used after an early renewal failed is rejected: those that are not yet released fail, too")
+    func lineRejectedInThePause() {
+        for isNoted in [false, true] {
+            let play = Play { $0.pace = PostponementPace(1, every: .seconds(1)) }
+            _ = play.set("A", lifetime: .seconds(100))
+            _ = play.pass(.seconds(40))
+            for _ in 0..<3 { _ = play.want() }
+            #expect(play.failed(1, mayPass: true) == "release [1], call at 1041")
+            if isNoted {
+                #expect(play.noteRejected(0) == "", "an older one says nothing of this")
+                #expect(play.noteRejected(1) == "fail [2, 3] failed")
+            } else {
+                #expect(play.reject(1) == "fail failed, fail [2, 3] failed")
+            }
+            #expect(play.machine.waitingCount == 0 && play.pass(.seconds(1)) == "")
+            _ = play.pass(.seconds(9))
+            #expect(play.want() == "wait 4, refresh 2 of A")
+        }
+    }
+
+    @Test("The error of an early renewal that failed is remembered for as long as the pause")
+    func errorOfThePause() {
+        let play = Play()
+        _ = play.set("A", lifetime: .seconds(100))
+        _ = play.pass(.seconds(40))
+        _ = play.want()
+        let error = NetworkError(code: .timedOut, phase: .waiting, message: "")
+        _ = play.machine.refreshFailed(1, .init(.failed, error: error, mayPass: true), now: play.now)
+        #expect(play.machine.lastError is NetworkError)
+        _ = play.pass(.seconds(10))
+        _ = play.want()
+        #expect(play.machine.lastError == nil)
+    }
+
     @Test("A credential is not used beyond its end because the service asked for a longer pause, nor is that broken")
     func pauseBeyondTheEnd() {
         let play = Play()

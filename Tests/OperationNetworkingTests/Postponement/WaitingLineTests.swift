@@ -100,7 +100,8 @@
             await until { operations.allSatisfy { $0.networkAttempts.task != nil } }
             _ = await bench.server.heads(atLeast: 1)
             answered.open()
-            await until { pauses.waitingCount == 4 }
+            // The last to wait need not be the one that schedules.
+            await until { pauses.waitingCount == 4 && bench.clock.pendingCount > 0 }
             #expect(bench.server.requests.count == 1)
             bench.clock.advance(by: .seconds(10))
             var results: [String?] = []
@@ -124,7 +125,8 @@
         }
     }
 
-    private final class RefusingReceiver: NetworkReceiver {
+    /// Takes its request back.
+    final class RefusingReceiver: NetworkReceiver {
         let ends = EventRecorder<NetworkError.Code?>()
 
         func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}

@@ -95,6 +95,43 @@ struct OriginPauseTests {
         #expect(await failure(of: hurried)?.code == .originPaused)
     }
 
+    @Test("What a refresh needs waits for a short pause, and for a long one only when that refresh is over")
+    func refresh() async throws {
+        let origin = try #require(RequestOrigin(ofPlain: bench.server.url("/").absoluteString))
+        let late = Locked<NetworkUploadOperation<String>?>(nil)
+        for (pause, isShort) in [(5, true), (6, false)] {
+            let pauses = pauses()
+            var options = AuthenticationOptions()
+            options.clock = clock
+            let authenticator = Authenticator<String>(
+                options: options, apply: { token, request in try request.with("Authorization", token) },
+                refresh: { [self] _ in
+                    late.withLock { $0 = operation("/late", pauses) }
+                    return try await operation("/token", pauses).run()
+                })
+            pauses.note(.seconds(pause), for: origin)
+            let asking = operation("/asking", nil)
+            asking.authenticate(by: authenticator)
+            asking.start()
+            if isShort {
+                await until { pauses.waitingCount == 1 && clock.pendingCount > 1 }
+                clock.advance(by: .seconds(pause))
+                #expect(try await asking.value == "/asking")
+            } else {
+                let error = await failure(of: asking)
+                #expect(error?.code == .refreshFailed)
+                #expect(error.map { "\($0.cause as Any)".contains("asked to be left alone") } ?? false)
+                clock.advance(by: .seconds(pause))
+            }
+            pauses.note(.seconds(50), for: origin)
+            let waiting = try #require(late.withLock { exchange(&$0, with: nil) })
+            waiting.start()
+            await until { pauses.waitingCount == 1 && waiting.waitReason?.kind == .pause }
+            clock.advance(by: .seconds(50))
+            #expect(try await waiting.value == "/late")
+        }
+    }
+
     @Test("Where the server asks again for longer, they wait on, unless that is more than they would have waited for")
     func again() async throws {
         let pauses = pauses(), url = bench.server.url("/").absoluteString

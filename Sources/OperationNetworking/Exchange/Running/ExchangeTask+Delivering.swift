@@ -108,7 +108,8 @@ extension ExchangeTask {
     private func fail(_ flight: Flight, _ error: NetworkError?, step: Int) {
         let error =
             error ?? self.error(.invalidResponse, .awaitingResponse, "The session ended without a response.")
-        guard let next = stale(flight) else { return finish(error) }
+        // What its receiver took back is wanted from nowhere.
+        guard error.code != .cancelled, let next = stale(flight) else { return finish(error) }
         if state.withLock({ $0.machine.failsOver(step) }) { go(next) }
     }
 

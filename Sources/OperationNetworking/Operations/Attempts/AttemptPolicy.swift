@@ -44,6 +44,12 @@ package protocol AttemptPolicy: Sendable {
     /// A task for an attempt is about to be made; returns why that is not to be, if so: the attempt fails with it.
     func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError?
 
+    /// That attempt was taken back unsent, and counts as if it had not begun: another one follows, with its
+    /// request made anew.
+    ///
+    /// Called on the thread of the session.
+    func takenBack(_ number: Int)
+
     /// The head of a response to that attempt came, of which that is said soon; whether it is a failure, whatever its status.
     ///
     /// It may come when the attempt is over and the next one is under way.
@@ -64,6 +70,7 @@ extension AttemptPolicy {
     package var rank: Int { AttemptRank.retry }
     package var attemptTimeout: Duration? { nil }
     package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? { nil }
+    package func takenBack(_ number: Int) {}
     package func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { false }
 }
 

@@ -58,28 +58,34 @@ extension NetworkAttempts {
 
     /// Whether the request of that attempt may be sent, now that its turn has come; if not, it is made anew.
     func mayLeave(_ number: Int) -> Bool {
-        let (host, gates) = state.withLock { ($0.machine.mayBeTold(number) ? $0.host : nil, $0.gates) }
+        let (host, gates, policies) = state.withLock { state in
+            (state.machine.mayBeTold(number) ? state.host : nil, state.gates, state.policies)
+        }
         // The connections of those that a group has cancelled are not for those to whom it comes next.
         guard let host, !host.isDoomed else {
             _ = takeBack(number)
             return false
         }
         if gates.allSatisfy({ $0.mayLeave(number) }) { return true }
-        let action = takeBack(number)
-        if action != .none { tell(.takenBack, number, host) }
+        let (action, isTakenBack) = takeBack(number)
+        // It may be over since, out of time for example.
+        guard isTakenBack else { return false }
+        for policy in policies { policy.takenBack(number) }
+        tell(.takenBack, number, host)
         // The hooks are the user's, and this is the thread of the session.
         DispatchQueue.global().async { self.perform(action) }
         return false
     }
 
-    private func takeBack(_ number: Int) -> AttemptMachine.Action {
+    private func takeBack(_ number: Int) -> (action: AttemptMachine.Action, isTakenBack: Bool) {
         var timer: (any OperationTimer)?
-        let action = state.withLock { state in
-            timer = state.machine.mayBeTold(number) ? state.stopTime() : nil
-            return state.machine.takenBack(number)
+        let result = state.withLock { state in
+            let isTakenBack = state.machine.mayBeTold(number)
+            timer = isTakenBack ? state.stopTime() : nil
+            return (state.machine.takenBack(number), isTakenBack)
         }
         timer?.cancel()
-        return action
+        return result
     }
 
     private func cleared(_ request: NetworkRequest, _ round: Int) -> AttemptMachine.Action {

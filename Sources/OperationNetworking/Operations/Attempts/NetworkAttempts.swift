@@ -66,8 +66,7 @@ public final class NetworkAttempts: Sendable {
 
     let state = Locked(State())
     let teller = ProgressTeller()
-    /// Whether the operation was made by a refresh of a credential, for which others wait.
-    let isForRefresh = !RefreshScope.current.isEmpty
+    private let scope = RefreshScope.current
 
     init() {}
 
@@ -82,6 +81,9 @@ public final class NetworkAttempts: Sendable {
             return state.response ?? made
         }
     }
+
+    /// Whether the operation was made by a refresh of a credential that is still under way, so that others wait for it.
+    var isForRefresh: Bool { scope.isOfUse }
 
     var head: ResponseHead? { state.withLock { $0.head } }
     package var task: (any NetworkTask)? { state.withLock { $0.task } }

@@ -11,7 +11,7 @@
             while let grant = slots.next() {
                 let task = grant.ticket
                 guard takesSlot(task) else {
-                    slots.release(grant.host, endsLookup: grant.looksUp)
+                    slots.release(grant.host, endsLookup: grant.looksUp, isAhead: grant.isAhead)
                     continue
                 }
                 begin(task, grant)
@@ -20,12 +20,12 @@
 
         private func begin(_ task: CurlTask, _ grant: SlotTable<CurlTask>.Grant) {
             guard let transfer = transfers.take(orMake: { CurlTransfer($0, self) }) else {
-                slots.release(grant.host, endsLookup: grant.looksUp)
+                slots.release(grant.host, endsLookup: grant.looksUp, isAhead: grant.isAhead)
                 return fail(task, CurlEngine.exhausted)
             }
             task.confined.transfer = transfer
             transfer.begin(task, host: grant.host, looksUp: grant.looksUp)
-            if task.request.options.isAhead {
+            if grant.isAhead {
                 transfer.isAhead = true
                 noteAhead(1)
             }
@@ -82,7 +82,7 @@
 
         private func putBack(_ transfer: CurlTransfer) {
             multi?.remove(transfer.handle)
-            slots.release(transfer.host, endsLookup: transfer.isLookingUp)
+            slots.release(transfer.host, endsLookup: transfer.isLookingUp, isAhead: transfer.isAhead)
             if exchange(&transfer.isAhead, with: false) { noteAhead(-1) }
             transfer.end()
             transfer.handle.forgetRequest()

@@ -13,6 +13,8 @@ final class CarriedTransfer: @unchecked Sendable {
     // Sendable: only used on that queue.
 
     let host: Int
+    /// Whether it is beyond the limits of its host.
+    let isAhead: Bool
     let beganAt: Int64
     private let request: NetworkRequest
     private var work: URLSessionWork?
@@ -34,8 +36,9 @@ final class CarriedTransfer: @unchecked Sendable {
     private var receivedCount: Int64 = 0
     private var firstByteAt: Int64?
 
-    init(_ task: CarriedTask, host: Int, now: Int64) {
+    init(_ task: CarriedTask, host: Int, isAhead: Bool, now: Int64) {
         self.host = host
+        self.isAhead = isAhead
         request = task.request
         beganAt = now
         // When the connection is ready is not told: the first limit that holds is the one for the first byte.

@@ -117,10 +117,10 @@ extension URLSessionCarrier {
         while let grant = slots.next() {
             let task = grant.ticket
             guard takesSlot(task) else {
-                slots.release(grant.host)
+                slots.release(grant.host, isAhead: grant.isAhead)
                 continue
             }
-            let transfer = CarriedTransfer(task, host: grant.host, now: Self.now)
+            let transfer = CarriedTransfer(task, host: grant.host, isAhead: grant.isAhead, now: Self.now)
             task.confined.transfer = transfer
             load(transfer, task)
             let wishes = task.presentWishes
@@ -185,7 +185,7 @@ extension URLSessionCarrier: TaskHost {
         guard let transfer = task.confined.transfer else { return }
         task.confined.transfer = nil
         transfer.stop()
-        slots.release(transfer.host)
+        slots.release(transfer.host, isAhead: transfer.isAhead)
     }
 
     func apply(_ brakes: TaskMachine.Brakes, to task: CarriedTask) {

@@ -50,7 +50,8 @@ import OperationCore
             _ tell: @escaping URLSessionReporter.Tell
         ) throws(NetworkError) -> URLSessionWork {
             let plain = URLRequest(carrying: request, adding: fields)
-            if case .none = body {
+            // What waits for nobody would wait for those of the session that is kept.
+            if case .none = body, !request.options.isAhead {
                 let (session, reporter) = keptSession()
                 let task = session.dataTask(with: plain)
                 reporter.listen(to: task, tell)

@@ -21,6 +21,7 @@ package struct SlotTable<Ticket> {
     package struct Place: Hashable, Sendable {
         fileprivate let host: Int
         fileprivate let number: UInt64
+        fileprivate let isAhead: Bool
     }
 
     package struct Grant {
@@ -28,12 +29,16 @@ package struct SlotTable<Ticket> {
         package let ticket: Ticket
         /// Whether the name of the host is to be looked up for it: the look-up is its own until it is released.
         package let looksUp: Bool
+        /// Whether it is beyond the limits; to be said again when it is released.
+        package let isAhead: Bool
     }
 
     private struct Host {
         let name: String
         let isNumeric: Bool
         var active = 0
+        /// Those that wait for nobody, until they are released.
+        var ahead = 0
         var limit: Int
         var isResolved: Bool
         var isLookingUp = false
@@ -51,6 +56,8 @@ package struct SlotTable<Ticket> {
 
     /// Hosts that are remembered although nothing is going on.
     private static var idleHosts: Int { 256 }
+    /// How many of a host are ahead of all others at a time.
+    private static var mostAhead: Int { 2 }
 
     private let limits: Limits
     private var hosts: [Host?] = []
@@ -74,15 +81,23 @@ package struct SlotTable<Ticket> {
     /// How many hosts are remembered.
     package var hostCount: Int { indices.count }
 
-    /// Puts a ticket into the line of its host, behind all of its priority; one that is ahead gets a slot beyond all limits.
+    /// Puts a ticket into the line of its host, behind all of its priority.
+    ///
+    /// One that is ahead gets a slot beyond all limits, unless two of its host have one: others are like all others.
     package mutating func enter(
         _ ticket: Ticket, host name: String, isNumeric: Bool, priority: TransferPriority = .normal,
         isAhead: Bool = false
     ) -> Place {
         let index = indices[name] ?? add(name, isNumeric)
         lastNumber += 1
-        let place = Place(host: index, number: lastNumber)
-        if isAhead { ahead.append(place) } else { hosts[index]?.line.append(lastNumber, priority) }
+        let isAhead = isAhead && hosts[index].map { $0.ahead < Self.mostAhead } ?? false
+        let place = Place(host: index, number: lastNumber, isAhead: isAhead)
+        if isAhead {
+            ahead.append(place)
+            hosts[index]?.ahead += 1
+        } else {
+            hosts[index]?.line.append(lastNumber, priority)
+        }
         hosts[index]?.tickets[lastNumber] = ticket
         offer(index)
         return place
@@ -103,6 +118,7 @@ package struct SlotTable<Ticket> {
     /// Leaves the line; what stood there is returned, if it still did.
     package mutating func leave(_ place: Place) -> Ticket? {
         let ticket = hosts[place.host]?.tickets.removeValue(forKey: place.number)
+        if ticket != nil, place.isAhead { hosts[place.host]?.ahead -= 1 }
         if indices.count > Self.idleHosts { forgetIfIdle(place.host) }
         return ticket
     }
@@ -117,7 +133,7 @@ package struct SlotTable<Ticket> {
             if looksUp { hosts[place.host]?.isLookingUp = true }
             hosts[place.host]?.active += 1
             active += 1
-            return Grant(host: place.host, ticket: ticket, looksUp: looksUp)
+            return Grant(host: place.host, ticket: ticket, looksUp: looksUp, isAhead: true)
         }
         while active < limits.total, let index = ring.popFirst() {
             guard var host = hosts[index] else { continue }
@@ -148,7 +164,7 @@ package struct SlotTable<Ticket> {
                 host.isInRing = true
                 ring.append(index)
             }
-            return Grant(host: index, ticket: ticket, looksUp: looksUp)
+            return Grant(host: index, ticket: ticket, looksUp: looksUp, isAhead: false)
         }
         return nil
     }
@@ -158,8 +174,10 @@ package struct SlotTable<Ticket> {
     /// - Parameters:
     ///   - index: Its host.
     ///   - endsLookup: Whether the look-up of the name, if there is one, was its own.
-    package mutating func release(_ index: Int, endsLookup: Bool = true) {
+    ///   - isAhead: Whether it was beyond the limits.
+    package mutating func release(_ index: Int, endsLookup: Bool = true, isAhead: Bool = false) {
         hosts[index]?.active -= 1
+        if isAhead { hosts[index]?.ahead -= 1 }
         active -= 1
         if endsLookup { lookupEnded(index) }
         offer(index)
@@ -211,6 +229,9 @@ package struct SlotTable<Ticket> {
     /// Everybody who waits, in no order; the lines are empty then.
     package mutating func removeAll() -> [Ticket] {
         var all: [Ticket] = []
+        while let place = ahead.popFirst() {
+            if hosts[place.host]?.tickets[place.number] != nil { hosts[place.host]?.ahead -= 1 }
+        }
         for index in hosts.indices {
             all += hosts[index].map { Array($0.tickets.values) } ?? []
             hosts[index]?.tickets = [:]

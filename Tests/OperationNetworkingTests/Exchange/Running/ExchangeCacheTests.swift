@@ -129,6 +129,19 @@
             #expect(try await session.fetch(server.url("/a")).status == 503)
         }
 
+        @Test func `what its receiver takes back is not answered with what is stale`() async throws {
+            server.route("/a") { _ in
+                .text("body").with("Cache-Control", "max-age=10, stale-if-error=100").with("ETag", "\"a\"")
+            }
+            let session = session()
+            _ = try await session.fetch(server.url("/a"))
+            time.advance(50)
+            let receiver = RefusingReceiver()
+            session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: receiver).resume()
+            #expect(await receiver.ends.events(atLeast: 1) == [.cancelled])
+            #expect(count() == 1)
+        }
+
         @Test func `while what is stale is served the server is asked, once`() async throws {
             let number = Locked(0)
             server.route("/a") { _ in

@@ -57,6 +57,27 @@ struct SlotTableTests {
         #expect(grants(&table) == [1])
     }
 
+    @Test func `only two of a host are ahead at a time, and others stand in the line`() {
+        var table = table(perHost: 1, total: 1)
+        _ = table.enter(0, host: "a", isNumeric: true)
+        #expect(grants(&table) == [0])
+        let places = (10..<14).map { table.enter($0, host: "a", isNumeric: true, isAhead: true) }
+        _ = table.enter(20, host: "b", isNumeric: true, isAhead: true)
+        #expect(table.leave(places[0]) == 10)
+        _ = table.enter(14, host: "a", isNumeric: true, isAhead: true)
+        #expect(grants(&table) == [11, 20, 14])
+        table.release(0, isAhead: true)
+        _ = table.enter(15, host: "a", isNumeric: true, isAhead: true)
+        #expect(grants(&table) == [15], "the two in the line stay there")
+        for isAhead in [true, true] { table.release(0, isAhead: isAhead) }
+        table.release(1, isAhead: true)
+        #expect(grants(&table) == [])
+        table.release(0)
+        #expect(grants(&table) == [12])
+        table.release(0)
+        #expect(grants(&table) == [13])
+    }
+
     @Test func `one look-up for a host at a time, and only so many in all`() {
         var table = table(perHost: 2, total: 9, lookups: 1)
         for ticket in 0..<2 { _ = table.enter(ticket, host: "a", isNumeric: false) }
