@@ -115,7 +115,7 @@ struct NetworkHoldTests {
                 return ClosureOperation { () throws -> Int in throw error }
             })
         }
-        for error in [URLError(.notConnectedToInternet), URLError(.badURL)] { await try add(error).ended() }
+        for error in [URLError(.notConnectedToInternet), URLError(.badURL)] { try await add(error).ended() }
         await until { queue.failures.count == 2 }
         let lost = try #require(queue.failures.map(\.date).min())
         queue.runNetworkFailuresAgain(lost + 61)

@@ -11,7 +11,9 @@ extension NetworkAttempts {
     /// To be done before the start.
     package func set<Policy: AttemptPolicy>(_ policy: Policy?, of type: Policy.Type = Policy.self) {
         // It may be the user's what it holds: outside of the lock.
-        let old = state.withLock { $0.policies.put(policy, insteadOf: Policy.self) { $0.rank } }
+        let old = state.withLock { state in
+            state.policies.put(policy, insteadOf: { Swift.type(of: $0) == Policy.self }) { $0.rank }
+        }
         withExtendedLifetime(old) {}
     }
 
@@ -24,7 +26,9 @@ extension NetworkAttempts {
     ///
     /// To be done before the start.
     package func set<Gate: AttemptGate>(gate: Gate?, of type: Gate.Type = Gate.self) {
-        let old = state.withLock { $0.gates.put(gate, insteadOf: Gate.self) { $0.rank } }
+        let old = state.withLock { state in
+            state.gates.put(gate, insteadOf: { Swift.type(of: $0) == Gate.self }) { $0.rank }
+        }
         withExtendedLifetime(old) {}
     }
 
@@ -195,8 +199,10 @@ extension NetworkAttempts {
 
 extension Array {
     /// Puts one in the place of that of its type, in the order of their ranks; returns the one that was there.
-    fileprivate mutating func put(_ new: Element?, insteadOf type: Any.Type, by rank: (Element) -> Int) -> Element? {
-        let place = firstIndex { Swift.type(of: $0 as Any) == type }
+    fileprivate mutating func put(
+        _ new: Element?, insteadOf isOld: (Element) -> Bool, by rank: (Element) -> Int
+    ) -> Element? {
+        let place = firstIndex(where: isOld)
         let old = place.map { remove(at: $0) }
         guard let new else { return old }
         if isEmpty { reserveCapacity(3) }
