@@ -47,30 +47,14 @@ private final class Leaf: SyncOperation<Int, GroupFailure>, @unchecked Sendable 
     override func main() { finish(withResult: number) }
 }
 
-private func runDeclared(_ count: Int) {
-    let sum = Counter()
-    withQueue { queue in
-        let root = declared(Branch(first: 0, count: count))
-        try queue.add(root)
-        sum.add(try root.startAndWait())
-    }
-    check(sum.value, is: Branch.sum(count), "sum of the leaves")
-}
+private func runDeclared(_ count: Int) { run(count, by: declared) }
 
 private func declared(_ branch: Branch) -> TypedOperation<Int, GroupFailure> {
     if branch.isLeaf { return Leaf(branch.first) }
     return GroupOperation.all(branch.parts.map(declared)) { $0.reduce(0, +) }
 }
 
-private func runBodies(_ count: Int) {
-    let sum = Counter()
-    withQueue { queue in
-        let root = withBody(Branch(first: 0, count: count))
-        try queue.add(root)
-        sum.add(try root.startAndWait())
-    }
-    check(sum.value, is: Branch.sum(count), "sum of the leaves")
-}
+private func runBodies(_ count: Int) { run(count, by: withBody) }
 
 private func withBody(_ branch: Branch) -> TypedOperation<Int, GroupFailure> {
     if branch.isLeaf { return Leaf(branch.first) }
@@ -82,12 +66,16 @@ private func withBody(_ branch: Branch) -> TypedOperation<Int, GroupFailure> {
     }
 }
 
-private func withQueue(_ work: (QueueManager) throws -> Void) {
+private func run(_ count: Int, by make: (Branch) -> TypedOperation<Int, GroupFailure>) {
     let queue = QueueManager("benchmark", width: coreCount)
-    must {
-        try work(queue)
+    let sum = must {
+        let root = make(Branch(first: 0, count: count))
+        try queue.add(root)
+        let sum = try root.startAndWait()
         try queue.waitUntilAllFinished()
+        return sum
     }
+    check(sum, is: Branch.sum(count), "sum of the leaves")
 }
 
 private func runTasks(_ count: Int) {

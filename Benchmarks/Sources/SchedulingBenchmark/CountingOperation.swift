@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import BenchmarkSupport
 import Foundation
 import OperationCore
 

@@ -1,11 +1,9 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import BenchmarkSupport
 import Foundation
 import OperationCore
-
-/// As many as run at once where a workload does not ask for something else; the same on all sides.
-let coreCount = ProcessInfo.processInfo.activeProcessorCount
 
 extension OperationQueue {
     /// A peer of a queue of ours; nil stands for Foundation's default width.
@@ -36,14 +34,4 @@ func withDispatchQueue(_ work: (DispatchQueue) -> Void) {
     let queue = DispatchQueue(label: "benchmark", attributes: .concurrent)
     work(queue)
     queue.sync(flags: .barrier) {}
-}
-
-/// Runs a task on the threads of Swift's own pool and waits for it.
-func withTask(_ work: @escaping @Sendable () async -> Void) {
-    let end = DispatchSemaphore(value: 0)
-    Task.detached {
-        await work()
-        end.signal()
-    }
-    end.wait()
 }
