@@ -98,7 +98,7 @@ extension ManagedOperation {
         let action = move { core -> LifecycleMachine.StartAction? in
             if onlyIfNeeded, core.isStartUnderWay { return nil }
             isPlain =
-                core.extras == nil && core.node == nil && core.host == nil && core.membership == nil
+                core.extras == nil && core.node == nil && core.host == nil
                 && core.parent == nil && !core.wasAskedForReadiness
             return isPlain ? core.machine.start(isReady: true, hasDelay: false) : nil
         }

@@ -14,28 +14,11 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     // Sendable: all mutable state is in `core`, behind its lock.
 
     struct Core {
+        // The small ones stand together: each gap before a reference is in every operation that waits.
+
         var machine = LifecycleMachine()
         /// Whether the typed side has, or had, a handler to call.
         var hasHandlers = false
-        /// The result or the error, which only the typed side can read. Set once, together with the outcome.
-        // Freed by the typed side when the operation is.
-        var box: OutcomeBox?
-        var cause: CancellationCause?
-        var extras: OperationExtras?
-        /// The place in the graph, from the first link to another operation until the end.
-        var node: DependencyNode?
-        /// That it belongs to an owner.
-        var membership: OwnerMembership?
-        /// The queue of this package that holds the operation, from the moment it was added until it ended.
-        var host: QueueEngine?
-        /// Its place there.
-        var slot: QueueMachine.Slot = -1
-        /// The group whose child it is, from the moment it was added until it ended.
-        var parent: GroupEngine?
-        /// Its place there.
-        var parentSlot: GroupMachine.Slot = -1
-        /// Which one of those it is that its group makes itself.
-        var parentTag: Int32 = -1
         /// Whether it may not begin because its group is suspended.
         var isHeldByGroup = false
         /// How urgent it is by its own priority or quality of service.
@@ -47,15 +30,40 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         /// Whether the delay before the start is over, which a queue of this package waits for before it gives a slot.
         var isDelayServed = false
         var isDelayBegun = false
-
-        var level: QueueLevel { isAwaited ? .awaited : urgency }
-        /// How urgent it is by itself and for those that wait for it in the graph: so urgent is what it waits for.
-        var urgency: QueueLevel { max(ownLevel, raisedLevel) }
-
         /// Whether somebody asked if the operation is ready, as a queue does that takes it in.
         var wasAskedForReadiness = false
         /// Whether that was after the start: a queue may have taken in an operation that was started by hand.
         var wasAskedAfterStart = false
+        /// Its place in `host`.
+        var slot: QueueMachine.Slot = -1
+        /// Its place in `parent`.
+        var parentSlot: GroupMachine.Slot = -1
+        /// Which one of those it is that its group makes itself.
+        var parentTag: Int32 = -1
+
+        /// The result or the error, which only the typed side can read. Set once, together with the outcome.
+        // Freed by the typed side when the operation is.
+        var box: OutcomeBox?
+        var cause: CancellationCause?
+        var extras: OperationExtras?
+        /// The place in the graph, from the first link to another operation until the end.
+        var node: DependencyNode?
+        /// The queue of this package that holds the operation, from the moment it was added until it ended.
+        var host: QueueEngine?
+        /// The group whose child it is, from the moment it was added until it ended.
+        var parent: GroupEngine?
+
+        /// That it belongs to an owner.
+        var membership: OwnerMembership? {
+            get { extras?.membership }
+            set {
+                if newValue != nil || extras != nil { need().membership = newValue }
+            }
+        }
+
+        var level: QueueLevel { isAwaited ? .awaited : urgency }
+        /// How urgent it is by itself and for those that wait for it in the graph: so urgent is what it waits for.
+        var urgency: QueueLevel { max(ownLevel, raisedLevel) }
 
         var isStartUnderWay: Bool { machine.isStarted || machine.isStartAwaited }
 

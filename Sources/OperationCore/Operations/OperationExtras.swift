@@ -26,6 +26,8 @@ final class OperationExtras {
     var wait: OperationWait?
     /// The last of its waits that is over.
     var lastWait: UInt32 = 0
+    /// That the operation belongs to an owner.
+    var membership: OwnerMembership?
     /// Keeps the operation alive until it ended.
     var selfReference: ManagedOperation?
     /// The result that its group takes for its own, since it gave none.
