@@ -73,14 +73,6 @@ extension ManagedOperation.Core {
 }
 
 extension OperationExtras {
-    /// What can still be read when the operation has ended; nil for most.
-    var remains: OperationExtras? {
-        guard let admission, admission.throttle != nil || !admission.categories.isEmpty else { return nil }
-        let remains = OperationExtras()
-        remains.admission = OperationAdmission(categories: admission.categories, throttle: admission.throttle)
-        return remains
-    }
-
     /// The operation ended, or is freed: what it held is the next one's.
     func giveBackAdmission() {
         guard admission != nil else { return }

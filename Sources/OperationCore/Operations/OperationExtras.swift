@@ -43,6 +43,18 @@ final class OperationExtras {
 }
 
 extension OperationExtras {
+    /// What can still be read when the operation has ended; nil for most.
+    var remains: OperationExtras? {
+        let kept = admission.flatMap { admission in
+            admission.throttle == nil && admission.categories.isEmpty
+                ? nil : OperationAdmission(categories: admission.categories, throttle: admission.throttle)
+        }
+        guard kept != nil || membership != nil else { return nil }
+        let remains = OperationExtras()
+        (remains.admission, remains.membership) = (kept, membership)
+        return remains
+    }
+
     /// Lets go of the closures that nobody will call, for an operation that is being freed.
     ///
     /// Each may hold another operation, and that one another.
