@@ -1,7 +1,7 @@
 """Makes a catalog of articles from the Markdown of the repository, so that nothing is written twice.
 
-What GitHub shows and what DocC takes differ in a few points, which are put right here: links between files and to headings,
-comments, and pages of the same name in different folders. Names of public types in the text become links to their pages.
+What GitHub shows and what DocC takes differ in a few points, which are put right here: links between files and to
+headings, comments, and pages of the same name in different folders. Names of public types become links to their pages.
 """
 
 import re
@@ -125,34 +125,41 @@ class Site:
     def topics(self):
         # Not as a topic: a library in the list of this page's would hide what is in it.
         libraries = (f"- ``/{module}``" for module in dict.fromkeys(self.types.values()))
-        lines = ["", "## Reference", "", *libraries, "", "## Topics", "", "### First of all", "", f"- <doc:{self.pages[CONTENTS].name}>"]
-        if glossary := self.pages.get("Docs/Glossary.md"):
-            lines.append(f"- <doc:{glossary.name}>")
+        lines = ["", "## Reference", "", *libraries, "", "## Topics", "", "### First of all", ""]
+        lines.append(f"- <doc:{self.pages[CONTENTS].name}>")
         order = self.order()
+        first = sorted(filter(is_first, self.pages.values()), key=lambda page: order.get(page.path, len(order)))
+        lines += [f"- <doc:{page.name}>" for page in first]
         for title, folder in GROUPS.items():
             pages = sorted(
                 (page for page in self.pages.values() if page.path.startswith(f"Docs/{folder}/")),
                 key=lambda page: (not page.path.endswith("/README.md"), order.get(page.path, len(order)), page.path))
             if pages:
                 lines += ["", f"### {title}", "", *(f"- <doc:{page.name}>" for page in pages)]
+        # A folder that is new here comes with these.
         others = [page for page in self.pages.values() if self.is_in_no_group(page)]
         if others:
             lines += ["", "### About the project", "", *(f"- <doc:{page.name}>" for page in others)]
         return "\n".join(lines) + "\n"
 
     def order(self):
-        """Where a page stands in the contents."""
+        """Where a page stands in the contents, or in those of its folder."""
         linked = []
-        for line in self.pages[CONTENTS].lines:
-            for match in LINK.finditer(line):
-                path = (ROOT / "Docs" / match[3].partition("#")[0]).resolve()
-                if path.is_relative_to(ROOT):
-                    linked.append(str(path.relative_to(ROOT)))
+        for list_page in (CONTENTS, *(f"Docs/{folder}/README.md" for folder in GROUPS.values())):
+            for line in self.pages[list_page].lines if list_page in self.pages else ():
+                for match in LINK.finditer(line):
+                    path = (ROOT / list_page).parent.joinpath(match[3].partition("#")[0]).resolve()
+                    if path.is_relative_to(ROOT):
+                        linked.append(str(path.relative_to(ROOT)))
         return {path: index for index, path in reversed(list(enumerate(linked)))}
 
     def is_in_no_group(self, page):
         folders = tuple(f"Docs/{folder}/" for folder in GROUPS.values())
-        return not page.path.startswith(folders) and page.path not in (FRONT, CONTENTS, "Docs/Glossary.md")
+        return not page.path.startswith(folders) and page.path not in (FRONT, CONTENTS) and not is_first(page)
+
+
+def is_first(page):
+    return Path(page.path).parent == Path("Docs") and page.path != CONTENTS
 
 
 def pages_of_repository():

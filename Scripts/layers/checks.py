@@ -39,8 +39,9 @@ def room_of(path):
 
 def problems_of_rooms(module, found):
     known = set(module.rooms)
-    problems = [f"the table has no floor for {module.name}/{room}" for room in sorted(found - known - {GROUND})]
-    return problems + [f"the table has a floor for {module.name}/{room}, which is gone" for room in sorted(known - found)]
+    lacking = [f"the table has no floor for {module.name}/{room}" for room in sorted(found - known - {GROUND})]
+    gone = [f"the table has a floor for {module.name}/{room}, which is gone" for room in sorted(known - found)]
+    return lacking + gone
 
 
 def problems_of_words(module, room, file, place):

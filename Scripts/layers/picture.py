@@ -1,4 +1,4 @@
-"""Draws the table of the layers as an SVG: the floors of each library, its rooms, and what is named against their order.
+"""Draws the table of the layers as an SVG: the floors of each library, its rooms, and what they name upward.
 
 It is drawn for light and dark pages: it has a ground of its own, and its colours follow the reader's setting.
 """
@@ -37,7 +37,8 @@ def picture(modules):
     names = " above ".join(module.name for module in modules)
     top += 34
     parts.append(text(MARGIN, top - 10, "words", "A room names what stands on lower floors. "))
-    parts.append(text(MARGIN + 244, top - 10, "up", "▲ what it names of higher ones, each with its reason in layers.txt"))
+    legend = "▲ what it names of higher ones, each with its reason in layers.txt"
+    parts.append(text(MARGIN + 244, top - 10, "up", legend))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top + 8}" width="{WIDTH}" height="{top + 8}" '
         f'font-family="-apple-system, \'Segoe UI\', Helvetica, Arial, sans-serif" role="img" '
@@ -60,7 +61,8 @@ def house(module, top):
                 parts.append(text(x + NAME, y + 19.5 + LINE * number, kind, line))
         y += height + GAP
     height = y - top + 6
-    ground = f'<rect class="house" x="{MARGIN - 8}" y="{top}" width="{WIDTH - 2 * MARGIN + 16}" height="{height}" rx="8"/>'
+    place = f'x="{MARGIN - 8}" y="{top}" width="{WIDTH - 2 * MARGIN + 16}" height="{height}"'
+    ground = f'<rect class="house" {place} rx="8"/>'
     words = [("title", "Operation"), ("title", module.name.removeprefix("Operation"))]
     sign = [text(MARGIN + 6, top + 36 + 19 * number, kind, line) for number, (kind, line) in enumerate(words)]
     return [ground, *sign, *parts], height
@@ -68,7 +70,9 @@ def house(module, top):
 
 def room_lines(module, room, words, width):
     lines = [("words", line) for line in textwrap.wrap(words, int((width - NAME - PAD) / 5.8))]
-    upward = [f"{', '.join(sorted(names))} ({other})" for (here, other), (names, _) in module.upward.items() if here == room]
+    upward = [
+        f"{', '.join(sorted(names))} ({other})" for (here, other), (names, _) in module.upward.items() if here == room
+    ]
     if upward:
         lines += [("up", line) for line in textwrap.wrap("▲ " + " · ".join(upward), int((width - NAME - PAD) / 5.8))]
     return lines

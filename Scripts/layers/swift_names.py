@@ -1,7 +1,7 @@
 """Reads the names in a Swift file: those that it declares for its module, and those that it says.
 
-It is a lexer: comments (nested, too) and the words of strings (raw and long ones, too) are left out, what is interpolated
-stays. It knows no types, so it sees names of types, and not the calls of members.
+It is a lexer: comments (nested, too) and the words of strings (raw and long ones, too) are left out, what is
+interpolated stays. It knows no types, so it sees names of types, and not the calls of members.
 """
 
 import re
