@@ -56,7 +56,7 @@ class Site:
         for page in self.pages.values():
             text = "\n".join(self.converted(page))
             if page.path == FRONT:
-                text += "\n" + self.topics()
+                text = with_reference(text, dict.fromkeys(self.types.values())) + "\n" + self.topics()
             (catalog / f"{page.name}.md").write_text(text, encoding="utf-8")
         for name, path in self.images.items():
             shutil.copy(path, catalog / name)
@@ -94,7 +94,8 @@ class Site:
                 self.problems.append(f"{place}: error: the link leads nowhere: {address}")
             # A file of the repository that is no page of the site.
             return text
-        if not anchor:
+        # DocC has no anchors on the page at the root.
+        if not anchor or target.path == FRONT:
             return f"[{text}](doc:{target.name})"
         if anchor not in target.anchors:
             self.problems.append(f"{place}: error: {path} has no heading for #{anchor}")
@@ -123,9 +124,7 @@ class Site:
             text)
 
     def topics(self):
-        # Not as a topic: a library in the list of this page's would hide what is in it.
-        libraries = (f"- ``/{module}``" for module in dict.fromkeys(self.types.values()))
-        lines = ["", "## Reference", "", *libraries, "", "## Topics", "", "### First of all", ""]
+        lines = ["", "## Topics", "", "### First of all", ""]
         lines.append(f"- <doc:{self.pages[CONTENTS].name}>")
         order = self.order()
         first = sorted(filter(is_first, self.pages.values()), key=lambda page: order.get(page.path, len(order)))
@@ -156,6 +155,15 @@ class Site:
     def is_in_no_group(self, page):
         folders = tuple(f"Docs/{folder}/" for folder in GROUPS.values())
         return not page.path.startswith(folders) and page.path not in (FRONT, CONTENTS) and not is_first(page)
+
+
+def with_reference(text, modules):
+    """The front page with links to the libraries behind its first paragraph.
+
+    They are no topics of it: a library in the list of another page would be shown there without what is in it.
+    """
+    end = text.index("\n\n", text.index("}\n") + 3)
+    return f"{text[:end]}\n\nReference: {', '.join(f'``/{module}``' for module in modules)}.{text[end:]}"
 
 
 def is_first(page):
