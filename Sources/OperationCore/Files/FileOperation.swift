@@ -25,7 +25,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
         super.init()
     }
 
-    /// Called as the work goes on, on ``callbackQueue``: about each mebibyte or hundredth of the whole, and at the end.
+    /// Called as the work goes on, on `callbackQueue`: about each mebibyte or hundredth of the whole, and at the end.
     ///
     /// It never runs backwards, its last call before a success is complete, and it is never put on the queue after the
     /// handler of the outcome. Let go of when the operation ended.

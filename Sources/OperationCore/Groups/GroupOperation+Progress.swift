@@ -17,7 +17,7 @@ extension GroupOperation {
     /// It is kept from the first time on that somebody asks, and costs nothing before.
     public var groupProgress: GroupProgress { engine.progress }
 
-    /// Called as the children come along, on ``callbackQueue``; never after a cancellation.
+    /// Called as the children come along, on `callbackQueue`; never after a cancellation.
     ///
     /// Its last call before a success is complete, and comes before the handler of the result. Let go of with the end.
     public var groupProgressHandler: (@Sendable (GroupProgress) -> Void)? {

@@ -12,7 +12,7 @@ extension QueueManager {
     /// let hold = uploads.hold(whileOffline: .system) { isHeld in print(isHeld ? "No network" : "") }
     /// ```
     ///
-    /// ``QueueManager/explain(_:)`` says so of what waits, and the queue counts as suspended. Your own suspension of
+    /// `explain(_:)` says so of what waits, and the queue counts as suspended. Your own suspension of
     /// the queue and this one do not know each other: it goes on when both are over. What waits then begins as the
     /// queue's width allows, and not at a pace: give a queue that may hold many a width.
     ///
@@ -49,11 +49,11 @@ extension QueueManager {
     /// ```
     ///
     /// The queue is held as by ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)``. When it goes on,
-    /// those of its ``QueueManager/failures`` are run again that came of a network that is gone (``OfflineRule/standard``, or
+    /// those of its `failures` are run again that came of a network that is gone (``OfflineRule/standard``, or
     /// the end of a wait for it), a minute before that was noticed or since then, and can be made anew: add them by
-    /// ``QueueManager/add(remaking:)``. Their errors may be ``NetworkError`` or `URLError`. What failed for another
+    /// `add(remaking:)`. Their errors may be ``NetworkError`` or `URLError`. What failed for another
     /// reason, or long before, stays in the list, for it would fail again; so does what notices the loss only later (a transfer that runs out
-    /// of time), until the next return or ``QueueManager/runAgain(_:)``. A request that is repeated so is a new one: its server may have
+    /// of time), until the next return or `runAgain(_:)`. A request that is repeated so is a new one: its server may have
     /// acted upon the first, so give it an ``IdempotencyKey`` that its closure keeps, if that must not happen.
     ///
     /// - Returns: A token, which keeps the queue; when it is cancelled or let go of, that is over.

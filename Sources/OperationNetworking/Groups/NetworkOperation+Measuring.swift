@@ -7,7 +7,7 @@ extension AnyNetworkOperation {
     /// The share of the transfer that is done: of the request's body if it has one, else of the response's; nil while
     /// its length is not known.
     ///
-    /// So a group of downloads shows how far they are together: see ``MeasuredOperation``.
+    /// So a group of downloads shows how far they are together: see `MeasuredOperation`.
     public var completedFraction: Double? {
         let (upload, download) = (uploadProgress, downloadProgress)
         guard upload.completedBytes > 0 || upload.totalBytes ?? 0 > 0 else {

@@ -56,6 +56,7 @@ extension Authenticator {
     /// rejected fails with that.
     ///
     /// - Parameters:
+    ///   - operation: One of those that wait.
     ///   - queue: Lets it go on when it would begin in that queue, as ``PostponedOperations/runAll(on:changing:)`` does.
     ///   - change: Changes its request: of this attempt, and of those that follow.
     /// - Throws: If the queue takes no more. Then it waits for a credential as before, at the end of the line.

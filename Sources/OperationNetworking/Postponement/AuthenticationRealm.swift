@@ -7,7 +7,7 @@ import OperationCore
 
 /// Those requests that one credential is for: what an ``Authenticator`` keeps, whatever the type of its credential.
 ///
-/// It is the shell of ``PostponementMachine``: applies events under its lock, and performs on a queue of its own what
+/// It is the shell of `PostponementMachine`: applies events under its lock, and performs on a queue of its own what
 /// concerns many, in the order in which it was decided. Nothing of the user's runs on that queue.
 public final class AuthenticationRealm: Sendable {
     typealias Machine = PostponementMachine<any Sendable>

@@ -7,7 +7,7 @@ import OperationCore
 /// Leaves a whole origin alone for as long as it asked for, by an answer 429 or 503 with `Retry-After`: all operations whose
 /// ``Retry`` has it wait, or fail, and not the one alone that was answered so.
 ///
-/// It is the shell of ``OriginPauseMachine``.
+/// It is the shell of `OriginPauseMachine`.
 ///
 /// ```swift
 /// func polite() -> Retry {

@@ -30,11 +30,3 @@ package protocol AttemptHost: AnyNetworkOperation {
     /// Ends the operation with an error.
     func fail(with error: NetworkError)
 }
-
-/// A response whose transfer is complete.
-package struct Answer: Sendable {
-    package let request: NetworkRequest
-    package let head: ResponseHead
-    package let response: HTTPURLResponse
-    package let collector: AnyResponseCollector
-}

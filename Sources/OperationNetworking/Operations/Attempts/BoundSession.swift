@@ -32,8 +32,8 @@ extension NetworkSession {
 
     /// Makes a task whose response goes to the operation to which the session was handed.
     ///
-    /// It is for ``NetworkOperation/createTask(with:using:)``, which gets a session that is bound to its operation. Tasks
-    /// that any other session makes in this way answer to nobody.
+    /// It is for ``NetworkOperation/createTask(with:using:)->NetworkTask``, which gets a session that is bound to its
+    /// operation. Tasks that any other session makes in this way answer to nobody.
     public func makeTask(with request: NetworkRequest) -> any NetworkTask {
         (self as? BoundSession)?.makeBoundTask(with: request)
             ?? makeTask(with: request, receiver: SilentReceiver())

@@ -28,11 +28,4 @@
             return DecodedImage(cgImage: image)
         }
     }
-
-    extension Endpoint where ResultType == DecodedImage {
-        /// Asks for an image, and has the system decode it, on the thread of the evaluation.
-        public static func decodedImage(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
-            image(path, query) { try $0.decoded() }
-        }
-    }
 #endif

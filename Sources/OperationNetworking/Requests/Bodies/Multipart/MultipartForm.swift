@@ -42,7 +42,11 @@ public struct MultipartForm: Sendable {
 
     /// Adds bytes: as a file if they have a file name.
     ///
-    /// - Parameter contentType: What they are; told by the ending of the file name if nil.
+    /// - Parameters:
+    ///   - name: The name of the field.
+    ///   - data: The bytes.
+    ///   - fileName: What the server is told; without one they are no file.
+    ///   - contentType: What they are; told by the ending of the file name if nil.
     public mutating func add(_ name: String, _ data: Data, fileName: String? = nil, contentType: String? = nil) {
         add(Part(name: name, fileName: fileName, contentType: contentType, body: .data(data)))
     }
@@ -50,6 +54,8 @@ public struct MultipartForm: Sendable {
     /// Adds a file.
     ///
     /// - Parameters:
+    ///   - name: The name of the field.
+    ///   - file: Where the bytes are.
     ///   - fileName: What the server is told; the file's own name if nil.
     ///   - contentType: What it is; told by the ending of the file name if nil.
     public mutating func add(

@@ -1,0 +1,224 @@
+"""Makes a catalog of articles from the Markdown of the repository, so that nothing is written twice.
+
+What GitHub shows and what DocC takes differ in a few points, which are put right here: links between files and to
+headings, comments, and pages of the same name in different folders. Names of public types become links to their pages.
+"""
+
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FRONT = "README.md"
+CONTENTS = "Docs/README.md"
+ABOUT = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+# The groups of the front page, each with its folder, in the order in which people ask.
+GROUPS = {
+    "Learning it": "Tutorials",
+    "Doing one thing": "HowTo",
+    "Guides": "Guides",
+    "Coming from elsewhere": "Migration",
+    "How it works inside": "Design",
+    "Why it is so": "Decisions",
+}
+
+FENCE = re.compile(r"\s*(```+|~~~+)")
+COMMENT = re.compile(r"<!--.*?-->", re.S)
+HEADING = re.compile(r"(#{1,6}) +(.*?)\s*$")
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
+CODE = re.compile(r"`([^`\n]+)`")
+
+
+@dataclass
+class Page:
+    path: str  # in the repository
+    name: str  # in the catalog
+    lines: list = field(default_factory=list)
+    anchors: dict = field(default_factory=dict)  # what GitHub calls a heading, and what DocC calls it
+
+    @property
+    def title(self):
+        return next((HEADING.match(line)[2] for line in self.lines if line.startswith("# ")), self.name)
+
+
+class Site:
+    def __init__(self, types):
+        self.types = types  # the name of a public type, and the module that has it
+        self.problems = []
+        self.pages = {page.path: page for page in map(read_page, pages_of_repository())}
+        self.images = {}
+
+    def write(self, catalog):
+        shutil.rmtree(catalog, ignore_errors=True)
+        catalog.mkdir(parents=True)
+        for page in self.pages.values():
+            text = "\n".join(self.converted(page))
+            if page.path == FRONT:
+                text = with_reference(text, dict.fromkeys(self.types.values())) + "\n" + self.topics()
+            (catalog / f"{page.name}.md").write_text(text, encoding="utf-8")
+        for name, path in self.images.items():
+            shutil.copy(path, catalog / name)
+        return self.problems
+
+    def converted(self, page):
+        is_code, is_titled = False, False
+        for number, line in enumerate(page.lines, 1):
+            if FENCE.match(line):
+                is_code = not is_code
+            if is_code or FENCE.match(line):
+                yield line
+                continue
+            place = f"{page.path}:{number}"
+            if HEADING.match(line):
+                yield plain_heading(line)
+            else:
+                yield self.linked_types(LINK.sub(lambda match: self.link(match, page, place), line))
+            if line.startswith("# ") and not is_titled:
+                is_titled = True
+                if page.path == FRONT:
+                    yield "\n@Metadata {\n    @TechnologyRoot\n    @TitleHeading(Package)\n}"
+
+    def link(self, match, page, place):
+        is_image, text, address = match.groups()
+        if re.match(r"[a-z]+:", address):
+            return match[0]
+        file, _, anchor = address.partition("#")
+        path = str((ROOT / page.path).parent.joinpath(file).resolve().relative_to(ROOT)) if file else page.path
+        if is_image:
+            return self.image(text, path, place)
+        target = self.pages.get(path)
+        if target is None:
+            if not (ROOT / path).exists():
+                self.problems.append(f"{place}: error: the link leads nowhere: {address}")
+            # A file of the repository that is no page of the site.
+            return text
+        # DocC has no anchors on the page at the root.
+        if not anchor or target.path == FRONT:
+            return f"[{text}](doc:{target.name})"
+        if anchor not in target.anchors:
+            self.problems.append(f"{place}: error: {path} has no heading for #{anchor}")
+            return text
+        return f"[{text}](doc:{target.name}#{target.anchors[anchor]})"
+
+    def image(self, text, path, place):
+        source = ROOT / path
+        if not source.exists():
+            self.problems.append(f"{place}: error: there is no image {path}")
+        elif self.images.setdefault(source.name, source) != source:
+            self.problems.append(f"{place}: error: two images are named {source.name}")
+        return f"![{text}]({source.name})"
+
+    def linked_types(self, line):
+        """The line with the names of public types as links, but for those that are in a link already."""
+        parts, position = [], 0
+        for match in re.finditer(r"\[[^\]]*\]\([^)]*\)", line):
+            parts += [self.linked(line[position : match.start()]), match[0]]
+            position = match.end()
+        return "".join([*parts, self.linked(line[position:])])
+
+    def linked(self, text):
+        return CODE.sub(
+            lambda match: f"``/{module}/{match[1]}``" if (module := self.types.get(match[1])) else match[0],
+            text)
+
+    def topics(self):
+        lines = ["", "## Topics", "", "### First of all", ""]
+        lines.append(f"- <doc:{self.pages[CONTENTS].name}>")
+        order = self.order()
+        first = sorted(filter(is_first, self.pages.values()), key=lambda page: order.get(page.path, len(order)))
+        lines += [f"- <doc:{page.name}>" for page in first]
+        for title, folder in GROUPS.items():
+            pages = sorted(
+                (page for page in self.pages.values() if page.path.startswith(f"Docs/{folder}/")),
+                key=lambda page: (not page.path.endswith("/README.md"), order.get(page.path, len(order)), page.path))
+            if pages:
+                lines += ["", f"### {title}", "", *(f"- <doc:{page.name}>" for page in pages)]
+        # A folder that is new here comes with these.
+        others = [page for page in self.pages.values() if self.is_in_no_group(page)]
+        if others:
+            lines += ["", "### About the project", "", *(f"- <doc:{page.name}>" for page in others)]
+        return "\n".join(lines) + "\n"
+
+    def order(self):
+        """Where a page stands in the contents, or in those of its folder."""
+        linked = []
+        for list_page in (CONTENTS, *(f"Docs/{folder}/README.md" for folder in GROUPS.values())):
+            for line in self.pages[list_page].lines if list_page in self.pages else ():
+                for match in LINK.finditer(line):
+                    path = (ROOT / list_page).parent.joinpath(match[3].partition("#")[0]).resolve()
+                    if path.is_relative_to(ROOT):
+                        linked.append(str(path.relative_to(ROOT)))
+        return {path: index for index, path in reversed(list(enumerate(linked)))}
+
+    def is_in_no_group(self, page):
+        folders = tuple(f"Docs/{folder}/" for folder in GROUPS.values())
+        return not page.path.startswith(folders) and page.path not in (FRONT, CONTENTS) and not is_first(page)
+
+
+def with_reference(text, modules):
+    """The front page with links to the libraries behind its first paragraph.
+
+    They are no topics of it: a library in the list of another page would be shown there without what is in it.
+    """
+    end = text.index("\n\n", text.index("}\n") + 3)
+    return f"{text[:end]}\n\nReference: {', '.join(f'``/{module}``' for module in modules)}.{text[end:]}"
+
+
+def is_first(page):
+    return Path(page.path).parent == Path("Docs") and page.path != CONTENTS
+
+
+def pages_of_repository():
+    paths = [ROOT / FRONT, *sorted((ROOT / "Docs").glob("**/*.md")), *(ROOT / name for name in ABOUT)]
+    return [str(path.relative_to(ROOT)) for path in paths if path.exists()]
+
+
+def read_page(path):
+    # What a comment leaves behind keeps its lines, so that problems are told with theirs.
+    text = (ROOT / path).read_text(encoding="utf-8")
+    page = Page(path, name_of(path), without_comments(text).split("\n"))
+    is_code, counts = False, {}
+    for line in page.lines:
+        if FENCE.match(line):
+            is_code = not is_code
+        elif not is_code and (match := HEADING.match(line)):
+            words = plain(match[2])
+            slug = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+            count = counts[slug] = counts.get(slug, -1) + 1
+            page.anchors[slug if count == 0 else f"{slug}-{count}"] = fragment(words)
+    return page
+
+
+def name_of(path):
+    """The name of a page in the catalog: that of its file, with that of its folder where it is not a guide."""
+    if path == FRONT:
+        return "OperationKit"
+    parts = Path(path).with_suffix("").parts[1:] or (Path(path).stem,)
+    if parts[-1] == "README":
+        return "-".join(parts[:-1]) or "Contents"
+    return "-".join(parts[1:] if parts[0] == "Guides" else parts)
+
+
+def without_comments(text):
+    parts = re.split(r"(^[ \t]*```.*?^[ \t]*```[ \t]*$)", text, flags=re.S | re.M)
+    return "".join(
+        part if index % 2 else COMMENT.sub(lambda match: "\n" * match[0].count("\n"), part)
+        for index, part in enumerate(parts))
+
+
+def plain(words):
+    """The words of a heading without its marks."""
+    return LINK.sub(lambda match: match[2], words).replace("`", "").replace("**", "")
+
+
+def plain_heading(line):
+    match = HEADING.match(line)
+    return f"{match[1]} {plain(match[2])}"
+
+
+def fragment(words):
+    """What DocC calls a heading in an address."""
+    words = re.sub(r"[\"'’“”`]", "", words.strip())
+    return quote(re.sub(r"[\s]+", "-", words), safe="-_.,:;!?=+~*$&@/")

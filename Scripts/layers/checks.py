@@ -1,0 +1,67 @@
+"""Holds the sources of a module against the table of the layers."""
+
+from collections import defaultdict
+
+from .swift_names import SwiftFile
+
+GROUND = "."  # what stands in the module's own folder, and in none of its rooms
+
+
+def check(module, root):
+    """The problems of a module, as lines, and what it says between its rooms: (room, other) to names."""
+    folder = root / "Sources" / module.name
+    if not folder.is_dir():
+        return [f"the table has a module {module.name}, and Sources has none"], {}
+    files = {path: SwiftFile(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.swift"))}
+    rooms = {path: room_of(path.relative_to(folder)) for path in files}
+    problems = problems_of_rooms(module, set(rooms.values()))
+    home = {name: rooms[path] for path, file in files.items() for name in file.declared}
+    between = defaultdict(set)
+    for path, file in files.items():
+        place = path.relative_to(root)
+        problems += problems_of_words(module, rooms[path], file, place)
+        for name, line in file.said():
+            other = home.get(name, rooms[path])
+            if other == rooms[path] or name in file.declared:
+                continue
+            between[rooms[path], other].add(name)
+            if not may_name(module, rooms[path], other, name):
+                problems.append(f"{place}:{line}: {rooms[path]} names {name} of {other}, which is no lower")
+    for (room, other), (names, _) in module.upward.items():
+        for name in sorted(names - between[room, other]):
+            problems.append(f"the table lets {room} name {name} of {other}, and it does not: take that out")
+    return problems, between
+
+
+def room_of(path):
+    return path.parts[0] if len(path.parts) > 1 else GROUND
+
+
+def problems_of_rooms(module, found):
+    known = set(module.rooms)
+    lacking = [f"the table has no floor for {module.name}/{room}" for room in sorted(found - known - {GROUND})]
+    gone = [f"the table has a floor for {module.name}/{room}, which is gone" for room in sorted(known - found)]
+    return lacking + gone
+
+
+def problems_of_words(module, room, file, place):
+    problems = [
+        f"{place}:{line}: {module.name} may not import {name}: the table of the layers does not list it"
+        for name, line in file.imports
+        if name not in module.imports
+    ]
+    for words, rooms, why in module.kept:
+        if room not in rooms:
+            problems += [
+                f"{place}:{file.line(position)}: {word} is kept in {', '.join(sorted(rooms))}: {why}"
+                for position, word in file.tokens
+                if word in words
+            ]
+    return problems
+
+
+def may_name(module, room, other, name):
+    here, there = module.height(room), module.height(other)
+    if GROUND in (room, other) or here is None or there is None or there < here:
+        return True
+    return name in module.upward.get((room, other), (set(), ""))[0]

@@ -1,0 +1,90 @@
+"""Draws the table of the layers as an SVG: the floors of each library, its rooms, and what they name upward.
+
+It is drawn for light and dark pages: it has a ground of its own, and its colours follow the reader's setting.
+"""
+
+import html
+import textwrap
+
+WIDTH, MARGIN, GAP, SIGN = 980, 24, 8, 128
+ROOM_WIDTH = WIDTH - 2 * MARGIN - SIGN
+LINE, NAME, PAD = 16, 136, 12
+STYLE = """
+    .ground { fill: #fbfaf8 } .house { fill: #f1eee9; stroke: #d9d3ca }
+    .room { fill: #ffffff; stroke: #b9c4cf } .sign { fill: #3d4852 }
+    .name { fill: #12496f; font-weight: 600; font-size: 14px } .words { fill: #3d4852; font-size: 12px }
+    .up { fill: #9a4a12; font-size: 11.5px } .title { fill: #1f262d; font-weight: 700; font-size: 15px }
+    .arrow { stroke: #8a97a3; stroke-width: 1.5; fill: none } .tip { fill: #8a97a3 }
+    @media (prefers-color-scheme: dark) {
+      .ground { fill: #16191d } .house { fill: #1f2429; stroke: #363e46 }
+      .room { fill: #2a3037; stroke: #4a5560 } .sign { fill: #b6c0c9 }
+      .name { fill: #8cc8f0 } .words { fill: #c8d0d8 }
+      .up { fill: #f0a878 } .title { fill: #eef2f5 }
+      .arrow { stroke: #77838f } .tip { fill: #77838f }
+    }
+"""
+
+
+def picture(modules):
+    parts, top = [], MARGIN
+    for index, module in enumerate(modules):
+        if index:
+            parts.append(stair(top))
+            top += 34
+        drawn, height = house(module, top)
+        parts += drawn
+        top += height
+    names = " above ".join(module.name for module in modules)
+    top += 34
+    parts.append(text(MARGIN, top - 10, "words", "A room names what stands on lower floors. "))
+    legend = "▲ what it names of higher ones, each with its reason in layers.txt"
+    parts.append(text(MARGIN + 244, top - 10, "up", legend))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top + 8}" width="{WIDTH}" height="{top + 8}" '
+        f'font-family="-apple-system, \'Segoe UI\', Helvetica, Arial, sans-serif" role="img" '
+        f'aria-label="The floors of {names}">\n<style>{STYLE}</style>\n'
+        f'<rect class="ground" width="{WIDTH}" height="{top + 8}" rx="10"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def house(module, top):
+    parts, y = [], top + 16
+    for floor in module.floors:
+        width = (ROOM_WIDTH - GAP * len(floor)) / len(floor)
+        rooms = [room_lines(module, name, words, width) for name, words in floor]
+        height = LINE * max(len(lines) for lines in rooms) + PAD + 4
+        for index, ((name, _), lines) in enumerate(zip(floor, rooms)):
+            x = MARGIN + SIGN + index * (width + GAP)
+            parts.append(f'<rect class="room" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}" rx="5"/>')
+            parts.append(text(x + PAD, y + 20, "name", name))
+            for number, (kind, line) in enumerate(lines):
+                parts.append(text(x + NAME, y + 19.5 + LINE * number, kind, line))
+        y += height + GAP
+    height = y - top + 6
+    place = f'x="{MARGIN - 8}" y="{top}" width="{WIDTH - 2 * MARGIN + 16}" height="{height}"'
+    ground = f'<rect class="house" {place} rx="8"/>'
+    words = [("title", "Operation"), ("title", module.name.removeprefix("Operation"))]
+    sign = [text(MARGIN + 6, top + 36 + 19 * number, kind, line) for number, (kind, line) in enumerate(words)]
+    return [ground, *sign, *parts], height
+
+
+def room_lines(module, room, words, width):
+    lines = [("words", line) for line in textwrap.wrap(words, int((width - NAME - PAD) / 5.8))]
+    upward = [
+        f"{', '.join(sorted(names))} ({other})" for (here, other), (names, _) in module.upward.items() if here == room
+    ]
+    if upward:
+        lines += [("up", line) for line in textwrap.wrap("▲ " + " · ".join(upward), int((width - NAME - PAD) / 5.8))]
+    return lines
+
+
+def stair(top):
+    x = MARGIN + SIGN + ROOM_WIDTH / 2
+    return (
+        f'<path class="arrow" d="M{x:.0f},{top + 6} v16"/><path class="tip" d="M{x - 5:.0f},{top + 21} h10 l-5,8 z"/>'
+        + text(x + 14, top + 22, "words", "imports")
+    )
+
+
+def text(x, y, kind, words):
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{html.escape(words)}</text>'

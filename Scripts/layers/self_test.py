@@ -1,0 +1,76 @@
+"""Tries the check on small houses of which it is known what is wrong with them."""
+
+import tempfile
+from pathlib import Path
+
+from .checks import check
+from .swift_names import SwiftFile
+from .table import BadTable, read_table
+
+TABLE = """
+module House
+imports Foundation
+floor Roof: what is above
+floor Cellar: what is below | Shed: beside it
+"""
+ALLOWED = "upward Cellar names Tile of Roof: the drain begins there\n"
+
+# The cellar, beneath `struct Tile` of the roof and beside `struct Rake` of the shed, and what is said of it.
+CELLARS = {
+    "struct Drain { let from: Tile }": ["Cellar/Drain.swift:1: Cellar names Tile of Roof"],
+    "\n\nfunc drain(_ rake: Rake) {}": ["Cellar/Drain.swift:3: Cellar names Rake of Shed"],
+    'let words = "a \\(Tile.self) b"': ["Cellar/Drain.swift:1: Cellar names Tile of Roof"],
+    'let words = #"a \\(Tile.self) b"#': [],
+    'let words = """\n  Tile " \\("x \\(1)") Tile\n  """\nlet tile: Tile?': ["Cellar/Drain.swift:4: Cellar names Tile"],
+    "// Tile\n/* Tile /* Tile */ Tile */\n/// ``Tile``\nlet one = 1": [],
+    "let drain = Pipe.Tile": [],
+    "struct Box<Tile> { let tile: Tile }": [],
+    "enum Drain { struct Tile {}\n static let tile = Tile() }": [],
+    "import Network\n": ["Cellar/Drain.swift:1: House may not import Network"],
+    "private struct Tile {}\nlet tile = Tile()": [],
+}
+
+
+def run():
+    failures = []
+    for cellar, expected in CELLARS.items():
+        failures += compare(repr(cellar), problems(cellar, TABLE), expected)
+    failures += compare("allowed", problems("let tile: Tile?", TABLE + ALLOWED), [])
+    needless = problems("let one = 1", TABLE + ALLOWED)
+    failures += compare("not needed", needless, ["the table lets Cellar name Tile of Roof"])
+    kept = TABLE + "kept pipe in Shed: water is dear\n"
+    failures += compare("kept", problems("let a = pipe", kept), ["Cellar/Drain.swift:1: pipe is kept in Shed"])
+    renamed = problems("", TABLE.replace("Roof", "Attic"))
+    failures += compare("no floor", renamed, ["no floor for House/Roof", "House/Attic"])
+    lines = ("floor Roof: twice", "upward Roof names Drain of Cellar: lower", "upward Cellar names Tile of Roof", "x")
+    for bad in lines:
+        try:
+            read_table(TABLE + bad, "table")
+            failures.append(f"the table was read, with: {bad}")
+        except BadTable:
+            pass
+    text = "#if os(Linux)\nimport Glibc\n#endif\nimport struct Foundation.URL\n@testable import Core"
+    imports = SwiftFile(text).imports
+    failures += [] if imports == [("Glibc", 2), ("Foundation", 4), ("Core", 5)] else [f"imports: {imports}"]
+    print(*failures, sep="\n", end="\n" if failures else "")
+    print("self-test:", "FAILED" if failures else "all well")
+    return 1 if failures else 0
+
+
+def problems(cellar, table):
+    with tempfile.TemporaryDirectory() as folder:
+        sources = Path(folder) / "Sources/House"
+        for name, text in {
+            "Roof/Tile.swift": "public struct Tile { let rake: Rake? }",
+            "Shed/Rake.swift": "struct Rake {}",
+            "Cellar/Drain.swift": cellar,
+        }.items():
+            (sources / name).parent.mkdir(parents=True, exist_ok=True)
+            (sources / name).write_text(text)
+        return check(read_table(table, "table")[0], Path(folder))[0]
+
+
+def compare(name, found, expected):
+    if len(found) == len(expected) and all(part in line for part, line in zip(expected, found)):
+        return []
+    return [f"{name}: expected {expected}, found {found}"]
