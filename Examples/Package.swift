@@ -40,6 +40,13 @@ let package = Package(
             name: "AlbumClient",
             dependencies: [.product(name: "OperationNetworking", package: "OperationKit")]
         ),
+        .target(
+            name: "TerminalDisplay", dependencies: [.product(name: "OperationCore", package: "OperationKit")]
+        ),
+        .testTarget(
+            name: "TerminalDisplayTests",
+            dependencies: ["TerminalDisplay", .product(name: "OperationTestKit", package: "OperationKit")]
+        ),
         .testTarget(
             name: "OwnOperationTests",
             dependencies: [

@@ -21,6 +21,7 @@ public final class ManualClock: OperationClock {
     private struct State {
         var now: OperationInstant
         var heap = TimerHeap<@Sendable () -> Void>()
+        var awaited: [(count: Int, pass: @Sendable () -> Void)] = []
     }
 
     private let state: Locked<State>
@@ -62,7 +63,41 @@ public final class ManualClock: OperationClock {
     public func schedule(
         at instant: OperationInstant, _ action: @escaping @Sendable () -> Void
     ) -> any OperationTimer {
-        Timer(clock: self, id: state.withLock { $0.heap.insert(action, due: instant) })
+        let (id, passing) = state.withLock { state in
+            let id = state.heap.insert(action, due: instant)
+            let count = state.heap.count
+            let passing = state.awaited.filter { $0.count <= count }
+            if !passing.isEmpty { state.awaited.removeAll { $0.count <= count } }
+            return (id, passing)
+        }
+        for waiter in passing { waiter.pass() }
+        return Timer(clock: self, id: id)
+    }
+
+    /// Waits until at least so many actions wait for their moment: until the code under test has come to its pause.
+    ///
+    /// Where its task is cancelled, as by the time limit of a test, it returns.
+    ///
+    /// ```swift
+    /// import OperationNetworking
+    /// import OperationTestKit
+    ///
+    /// func letItTryAgain(_ operation: NetworkDataOperation<Int>, by clock: ManualClock) async {
+    ///     operation.start()
+    ///     await clock.pending(atLeast: 1)
+    ///     clock.advanceToNext()
+    /// }
+    /// ```
+    ///
+    /// A timeout or a deadline is an action, too, from the start of its operation on.
+    public func pending(atLeast count: Int) async {
+        let isThere = FirstAnswer<Void>()
+        let isNow = state.withLock { state in
+            if state.heap.count >= count { return true }
+            state.awaited.append((count, { isThere.give(()) }))
+            return false
+        }
+        if !isNow { await isThere.valueUnlessCancelled(or: ()) }
     }
 
     private func nextAction(until goal: OperationInstant) -> (@Sendable () -> Void)? {

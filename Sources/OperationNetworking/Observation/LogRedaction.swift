@@ -9,7 +9,8 @@ import Foundation
 public struct LogRedaction: Sendable, Hashable {
     /// Whether everything is shown, secrets included.
     public private(set) var keepsSecrets = false
-    private var names: Set<String> = []
+    /// What is left out beside the usual secrets, in small letters.
+    package private(set) var names: Set<String> = []
 
     /// Parts of names that make a field a secret one.
     private static let suspicious = [
@@ -35,7 +36,10 @@ public struct LogRedaction: Sendable, Hashable {
     }()
 
     /// Leaves out the usual secrets, and the fields of these names.
-    public static func secrets(and names: String...) -> LogRedaction {
+    public static func secrets(and names: String...) -> LogRedaction { .secrets(andAll: names) }
+
+    /// Leaves out the usual secrets, and the fields of these names.
+    package static func secrets(andAll names: some Sequence<String>) -> LogRedaction {
         var redaction = LogRedaction()
         redaction.names = Set(names.map { $0.lowercased() })
         return redaction

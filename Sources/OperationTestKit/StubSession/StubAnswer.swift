@@ -11,14 +11,19 @@ public struct StubAnswer: Sendable {
     public struct Step: Sendable {
         enum Kind: Sendable {
             case head(status: Int, HeaderFields)
+            case wholeHead(ResponseHead)
             case bytes(Data)
             case trailers(HeaderFields)
             case gate(Gate)
             case pause(Duration)
             case failure(NetworkError.Code)
+            case error(NetworkError)
         }
 
         let kind: Kind
+
+        /// The whole head, with the address that answered.
+        static func head(_ head: ResponseHead) -> Step { Step(kind: .wholeHead(head)) }
 
         /// A head; informational if the status is below 200.
         public static func head(_ status: Int, _ headers: HeaderFields = [:]) -> Step {
@@ -42,6 +47,9 @@ public struct StubAnswer: Sendable {
 
         /// Ends the task with an error of this kind.
         public static func fail(_ code: NetworkError.Code) -> Step { Step(kind: .failure(code)) }
+
+        /// Ends the task with this error, which gets the request's summary if it has none.
+        public static func fail(_ error: NetworkError) -> Step { Step(kind: .error(error)) }
     }
 
     /// What is told, in this order; then comes the end.
@@ -73,6 +81,21 @@ public struct StubAnswer: Sendable {
 
     /// An error before anything was answered.
     public static func failure(_ code: NetworkError.Code) -> Self { Self(.fail(code)) }
+
+    /// The same answer with that field in each of its final heads, in the place of all of that name.
+    public func with(_ name: String, _ value: String) -> Self { changingHeads { $0[name] = value } }
+
+    /// The same answer with a field more in each of its final heads, beside those of that name.
+    public func adding(_ name: String, _ value: String) -> Self { changingHeads { $0.add(name, value) } }
+
+    private func changingHeads(_ change: (inout HeaderFields) -> Void) -> Self {
+        Self(
+            steps: steps.map { step in
+                guard case .head(let status, var fields) = step.kind, status >= 200 else { return step }
+                change(&fields)
+                return .head(status, fields)
+            })
+    }
 
     /// The same answer, given when the gate is open.
     public func after(_ gate: Gate) -> Self { Self(steps: [.stall(until: gate)] + steps) }

@@ -3,6 +3,23 @@
 
 import OperationNetworking
 
+/// Why a task of a stub session ends before its time.
+enum StubEnd: Sendable {
+    case code(NetworkError.Code)
+    case error(NetworkError)
+}
+
+extension StubAnswer.Step {
+    /// The end that the step is, if it is one.
+    fileprivate var end: StubEnd? {
+        switch kind {
+        case .failure(let code): .code(code)
+        case .error(let error): .error(error)
+        default: nil
+        }
+    }
+}
+
 /// The life of a task of a stub session: what is to be done next, given what is wanted.
 struct StubLife {
     enum Action {
@@ -11,7 +28,7 @@ struct StubLife {
         case tell(StubAnswer.Step)
         case awaitGate(Gate, Wait)
         case awaitTime(Duration, Wait)
-        case end(NetworkError.Code?)
+        case end(StubEnd?)
     }
 
     /// What it waits for.
@@ -27,7 +44,7 @@ struct StubLife {
         case sending
         case answering(ArraySlice<StubAnswer.Step>)
         /// The end is decided.
-        case stopped(NetworkError.Code)
+        case stopped(StubEnd)
         case ended
     }
 
@@ -70,15 +87,15 @@ struct StubLife {
     mutating func stop(_ code: NetworkError.Code) {
         switch state {
         case .stopped, .ended: break
-        case .created, .sending, .answering: state = .stopped(code)
+        case .created, .sending, .answering: state = .stopped(.code(code))
         }
     }
 
     /// What is to be done now; nil if nothing.
     mutating func next() -> Action? {
-        if case .stopped(let code) = state {
+        if case .stopped(let end) = state {
             state = .ended
-            return .end(code)
+            return .end(end)
         }
         guard !isSuspended, wait == nil else { return nil }
         switch state {
@@ -97,9 +114,9 @@ struct StubLife {
             state = .ended
             return .end(nil)
         }
-        if case .failure(let code) = step.kind {
+        if let end = step.end {
             state = .ended
-            return .end(code)
+            return .end(end)
         }
         guard !isHeld else { return nil }
         state = .answering(steps.dropFirst())
@@ -107,7 +124,8 @@ struct StubLife {
         case .gate(let gate): return .awaitGate(gate, beginWait())
         case .pause(let duration): return .awaitTime(duration, beginWait())
         case .head(let status, _): if status >= 200 { phase = .receiving }
-        case .bytes, .trailers, .failure: break
+        case .wholeHead: phase = .receiving
+        case .bytes, .trailers, .failure, .error: break
         }
         return .tell(step)
     }

@@ -16,4 +16,13 @@ public struct StubRequest: Sendable {
     public let body: Data
     /// How it was to be transferred.
     public let options: TransferOptions
+    /// How many bytes the body has, and their checksum where not all are kept.
+    let bodyCount: Int
+    let bodyHash: String
+
+    /// The body as text.
+    public var text: String { String(decoding: body, as: UTF8.self) }
+
+    /// The value of the first header field of that name.
+    public subscript(_ name: String) -> String? { headers[name] }
 }

@@ -17,7 +17,7 @@ final class StubTask: NetworkTask {
         self.request = request
         self.session = session
         self.receiver = Locked(receiver)
-        upload = StubUpload(request.body)
+        upload = StubUpload(request.body, keeping: session.keptBodyBytes)
     }
 
     func resume() {
@@ -58,7 +58,7 @@ final class StubTask: NetworkTask {
         case .awaitGate(let gate, let wait): gate.whenOpen { [self] in goOn(after: wait) }
         case .awaitTime(let duration, let wait):
             _ = session.clock.schedule(after: duration) { [self] in goOn(after: wait) }
-        case .end(let code): end(code)
+        case .end(let end): tellEnd(end)
         }
     }
 
@@ -76,7 +76,7 @@ final class StubTask: NetworkTask {
             guard !life.withLock({ $0.isStopped }) else { return }
             let seen = StubRequest(
                 method: request.method, url: request.url, headers: request.headers, body: upload.bytes,
-                options: request.options)
+                options: request.options, bodyCount: upload.count, bodyHash: upload.hash())
             let answer = session.answer(to: seen)
             life.withLock { $0.answer(answer.steps) }
         } catch {
@@ -99,23 +99,30 @@ final class StubTask: NetworkTask {
             } else {
                 receiver.task(self, didReceive: head)
             }
+        case .wholeHead(let head): receiver.task(self, didReceive: head)
         case .bytes(let data):
             if !data.isEmpty { data.withUnsafeBytes { receiver.task(self, didReceive: $0) } }
         case .trailers(let fields): receiver.task(self, didReceiveTrailers: fields)
-        case .gate, .pause, .failure: break
+        case .gate, .pause, .failure, .error: break
         }
     }
 
-    private func end(_ code: NetworkError.Code?) {
+    private func tellEnd(_ end: StubEnd?) {
         session.end(self)
         let receiver = receiver.withLock { exchange(&$0, with: nil) }
         let phase = life.withLock { $0.phase }
-        receiver?.task(
-            self,
-            didEndWith: code.map { code in
-                NetworkError(
-                    code: code, phase: phase, message: "The stub session ended the task: \(code).",
-                    request: request.summary)
-            })
+        receiver?.task(self, didEndWith: end.map { error(for: $0, in: phase) })
+    }
+
+    private func error(for end: StubEnd, in phase: NetworkError.Phase) -> NetworkError {
+        switch end {
+        case .code(let code):
+            return NetworkError(
+                code: code, phase: phase, message: "The stub session ended the task: \(code).",
+                request: request.summary)
+        case .error(var error):
+            error.request = error.request ?? request.summary
+            return error
+        }
     }
 }

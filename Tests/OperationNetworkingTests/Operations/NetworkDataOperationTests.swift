@@ -30,7 +30,7 @@ struct NetworkDataOperationTests {
     @Test("Request, response, raw data, task and metrics stay readable on the operation")
     func readable() async throws {
         let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello").with("X-One", "1").with("X-One", "2") }
+        bench.server.route("GET", "/") { _ in .text("Hello").with("X-One", "1").adding("X-One", "2") }
         let operation = bench.text()
         #expect(operation.request == nil)
         #expect(operation.taskResult == nil)

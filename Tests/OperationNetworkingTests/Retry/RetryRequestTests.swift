@@ -177,7 +177,7 @@ struct RetryRequestTests {
         ])
     func oddFields(fields: [String], pause: Duration?) async throws {
         bench.server.route("GET", "/") { _ in
-            fields.reduce(.status(503)) { answer, field in answer.with("Retry-After", field) }
+            fields.reduce(.status(503)) { answer, field in answer.adding("Retry-After", field) }
         }
         #expect(await failure(of: bench.text())?.retryAfter == pause)
     }

@@ -25,7 +25,7 @@
         }
 
         @Test func `a body with its length comes whole`() async throws {
-            server.route("GET", "/a") { _ in .text("Hello").with("X-One", "1").with("x-one", " 2 ") }
+            server.route("GET", "/a") { _ in .text("Hello").with("X-One", "1").adding("x-one", " 2 ") }
             let record = try await session.run(server.url("/a?b=c"), headers: ["X-Empty": "", "X-Text": "ü"])
             expectWhole(record)
             #expect(record.status == 200 && record.text == "Hello")

@@ -109,8 +109,14 @@ extension LoopbackAnswer {
         return answer
     }
 
-    /// The same answer with a field more in each of its final heads.
+    /// The same answer with that field in each of its final heads, in the place of all of that name.
     public func with(_ name: String, _ value: String) -> Self {
+        changingHeads { $0.fields.set(name, value) }
+    }
+
+    /// The same answer with a field more in each of its final heads, beside those of that name: `Set-Cookie`, or what is
+    /// wrong.
+    public func adding(_ name: String, _ value: String) -> Self {
         changingHeads { $0.fields.append(LoopbackField(name, value)) }
     }
 

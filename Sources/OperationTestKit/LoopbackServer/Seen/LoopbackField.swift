@@ -27,4 +27,12 @@ extension [LoopbackField] {
 
     /// The value of the first field with this name.
     public func first(_ name: String) -> String? { values(name).first }
+
+    /// Puts a field where the first of this name stands, or at the end, in the place of all of that name.
+    public mutating func set(_ name: String, _ value: String) {
+        let wanted = name.lowercased()
+        let place = firstIndex { $0.name.lowercased() == wanted } ?? endIndex
+        removeAll { $0.name.lowercased() == wanted }
+        insert(LoopbackField(name, value), at: place)
+    }
 }

@@ -25,7 +25,7 @@
 
         @Test func `cookies that a redirect sets go along with what it leads to`() async throws {
             server.route("/login") { _ in
-                .redirect(to: "/home").with("Set-Cookie", "id=42; HttpOnly").with(
+                .redirect(to: "/home").with("Set-Cookie", "id=42; HttpOnly").adding(
                     "Set-Cookie", "other=x, y; Path=/elsewhere")
             }
             server.route("/home") { .text($0["Cookie"] ?? "none") }

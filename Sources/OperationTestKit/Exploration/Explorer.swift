@@ -7,18 +7,17 @@
 /// seed gives the same order every time, so that a failure can be repeated and looked at:
 ///
 /// ```swift
-/// for seed in UInt64(0)..<1_000 {
+/// try Explorer.explore(rounds: 1_000) { explorer in
 ///     let operation = ClosureOperation { 42 }
-///     var explorer = Explorer(seed: seed)
 ///     explorer.add("start") { operation.start() }
 ///     explorer.add("cancel") { operation.cancel() }
 ///     explorer.run()
-///     assert(operation.outcome != nil, "seed \(seed): \(explorer.order)")
+///     try explorer.expect(operation.outcome != nil, "The operation has no outcome.")
 /// }
 /// ```
 ///
 /// What a step calls runs whole: interleaved are the steps, not the instructions within them. With ``ManualWorkers`` the
-/// threads of a queue are such steps, too.
+/// threads of a queue are such steps, too, and with a ``ManualClock`` the passing of time.
 public struct Explorer {
     /// One of those that take turns.
     private struct Actor {
@@ -28,14 +27,33 @@ public struct Explorer {
     }
 
     private var actors: [Actor] = []
-    private var generator: SeededGenerator
+    /// Chooses who takes the next turn, where the schedule does not say.
+    private var chooser: SeededGenerator
+
+    /// The schedule that is played.
+    public let schedule: ExplorerSchedule
+
+    /// Chance that belongs to the schedule: for what the world is like in which the actors take their steps.
+    ///
+    /// It gives the same numbers for the same seed, whatever the order. Steps that draw do so from it, too.
+    public var random: SeededGenerator
 
     /// The names of the actors in the order in which they had their turns.
     public private(set) var order: [String] = []
 
+    /// Which actor had its turn, by the order in which they were added.
+    private(set) var turns: [Int] = []
+
     /// Makes an explorer that draws from `seed`.
     public init(seed: UInt64) {
-        generator = SeededGenerator(seed: seed)
+        self.init(ExplorerSchedule(seed: seed))
+    }
+
+    /// Makes an explorer that plays a schedule.
+    public init(_ schedule: ExplorerSchedule) {
+        self.schedule = schedule
+        chooser = SeededGenerator(seed: schedule.seed)
+        random = SeededGenerator(seed: ~schedule.seed)
     }
 
     /// Adds an actor with these steps.
@@ -68,11 +86,12 @@ public struct Explorer {
         var present = Array(actors.indices)
         while idle.count < present.count {
             let choices = present.filter { !idle.contains($0) }
-            let index = choices[Int.random(in: 0..<choices.count, using: &generator)]
-            switch actors[index].step(&generator) {
+            let index = choice(among: choices)
+            switch actors[index].step(&random) {
             case true?:
                 idle = []
                 order.append(actors[index].name)
+                turns.append(index)
                 if !afterEach() { return false }
             case false?: present.removeAll { $0 == index }
             case nil: idle.insert(index)
@@ -80,4 +99,21 @@ public struct Explorer {
         }
         return present.isEmpty
     }
+
+    /// Ends a round of ``explore(rounds:from:_:)`` as failed, unless that is so.
+    public func expect(_ isSo: Bool, _ message: @autoclosure () -> String) throws {
+        if !isSo { throw ExplorerFlaw(description: message()) }
+    }
+
+    /// Whose turn it is: as the schedule says, and behind its end whoever had the last one, for as long as he can.
+    private mutating func choice(among choices: [Int]) -> Int {
+        guard let wanted = schedule.turns else { return choices[Int.random(in: 0..<choices.count, using: &chooser)] }
+        let next = turns.count < wanted.count ? wanted[turns.count] : turns.last
+        return next.flatMap { choices.contains($0) ? $0 : nil } ?? choices[0]
+    }
+}
+
+/// What a user's check found.
+struct ExplorerFlaw: Error, CustomStringConvertible {
+    let description: String
 }

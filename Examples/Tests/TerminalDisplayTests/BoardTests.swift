@@ -1,0 +1,132 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import Testing
+
+@testable import TerminalDisplay
+
+@Suite("A board and its lines")
+struct BoardTests {
+    private func time(_ seconds: Double) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
+
+    private func board(_ count: Int, running: Int, name: String = "file", total: Int64? = 1_000_000) -> DisplayBoard {
+        var board = DisplayBoard()
+        for index in 0..<count {
+            let state: ProgressRow.State = index < running ? .running : .waiting
+            let id = board.add(ProgressRow("\(name)\(index)", state: state, total: total), at: time(0))
+            if state == .running { board.change(id, at: time(1)) { $0.completed = 450_000 } }
+        }
+        return board
+    }
+
+    private func live(_ board: DisplayBoard, _ columns: Int, _ rows: Int = 24, at seconds: Double = 1) -> [String] {
+        BoardLayout(style: DisplayStyle(), size: TerminalSize(columns: columns, rows: rows))
+            .live(board, at: time(seconds)).map(\.text)
+    }
+
+    @Test func `a row at 80 columns`() {
+        let lines = live(board(1, running: 1, name: "a-rather-long-name-of-a-file-with-a-number-"), 80)
+        #expect(lines == ["a-rather-lon…h-a-number-0  ━━━━━━━──────────   45%   450 kB   450 kB/s     0:02"])
+    }
+
+    @Test func `a row at 40 columns`() {
+        let lines = live(board(1, running: 1), 40)
+        #expect(lines == ["file0  ━━━━━━─────────   45%   450 kB/s"])
+    }
+
+    @Test func `no line is ever wider, nor are there more than there is room for`() {
+        let names = ["f", "a-name-that-is-much-longer-than-any-terminal-is-wide-", "日本語の名前", "👩‍👩‍👧"]
+        for name in names {
+            for total in [nil, 0, 1_000_000] as [Int64?] {
+                for columns in 1...130 {
+                    for rows in [1, 2, 3, 4, 10, 24] {
+                        let lines = live(board(12, running: 6, name: name, total: total), columns, rows)
+                        #expect(lines.count <= max(rows - 1, 1))
+                        #expect(lines.allSatisfy { DisplayText.columns(of: $0) <= max(columns - 1, 1) })
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func `what has no room is counted`() {
+        let lines = live(board(1_000, running: 50), 80, 10)
+        #expect(lines.count == 9)
+        #expect(lines[7] == "  and 993 more")
+        #expect(lines[8].hasPrefix("0 of 1000 done"))
+        #expect(live(board(3, running: 3), 80, 10).count == 4)
+        #expect(live(board(9, running: 9), 80, 10).dropLast().last == "  and 2 more")
+    }
+
+    @Test func `a row that waits says for what`() {
+        var board = DisplayBoard()
+        let id = board.add(ProgressRow("file", state: .paused, note: "again in 2 s"), at: time(0))
+        #expect(live(board, 80) == ["file  again in 2 s"])
+        #expect(live(board, 12) == ["file  ag… s"])
+        board.change(id, at: time(1)) { $0.state = .running }
+        #expect(live(board, 80)[0].contains("─"))
+    }
+
+    @Test func `a row that ended is a line, once`() {
+        var board = board(1, running: 1)
+        board.change(1, at: time(2)) { ($0.state, $0.completed) = (.done, 1_000_000) }
+        let layout = BoardLayout(style: DisplayStyle(), size: TerminalSize(columns: 80, rows: 24))
+        #expect(board.takeNotes().flatMap { layout.lines($0) }.map(\.text) == ["✓ file0  1.00 MB in 2.0 s, 500 kB/s"])
+        #expect(board.takeNotes().isEmpty)
+        #expect(live(board, 80).isEmpty)
+        board.change(1, at: time(3)) { $0.state = .failed }
+        #expect(board.takeNotes().isEmpty)
+    }
+
+    @Test func `what was there before says nothing of the rate`() {
+        var board = DisplayBoard()
+        let id = board.add(ProgressRow("file", state: .running, total: 2_000_000), at: time(0))
+        board.change(id, at: time(0)) { ($0.completed, $0.inherited) = (1_000_000, 1_000_000) }
+        board.change(id, at: time(1)) { $0.completed = 1_100_000 }
+        #expect(board.active(1, at: time(1)).first?.rate == 100_000)
+        #expect(board.receivedBytes == 100_000)
+        #expect(board.timeLeft(at: time(1)) == .seconds(9))
+    }
+
+    @Test func `a rate falls where nothing comes`() {
+        var meter = RateMeter()
+        meter.note(0, at: time(0))
+        meter.note(1_000, at: time(1))
+        #expect(meter.rate(at: time(1)) == 1_000)
+        #expect(meter.rate(at: time(10)) == 100)
+        #expect(RateMeter().rate(at: time(1)) == nil)
+        for second in 2..<100 { meter.note(Int64(second) * 500, at: time(Double(second))) }
+        #expect(meter.rate(at: time(99)) == 500)
+        // The file has changed, and begins anew.
+        meter.note(0, at: time(100))
+        #expect(meter.rate(at: time(101)) == 0)
+    }
+
+    @Test func `a failure is a sentence, broken at the width`() {
+        var board = board(1, running: 1)
+        board.change(1, at: time(2)) { ($0.state, $0.note) = (.failed, "The server answered with status 404.") }
+        let layout = BoardLayout(style: DisplayStyle(), size: TerminalSize(columns: 24, rows: 24))
+        let notes = board.takeNotes()
+        #expect(
+            notes.flatMap { layout.lines($0) }.map(\.text) == [
+                "✗ file0: The server", "  answered with status", "  404.",
+            ])
+        let plain = BoardLayout(style: .plain, size: TerminalSize(columns: 24, rows: 24))
+        #expect(
+            notes.flatMap { plain.lines($0) }.map(\.text) == ["✗ file0: The server answered with status 404."])
+    }
+
+    @Test func `styles go by the environment`() {
+        let terminal = ["TERM": "xterm-256color", "LANG": "de_DE.UTF-8"]
+        #expect(DisplayStyle.detected(isTerminal: true, environment: terminal) == DisplayStyle())
+        #expect(DisplayStyle.detected(isTerminal: false, environment: terminal) == .plain)
+        let ascii = DisplayStyle.detected(isTerminal: true, environment: ["TERM": "vt100", "LC_ALL": "C"])
+        #expect(!ascii.usesUnicode && ascii.isLive)
+        #expect(!DisplayStyle.detected(isTerminal: true, environment: ["TERM": "dumb"]).isLive)
+        #expect(!DisplayStyle.detected(isTerminal: true, environment: [:]).isLive)
+        let colourless = terminal.merging(["NO_COLOR": "1"]) { $1 }
+        let style = DisplayStyle.detected(isTerminal: true, environment: colourless)
+        #expect(style.isLive && !style.usesColor)
+    }
+}

@@ -1,0 +1,52 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+
+/// What a test expects of one attempt, for ``OperationNetworking/AnyNetworkOperation/expectAttempts(_:fileID:line:)``.
+///
+/// A pause that is not named may be any, or none.
+public struct ExpectedAttempt: Sendable, CustomStringConvertible {
+    private let kind: AttemptTale.Attempt.Kind
+    private let pause: ClosedRange<Duration>?
+
+    /// The server answered with this status, which is not accepted.
+    public static func status(_ status: Int, pause: Duration? = nil) -> Self {
+        Self(kind: .status(status), pause: pause.map { $0...$0 })
+    }
+
+    /// The server answered with this status, and the pause lies in this range.
+    public static func status(_ status: Int, pause: ClosedRange<Duration>) -> Self {
+        Self(kind: .status(status), pause: pause)
+    }
+
+    /// It failed so.
+    public static func failure(_ code: NetworkError.Code, pause: Duration? = nil) -> Self {
+        Self(kind: .failure(code), pause: pause.map { $0...$0 })
+    }
+
+    /// It failed so, and the pause lies in this range.
+    public static func failure(_ code: NetworkError.Code, pause: ClosedRange<Duration>) -> Self {
+        Self(kind: .failure(code), pause: pause)
+    }
+
+    /// It gave the result of the operation.
+    public static var success: Self { Self(kind: .success, pause: nil) }
+
+    /// The operation was cancelled in it, or in the pause before it.
+    public static var cancelled: Self { Self(kind: .cancelled, pause: nil) }
+
+    /// What is expected, in a few words.
+    public var description: String {
+        let word = AttemptTale.Attempt(kind: kind).description
+        guard let pause else { return word }
+        let (least, most) = (Told.time(pause.lowerBound), Told.time(pause.upperBound))
+        return "\(word), pause \(least == most ? least : "\(least) to \(most)")"
+    }
+
+    func fits(_ attempt: AttemptTale.Attempt) -> Bool {
+        guard attempt.kind == kind else { return false }
+        guard let pause else { return true }
+        return attempt.pause.map(pause.contains) ?? false
+    }
+}

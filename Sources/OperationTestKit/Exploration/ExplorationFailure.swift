@@ -1,0 +1,45 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// The schedule with which a round of an exploration failed, and the shortest way to the same failure that was found.
+///
+/// ```
+/// The token of the last user is still there.
+///   round 38 of 1000, with seed 37
+///   order: load, sign out, load
+///   to play this one again: Explorer.replay("37:0,1,0"), or OPERATIONKIT_SCHEDULE=37:0,1,0 in the environment
+/// ```
+public struct ExplorationFailure: Error, Sendable {
+    /// What the round threw.
+    public let reason: String
+    /// In which round it was met first, from 1.
+    public let round: Int
+    /// How many rounds there were to be.
+    public let rounds: Int
+    /// The schedule that failed first: its seed.
+    public let met: ExplorerSchedule
+    /// The one with the fewest changes of turns that was found to fail, too.
+    public let shortest: ExplorerSchedule
+    /// The names of the actors in the order of the shortest one.
+    public let order: [String]
+}
+
+extension ExplorationFailure: CustomStringConvertible, LocalizedError {
+    /// What failed, in which order, and how to play that again.
+    public var description: String {
+        let isSame = shortest == met
+        var lines = [
+            reason, "  round \(round) of \(rounds), with seed \(met.seed)",
+            "  order: \(order.isEmpty ? "nobody had a turn" : order.joined(separator: ", "))",
+            "  to play this one again: Explorer.replay(\"\(shortest)\"), or "
+                + "\(Explorer.scheduleVariable)=\(shortest) in the environment",
+        ]
+        if !isSame { lines.append("  as it was met first: \"\(met)\"") }
+        return lines.joined(separator: "\n")
+    }
+
+    /// What failed, in which order, and how to play that again.
+    public var errorDescription: String? { description }
+}

@@ -1,0 +1,133 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+extension Explorer {
+    /// The variable of the environment that has every exploration play one schedule and no other.
+    ///
+    /// `OPERATIONKIT_SCHEDULE=37:0,1,0 swift test --filter signOut`
+    public static let scheduleVariable = "OPERATIONKIT_SCHEDULE"
+
+    /// How many schedules are tried to find a shorter one that fails.
+    private static let triesToShorten = 500
+
+    /// Plays many schedules of the same scene, each drawn from a seed of its own, until one fails.
+    ///
+    /// The scene is made anew in each round: operations, queues and clocks of its own, and an explorer to which it adds its
+    /// actors and which it lets run. A round fails if the scene throws: from ``expect(_:_:)``, from the expectations of
+    /// operations (``UnmetExpectation``), or anything. The schedule that failed is then made as short as can be found in some
+    /// hundred tries, and thrown as an ``ExplorationFailure``, which says how to play it again.
+    ///
+    /// ```swift
+    /// import OperationCore
+    /// import OperationTestKit
+    ///
+    /// func cancelledInAnyMoment() throws {
+    ///     try Explorer.explore(rounds: 1_000) { explorer in
+    ///         let workers = ManualWorkers()
+    ///         let queue = workers.makeQueue(width: 1)
+    ///         let first = ClosureOperation { 1 }, second = ClosureOperation { 2 }
+    ///         second.addDependency(first)
+    ///         explorer.add("add", { try? queue.add(second) }, { try? queue.add(first) })
+    ///         explorer.add("cancel") { first.cancel() }
+    ///         explorer.add("work") { _ in workers.step() ? true : nil }
+    ///         explorer.run()
+    ///         try explorer.expect(second.isFinished, "The second one waits for ever.")
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// The scene must depend on nothing but the explorer: what threads of their own do is in no schedule. Checks that write a
+    /// failure down and go on (`#expect`, `XCTAssert`) are not seen here; throw.
+    ///
+    /// - Parameters:
+    ///   - rounds: How many schedules are played.
+    ///   - first: The first seed; the others follow it. Say another one to see other schedules.
+    ///   - scene: Makes the scene and plays it.
+    public static func explore(
+        rounds: Int, from first: UInt64 = 0, _ scene: (inout Explorer) throws -> Void
+    ) throws(ExplorationFailure) {
+        if let text = ProcessInfo.processInfo.environment[scheduleVariable], let schedule = ExplorerSchedule(text) {
+            return try replay(schedule, scene)
+        }
+        for round in 0..<max(rounds, 0) {
+            let played = play(ExplorerSchedule(seed: first &+ UInt64(round)), scene)
+            guard let reason = played.reason else { continue }
+            let shortest = shorten(played, scene)
+            throw ExplorationFailure(
+                reason: shortest.reason ?? reason, round: round + 1, rounds: rounds, met: played.schedule,
+                shortest: shortest.schedule, order: shortest.order)
+        }
+    }
+
+    /// Plays one schedule again: the one that an ``ExplorationFailure`` printed.
+    public static func replay(
+        _ schedule: ExplorerSchedule, _ scene: (inout Explorer) throws -> Void
+    ) throws(ExplorationFailure) {
+        let played = play(schedule, scene)
+        guard let reason = played.reason else { return }
+        throw ExplorationFailure(
+            reason: reason, round: 1, rounds: 1, met: schedule, shortest: schedule, order: played.order)
+    }
+
+    /// What came of a schedule.
+    private struct Played {
+        var schedule: ExplorerSchedule
+        /// Why it failed; nil if it did not.
+        var reason: String?
+        var order: [String]
+        var turns: [Int]
+    }
+
+    private static func play(_ schedule: ExplorerSchedule, _ scene: (inout Explorer) throws -> Void) -> Played {
+        var explorer = Explorer(schedule)
+        var reason: String?
+        do { try scene(&explorer) } catch { reason = "\(error)" }
+        return Played(schedule: schedule, reason: reason, order: explorer.order, turns: explorer.turns)
+    }
+
+    /// A schedule that fails, too, in which fewer actors are interrupted by others.
+    private static func shorten(_ played: Played, _ scene: (inout Explorer) throws -> Void) -> Played {
+        var best = played
+        var tries = 0
+        // Whether it fails with these turns, too; it is the best one then.
+        func fails(_ turns: [Int]) -> Bool {
+            guard tries < triesToShorten else { return false }
+            tries += 1
+            let other = play(ExplorerSchedule(seed: played.schedule.seed, turns: turns), scene)
+            guard other.reason != nil, changes(other.turns) <= changes(best.turns) else { return false }
+            best = other
+            return true
+        }
+        // The fewest turns that must be said, so that what comes behind them is not interrupted any more.
+        var (least, most) = (0, played.turns.count)
+        while least < most {
+            let middle = (least + most) / 2
+            if fails(Array(played.turns.prefix(middle))) { most = middle } else { least = middle + 1 }
+        }
+        var turns = best.schedule.turns ?? best.turns
+        // One turn less, or taken by whoever had the one before.
+        var index = turns.count - 1
+        while index >= 0 {
+            defer { index -= 1 }
+            guard turns.indices.contains(index) else { continue }
+            var fewer = turns
+            fewer.remove(at: index)
+            if fails(fewer) {
+                turns = fewer
+                continue
+            }
+            guard index > 0, turns[index] != turns[index - 1] else { continue }
+            var calmer = turns
+            calmer[index] = turns[index - 1]
+            if fails(calmer) { turns = calmer }
+        }
+        return best
+    }
+
+    /// How often another actor has the turn than before.
+    private static func changes(_ turns: [Int]) -> Int {
+        zip(turns, turns.dropFirst()).count { $0 != $1 }
+    }
+}

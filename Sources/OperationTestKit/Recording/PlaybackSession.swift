@@ -1,0 +1,183 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+
+extension NetworkError.Code {
+    /// A ``PlaybackSession`` has no recorded answer to the request.
+    public static let notRecorded = Self("notRecorded")
+}
+
+/// A session without a network that answers with what a ``RecordingSession`` wrote down, and with nothing else.
+///
+/// ```swift
+/// import Foundation
+/// import OperationNetworking
+/// import OperationTestKit
+///
+/// func songsAreListed(_ base: NetworkBase, recording file: URL) async throws {
+///     var base = base
+///     let session = try PlaybackSession(contentsOf: file)
+///     base.session = session
+///     _ = try await base.get("songs", as: [String].self).run()
+///     try session.expectAllUsed()
+/// }
+/// ```
+///
+/// Each exchange answers once, in the order of the recording among those that a request fits; see ``PlaybackRules``. A
+/// request that fits none fails with ``OperationNetworking/NetworkError/Code/notRecorded``, and says which one is the nearest
+/// and how to record anew. Secrets are left out of requests before they are compared, as they were from the recording.
+///
+/// An exchange that failed or was cancelled when it was recorded does so again. Of a request's body no more than
+/// `bodyLimit` bytes are kept in memory; it must be the limit of the recording.
+public final class PlaybackSession: NetworkSession {
+    private static let portionSize = 1 << 16
+
+    /// What is played.
+    public let recording: SessionRecording
+    private let name: String
+    private let rules: PlaybackRules
+    private let redactor: RecordingRedactor
+    private let bodyLimit: Int
+    private let stub: StubSession
+    private let book: Locked<PlaybackBook>
+    private let strangers = EventRecorder<String>()
+
+    /// Makes a session that plays a recording.
+    public convenience init(
+        _ recording: SessionRecording, rules: PlaybackRules = .standard, bodyLimit: Int = 4 << 20
+    ) {
+        self.init(recording, "the recording", rules, bodyLimit)
+    }
+
+    /// Makes a session that plays the recording in a file.
+    public convenience init(
+        contentsOf file: URL, rules: PlaybackRules = .standard, bodyLimit: Int = 4 << 20
+    ) throws(SessionRecordingError) {
+        self.init(try SessionRecording(contentsOf: file), file.path, rules, bodyLimit)
+    }
+
+    private init(_ recording: SessionRecording, _ name: String, _ rules: PlaybackRules, _ bodyLimit: Int) {
+        (self.recording, self.name, self.rules) = (recording, name, rules)
+        self.bodyLimit = max(bodyLimit, 0)
+        redactor = RecordingRedactor(redaction: recording.redaction)
+        stub = StubSession(clock: .system, keptBodyBytes: self.bodyLimit)
+        book = Locked(PlaybackBook(recording.exchanges.map { $0.key(rules) }))
+        stub.route(nil, "*") { [weak self] request in self?.answer(to: request) ?? .failure(.sessionClosed) }
+    }
+
+    deinit { stub.close() }
+
+    /// The exchanges that answered no request so far.
+    public var unusedExchanges: [RecordedExchange] {
+        book.withLock { $0.unused }.map { recording.exchanges[$0] }
+    }
+
+    /// The requests that were not answered, because they were not recorded.
+    public var unmatchedRequests: [String] { strangers.events }
+
+    /// Expects that each exchange answered a request, and that no request was left without an answer.
+    public func expectAllUsed(fileID: String = #fileID, line: Int = #line) throws(UnmetExpectation) {
+        let (unused, strangers) = (unusedExchanges, unmatchedRequests)
+        guard !unused.isEmpty || !strangers.isEmpty else { return }
+        throw UnmetExpectation(
+            "\(name) was not played as it was recorded",
+            expected: "all of its \(recording.exchanges.count) exchanges, and no other request",
+            found: "\(unused.count) that were not asked for, \(strangers.count) requests that were not recorded",
+            details: unused.map { "not asked for: \($0)" } + strangers.map { "not recorded: \($0)" }, fileID: fileID,
+            line: line)
+    }
+
+    /// Makes a task that waits for its first `resume()`.
+    public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        stub.makeTask(with: request, receiver: receiver)
+    }
+
+    /// Ends all tasks with `sessionClosed`, and those that are resumed later, too.
+    public func close() { stub.close() }
+
+    private func answer(to request: StubRequest) -> StubAnswer {
+        let keys = keys(of: request)
+        if let number = book.withLock({ $0.take(keys) }) {
+            return StubAnswer(steps: steps(of: recording.exchanges[number], number))
+        }
+        strangers.record("\(request.method) \(redactor.url(request.url))")
+        return StubAnswer(.fail(refusal(of: request, keys[0])))
+    }
+
+    /// The request as it is compared: without its secrets, or where it could not be looked into, as it is.
+    private func keys(of request: StubRequest) -> [PlaybackKey] {
+        let raw = request.bodyCount == 0 ? PlaybackKey.body(Data()) : request.bodyHash
+        let isWhole = request.bodyCount <= bodyLimit
+        let encoding = request.headers["Content-Encoding"]
+        let clean =
+            isWhole ? redactor.body(request.body, type: request.headers["Content-Type"], encoding: encoding) : nil
+        let fields = redactor.fields(request.headers)
+        return ([clean.map { PlaybackKey.body($0) }, raw].compactMap(\.self)).map { body in
+            PlaybackKey(
+                method: request.method, url: redactor.url(request.url), body: body, headers: fields, rules)
+        }
+    }
+
+    private func steps(of exchange: RecordedExchange, _ number: Int) -> [StubAnswer.Step] {
+        var steps: [StubAnswer.Step] = []
+        if let head = exchange.response {
+            steps.append(.head(head))
+            guard let data = exchange.responseBody.data else { return steps + [.fail(leftOut(exchange, number))] }
+            var rest = data[...]
+            while !rest.isEmpty {
+                steps.append(.bytes(Data(rest.prefix(Self.portionSize))))
+                rest = rest.dropFirst(Self.portionSize)
+            }
+            if !exchange.trailers.isEmpty { steps.append(.trailers(exchange.trailers)) }
+        }
+        switch exchange.end {
+        case .complete: break
+        case .failed(let error): steps.append(.fail(error))
+        case .cancelled: steps.append(.stall(until: Gate()))
+        }
+        return steps
+    }
+
+    private static func error(_ message: String) -> NetworkError {
+        var error = NetworkError(code: .notRecorded, phase: .awaitingResponse, message: message)
+        error.isUnsent = false
+        return error
+    }
+
+    private static let howToRecord =
+        "To record anew, run the code once with a RecordingSession over a real session, and write its recording to the file."
+
+    private func leftOut(_ exchange: RecordedExchange, _ number: Int) -> NetworkError {
+        Self.error(
+            "Exchange \(number + 1) of \(name), \(exchange), cannot be played: its body of "
+                + "\(exchange.responseBody.count) bytes was left out. Record it with a greater bodyLimit.")
+    }
+
+    private func refusal(of request: StubRequest, _ key: PlaybackKey) -> NetworkError {
+        let subject = "\(request.method) \(redactor.url(request.url))"
+        guard let (number, differences) = book.withLock({ $0.nearest(to: key) }) else {
+            return Self.error("\(subject) is not recorded: \(name) is empty. \(Self.howToRecord)")
+        }
+        let nearest = "exchange \(number + 1), \(recording.exchanges[number])"
+        guard !differences.isEmpty else {
+            return Self.error(
+                "\(subject) was asked for more often than it is recorded in \(name): the last of them is \(nearest). "
+                    + Self.howToRecord)
+        }
+        let list = differences.map(\.rawValue).joined(separator: ", ")
+        return Self.error(
+            "\(subject) is not recorded in \(name). The nearest is \(nearest), which differs in: \(list). "
+                + Self.howToRecord)
+    }
+}
+
+extension RecordedExchange {
+    /// What a request must be like to be answered by it.
+    func key(_ rules: PlaybackRules) -> PlaybackKey {
+        let body = requestBody.data.map { PlaybackKey.body($0) } ?? requestBody.checksum ?? ""
+        return PlaybackKey(method: method, url: url, body: body, headers: requestHeaders, rules)
+    }
+}

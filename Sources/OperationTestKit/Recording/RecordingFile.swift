@@ -1,0 +1,177 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+
+/// A recording as it stands in its file.
+struct RecordingFile: Codable {
+    static let format = "OperationKit session recording"
+    static let version = 1
+
+    /// What is looked at before all else.
+    struct Version: Codable {
+        let format: String
+        let version: Int
+    }
+
+    struct Redaction: Codable {
+        let secrets: Bool
+        let names: [String]
+    }
+
+    struct Body: Codable {
+        var text: String?
+        var base64: String?
+        var count: Int?
+        var sha256: String?
+
+        init?(_ body: RecordedBody) {
+            guard let data = body.data else {
+                (count, sha256) = (body.count, body.checksum)
+                return
+            }
+            if data.isEmpty { return nil }
+            if let text = Self.text(data) { self.text = text } else { base64 = data.base64EncodedString() }
+        }
+
+        /// The bytes as text that a person can read.
+        private static func text(_ data: Data) -> String? {
+            guard let text = String(data: data, encoding: .utf8), !text.hasPrefix("\u{FEFF}") else { return nil }
+            let isReadable = text.unicodeScalars.allSatisfy { $0.value >= 32 || [9, 10, 13].contains($0.value) }
+            return isReadable ? text : nil
+        }
+
+        func recorded() throws -> RecordedBody {
+            if let text { return RecordedBody(Data(text.utf8)) }
+            if let base64 {
+                guard let data = Data(base64Encoded: base64) else {
+                    throw SessionRecordingError(.notARecording, "The recording", "a body is no base64")
+                }
+                return RecordedBody(data)
+            }
+            guard let sha256 else { return .none }
+            return RecordedBody(leftOut: max(count ?? 0, 0), checksum: sha256)
+        }
+    }
+
+    struct Request: Codable {
+        let method: String
+        let url: String
+        let headers: [String]?
+        let body: Body?
+    }
+
+    struct Response: Codable {
+        let status: Int
+        /// Where it came from, if that is not what was asked for.
+        let url: String?
+        let version: String?
+        let headers: [String]?
+        let body: Body?
+        let trailers: [String]?
+        /// Whether the session had decompressed the body.
+        let isDecoded: Bool?
+    }
+
+    struct Failure: Codable {
+        let code: String
+        let phase: String
+        let message: String
+    }
+
+    struct Exchange: Codable {
+        let request: Request
+        let response: Response?
+        let failure: Failure?
+        let isCancelled: Bool?
+    }
+
+    let format: String
+    let version: Int
+    let redaction: Redaction
+    let exchanges: [Exchange]
+
+    init(_ recording: SessionRecording) {
+        (format, version) = (Self.format, Self.version)
+        redaction = Redaction(
+            secrets: !recording.redaction.keepsSecrets, names: recording.redaction.names.sorted())
+        exchanges = recording.exchanges.map(Exchange.init)
+    }
+
+    func recording() throws -> SessionRecording {
+        let kept: LogRedaction = redaction.secrets ? .secrets(andAll: redaction.names) : .none
+        return SessionRecording(try exchanges.map { try $0.recorded() }, redaction: kept)
+    }
+}
+
+extension RecordingFile.Exchange {
+    init(_ exchange: RecordedExchange) {
+        request = RecordingFile.Request(
+            method: exchange.method, url: exchange.url, headers: exchange.requestHeaders.lines,
+            body: RecordingFile.Body(exchange.requestBody))
+        response = exchange.response.map { head in
+            let url = head.url.absoluteString
+            return RecordingFile.Response(
+                status: head.status, url: url == exchange.url ? nil : url,
+                version: head.version == .http1_1 ? nil : "\(head.version)", headers: head.headers.lines,
+                body: RecordingFile.Body(exchange.responseBody), trailers: exchange.trailers.lines,
+                isDecoded: head.isDecoded ? true : nil)
+        }
+        var failure: RecordingFile.Failure?
+        if case .failed(let error) = exchange.end {
+            failure = RecordingFile.Failure(
+                code: "\(error.code)", phase: "\(error.phase)", message: error.message)
+        }
+        self.failure = failure
+        isCancelled = exchange.end == .cancelled ? true : nil
+    }
+
+    func recorded() throws -> RecordedExchange {
+        var head: ResponseHead?
+        if let response {
+            guard let url = URL(string: response.url ?? request.url), (200...999).contains(response.status) else {
+                throw SessionRecordingError(
+                    .notARecording, "The recording", "the answer to \(request.method) \(request.url) has no right head")
+            }
+            head = ResponseHead(
+                url: url, status: response.status, headers: HeaderFields(lines: response.headers ?? []),
+                version: HTTPVersion(text: response.version) ?? .http1_1, isDecoded: response.isDecoded ?? false)
+        }
+        var end = isCancelled == true ? RecordedExchange.End.cancelled : .complete
+        if let failure {
+            end = .failed(
+                NetworkError(
+                    code: .init(failure.code), phase: .init(failure.phase), message: failure.message))
+        }
+        return RecordedExchange(
+            method: request.method, url: request.url, requestHeaders: HeaderFields(lines: request.headers ?? []),
+            requestBody: try request.body?.recorded() ?? .none, response: head,
+            responseBody: try response?.body?.recorded() ?? .none,
+            trailers: HeaderFields(lines: response?.trailers ?? []), end: end)
+    }
+}
+
+extension HeaderFields {
+    /// Each field as a line; nil if there is none.
+    fileprivate var lines: [String]? { isEmpty ? nil : map { "\($0.name): \($0.value)" } }
+
+    fileprivate init(lines: [String]) {
+        self.init(
+            lines.map { line in
+                let colon = line.firstIndex(of: ":") ?? line.endIndex
+                let value = line[colon...].dropFirst().drop { $0 == " " }
+                return Field(String(line[..<colon]), String(value))
+            })
+    }
+}
+
+extension HTTPVersion {
+    fileprivate init?(text: String?) {
+        guard let numbers = text?.split(separator: "/").last?.split(separator: ".").map({ Int($0) }),
+            let major = numbers.first, let major
+        else { return nil }
+        self.init(major, numbers.count > 1 ? numbers[1] ?? 0 : 0)
+    }
+}
