@@ -19,6 +19,7 @@ let package = Package(
                 .product(name: "OperationCore", package: "OperationKit"),
                 .product(name: "OperationNetworking", package: "OperationKit"),
                 .product(name: "OperationTestKit", package: "OperationKit"),
+                "TerminalDisplay",
             ]
         ),
         .executableTarget(
@@ -47,6 +48,8 @@ let package = Package(
             name: "TerminalDisplayTests",
             dependencies: ["TerminalDisplay", .product(name: "OperationTestKit", package: "OperationKit")]
         ),
+        .target(name: "TerminalTestSupport", path: "Tests/TerminalTestSupport"),
+        .testTarget(name: "QuickstartTests", dependencies: ["quickstart", "TerminalTestSupport"]),
         .testTarget(
             name: "OwnOperationTests",
             dependencies: [

@@ -7,6 +7,24 @@ import OperationCore
 /// A gate that is shut until somebody opens it: what tests use in the place of sleeping.
 ///
 /// Threads and tasks wait at it; once opened it stays open.
+///
+/// ```swift
+/// import OperationCore
+/// import OperationTestKit
+///
+/// func cancelledInTheMiddle() async throws {
+///     let hasBegun = Gate(), mayGoOn = Gate()
+///     let operation = TaskOperation {
+///         hasBegun.open()
+///         await mayGoOn.passage()
+///     }
+///     operation.start()
+///     await hasBegun.passage()
+///     operation.cancel()
+///     try await operation.expectCancelled(.requested)
+///     mayGoOn.open()
+/// }
+/// ```
 public final class Gate: Sendable {
     private struct State {
         var isOpen = false
@@ -42,7 +60,7 @@ public final class Gate: Sendable {
         semaphore.wait()
     }
 
-    /// Waits until the gate is open.
+    /// Waits until the gate is open, also where the task that waits is cancelled.
     public func passage() async {
         await withCheckedContinuation { continuation in
             whenOpen { continuation.resume() }

@@ -3,6 +3,14 @@
 
 /// A random number generator that gives the same numbers for the same seed, on every platform and in every version.
 ///
+/// ```swift
+/// import OperationTestKit
+///
+/// var generator = SeededGenerator(seed: 4711)
+/// let delays = (0..<10).map { _ in Int.random(in: 0..<100, using: &generator) }
+/// let isRare = generator.chance(1, in: 10)
+/// ```
+///
 /// SplitMix64: small, fast, and good enough to choose schedules; not for secrets.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64

@@ -7,6 +7,22 @@ import OperationCore
 /// Threads that run closures at the same moment: what provokes a race without sleeping.
 ///
 /// The threads are kept, so that a round costs microseconds and a test can afford a hundred thousand of them.
+///
+/// ```swift
+/// import OperationCore
+/// import OperationTestKit
+///
+/// func startAndCancelAgree() async throws {
+///     try await TestThread.run {
+///         let team = ThreadTeam(count: 2)
+///         for _ in 0..<1_000 {
+///             let operation = ClosureOperation { 1 }
+///             team.run([{ operation.start() }, { operation.cancel() }])
+///             if operation.outcome == nil { print("neither ended it") }
+///         }
+///     }
+/// }
+/// ```
 public final class ThreadTeam: Sendable {
     private let members: [Member]
 

@@ -150,7 +150,8 @@ struct BoardLayout: Sendable {
     /// The lines of something that is said once: broken at the terminal's width, or whole where there is no terminal.
     func lines(_ note: DisplayBoard.Note) -> [DisplayLine] {
         switch note {
-        case .text(let text, let role): return broken(text).map { DisplayLine($0, role) }
+        case .text(let text, let role):
+            return broken(text, indent: text.prefix { $0 == " " }.count).map { DisplayLine($0, role) }
         case .ended(let row, let elapsed) where row.state == .failed: return failed(row, elapsed)
         case .ended(let row, let elapsed): return [done(row, elapsed)]
         }

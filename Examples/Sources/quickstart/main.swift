@@ -1,18 +1,22 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// What the package does, from top to bottom: swift run --package-path Examples quickstart
+// What the package does, as an app would use it: swift run --package-path Examples quickstart [folder]
 //
-// NetworkTour shows requests as operations, against a server in this process; CoreTour shows operations by themselves.
+// In App is what an app consists of, to be copied; in Server the service that it talks to, which is in this process; in
+// Showing what makes it visible. Quickstart.swift is the story.
 
 import Foundation
+import OperationCore
+import TerminalDisplay
 
-try await NetworkTour().run()
-try await CoreTour().run()
-print("All as expected.")
+// The first thread only waits, so that no signal finds it unprepared.
+let interruption = Interruption()
+TerminalSignals.listen(to: [SIGINT, SIGTERM]) { interruption.note($0) }
 
-func expect(_ isSo: Bool, file: String = #fileID, line: Int = #line) {
-    if isSo { return }
-    print("Not as expected: \(file), line \(line)")
-    exit(EXIT_FAILURE)
-}
+let folder =
+    CommandLine.arguments.dropFirst().first.map { URL(filePath: $0) }
+    ?? FileManager.default.temporaryDirectory.appendingPathComponent("operationkit-quickstart")
+let program = Program(stage: Stage(folder: folder), interruption: interruption)
+Task.detached { exit(await program.run()) }
+while true { pause() }

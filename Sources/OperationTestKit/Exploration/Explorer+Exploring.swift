@@ -87,41 +87,37 @@ extension Explorer {
         return Played(schedule: schedule, reason: reason, order: explorer.order, turns: explorer.turns)
     }
 
-    /// A schedule that fails, too, in which fewer actors are interrupted by others.
+    /// A schedule that fails, too, in which fewer actors are interrupted by others, or fewer turns must be said.
     private static func shorten(_ played: Played, _ scene: (inout Explorer) throws -> Void) -> Played {
-        var best = played
-        var tries = 0
-        // Whether it fails with these turns, too; it is the best one then.
-        func fails(_ turns: [Int]) -> Bool {
+        var (best, said, tries) = (played, played.turns, 0)
+        // Takes these turns if they fail, too, and are calmer or fewer.
+        func take(_ turns: [Int]) -> Bool {
             guard tries < triesToShorten else { return false }
             tries += 1
             let other = play(ExplorerSchedule(seed: played.schedule.seed, turns: turns), scene)
-            guard other.reason != nil, changes(other.turns) <= changes(best.turns) else { return false }
-            best = other
+            let isCalmer = (changes(other.turns), turns.count) < (changes(best.turns), said.count)
+            guard other.reason != nil, isCalmer else { return false }
+            (best, said) = (other, turns)
             return true
         }
+        // Who has nothing to do with it comes last.
+        for actor in Set(said).sorted(by: >) { _ = take(said.filter { $0 != actor }) }
         // The fewest turns that must be said, so that what comes behind them is not interrupted any more.
-        var (least, most) = (0, played.turns.count)
+        var (least, most) = (0, said.count)
         while least < most {
             let middle = (least + most) / 2
-            if fails(Array(played.turns.prefix(middle))) { most = middle } else { least = middle + 1 }
+            if take(Array(said.prefix(middle))) { most = middle } else { least = middle + 1 }
         }
-        var turns = best.schedule.turns ?? best.turns
-        // One turn less, or taken by whoever had the one before.
-        var index = turns.count - 1
-        while index >= 0 {
-            defer { index -= 1 }
-            guard turns.indices.contains(index) else { continue }
-            var fewer = turns
-            fewer.remove(at: index)
-            if fails(fewer) {
-                turns = fewer
-                continue
+        // One turn less, or taken by whoever had the one before, as long as that helps.
+        var isBetter = true
+        while isBetter, tries < triesToShorten {
+            isBetter = false
+            for index in said.indices.reversed() where index < said.count {
+                var (fewer, calmer) = (said, said)
+                fewer.remove(at: index)
+                if index > 0 { calmer[index] = said[index - 1] }
+                if take(fewer) || index > 0 && calmer != said && take(calmer) { isBetter = true }
             }
-            guard index > 0, turns[index] != turns[index - 1] else { continue }
-            var calmer = turns
-            calmer[index] = turns[index - 1]
-            if fails(calmer) { turns = calmer }
         }
         return best
     }

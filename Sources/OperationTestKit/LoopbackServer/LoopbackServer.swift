@@ -91,6 +91,19 @@ public final class LoopbackServer: Sendable {
         routes.change { $0.add(nil, path, early: false, answer) }
     }
 
+    /// Says what is answered to the first request, the second, and so on; from the last answer on always that.
+    ///
+    /// ```swift
+    /// import OperationTestKit
+    ///
+    /// let server = try LoopbackServer()
+    /// server.route("GET", "/songs", inTurn: .status(503), .reset, .json("[]"))
+    /// ```
+    public func route(_ method: String, _ path: String, inTurn first: LoopbackAnswer, _ others: LoopbackAnswer...) {
+        let turns = AnswersInTurn(first, others)
+        route(method, path) { _ in turns.next() }
+    }
+
     /// Says what is answered to a request as soon as its head arrived; the body is read meanwhile.
     ///
     /// Steps such as ``LoopbackStep/awaitBody`` let the script wait for it.

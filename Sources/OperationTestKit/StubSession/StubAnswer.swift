@@ -6,6 +6,17 @@ import OperationCore
 import OperationNetworking
 
 /// What a ``StubSession`` tells of a task, step by step.
+///
+/// ```swift
+/// import OperationTestKit
+///
+/// let session = StubSession(), goOn = Gate()
+/// session.route("GET", "/songs") { _ in .json(encoding: ["One", "Two"]).with("ETag", "\"1\"") }
+/// session.route("GET", "/late") { _ in .text("Hello").after(.seconds(5)) }
+/// session.route("GET", "/half") { _ in
+///     StubAnswer(.head(200, ["Content-Length": "10"]), .bytes("Hello"), .stall(until: goOn), .fail(.connectionLost))
+/// }
+/// ```
 public struct StubAnswer: Sendable {
     /// One thing that is told, or waited for.
     public struct Step: Sendable {
@@ -77,6 +88,15 @@ public struct StubAnswer: Sendable {
     /// JSON, as it is.
     public static func json(_ text: String, status: Int = 200) -> Self {
         .data(Data(text.utf8), type: "application/json", status: status)
+    }
+
+    /// A value as JSON; status 500 and the reason where it cannot be encoded.
+    public static func json(encoding value: some Encodable, status: Int = 200) -> Self {
+        do {
+            return .data(try JSONEncoder().encode(value), type: "application/json", status: status)
+        } catch {
+            return .text("The test's own answer cannot be encoded: \(error)", status: 500)
+        }
     }
 
     /// An error before anything was answered.

@@ -61,6 +61,19 @@ public final class StubSession: NetworkSession {
         state.withLock { $0.routes.append(Route(method: method, path: path, answer: answer)) }
     }
 
+    /// Says what is answered to the first request, the second, and so on; from the last answer on always that.
+    ///
+    /// ```swift
+    /// import OperationTestKit
+    ///
+    /// let session = StubSession()
+    /// session.route("GET", "/songs", inTurn: .status(503), .failure(.connectionLost), .json("[]"))
+    /// ```
+    public func route(_ method: String?, _ path: String, inTurn first: StubAnswer, _ others: StubAnswer...) {
+        let turns = AnswersInTurn(first, others)
+        route(method, path) { _ in turns.next() }
+    }
+
     /// The requests that were sent, in their order, those of tasks that were cancelled later included.
     public var requests: [StubRequest] { seen.events }
 

@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
 import OperationCore
 
 /// The script of what a ``LoopbackServer`` does about one request.
@@ -54,6 +55,16 @@ public struct LoopbackAnswer: Sendable {
     /// JSON, as it is.
     public static func json(_ text: String, status: Int = 200) -> Self {
         .bytes(Array(text.utf8), status: status, fields: [LoopbackField("Content-Type", "application/json")])
+    }
+
+    /// A value as JSON; status 500 and the reason where it cannot be encoded.
+    public static func json(encoding value: some Encodable, status: Int = 200) -> Self {
+        do {
+            let type = LoopbackField("Content-Type", "application/json")
+            return .bytes(Array(try JSONEncoder().encode(value)), status: status, fields: [type])
+        } catch {
+            return .text("The test's own answer cannot be encoded: \(error)", status: 500)
+        }
     }
 
     /// Bytes with their length in the head.

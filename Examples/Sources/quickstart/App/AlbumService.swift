@@ -1,0 +1,70 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+
+/// The album service, as an app sees it: what all its requests have in common.
+struct AlbumService: Sendable {
+    let base: NetworkBase
+
+    /// Signs in. From then on every request has the token in it, and a token that expired is renewed once for all of them.
+    static func signIn(_ name: String, _ password: String, at plain: NetworkBase) async throws -> AlbumService {
+        let first: Tokens = try await plain.send(["name": name, "password": password], to: "session").run()
+        let authenticator = Authenticator(first) { tokens, request in
+            try request.with("Authorization", "Bearer \(tokens.access)")
+        } refresh: { old in
+            try await plain.send(["refresh": old?.refresh], to: "session/refresh").run()
+        }
+        var base = plain
+        base.authenticate(by: authenticator)
+        base.retry = .standard
+        return AlbumService(base: base)
+    }
+}
+
+// Requests as values: one line each.
+extension AlbumService {
+    /// A list that changes every hour.
+    func charts() -> EndpointOperation<[String]> { base.get("charts").named("charts") }
+
+    /// The songs of one album.
+    func songs(of album: Album) -> EndpointOperation<[Song]> {
+        base.get("albums/\(album.id)/songs").named("songs of \(album.id)")
+    }
+
+    /// Adds an album with its cover, a file or a picture in memory.
+    func add(_ album: Album, cover: Data) throws -> EndpointOperation<Album> {
+        var form = MultipartForm()
+        form.add("title", album.title)
+        form.add("year", "\(album.year)")
+        form.add("cover", cover, fileName: "cover.png")
+        return base.send(body: try .multipart(form), to: "albums").named("upload")
+    }
+
+    /// A recording, to be listened to without a network.
+    func recording(of album: Album, to file: URL) -> NetworkDownloadOperation<URL> {
+        base.download("albums/\(album.id)/recording", to: .file(file)).named("recording of \(album.id)")
+    }
+}
+
+// Requests that are built from the answers of others, in groups within groups.
+extension AlbumService {
+    /// All songs of all albums.
+    func everything() -> GroupOperation<[Song], GroupFailure> {
+        GroupOperation { group in
+            let albums = try await group.run(AlbumList(from: self))
+            async let older = group.run(songs(of: albums.filter { $0.year < 1960 }))
+            async let newer = group.run(songs(of: albums.filter { $0.year >= 1960 }))
+            return try await older + newer
+        }.named("everything")
+    }
+
+    /// All songs of these albums, four requests at a time.
+    func songs(of albums: [Album]) -> GroupOperation<[Song], GroupFailure> {
+        GroupOperation { group in
+            let lists = GroupOperation.map(albums, width: 4) { songs(of: $0) }.named("songs, 4 at a time")
+            return try await group.run(lists).flatMap(\.self)
+        }.named("songs of \(albums.count) albums")
+    }
+}

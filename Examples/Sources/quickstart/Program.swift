@@ -1,0 +1,59 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// The story from its beginning to its exit code.
+struct Program: Sendable {
+    let stage: Stage
+    let interruption: Interruption
+
+    /// Tells the story, and returns the exit code.
+    func run() async -> Int32 {
+        let queue = QueueManager("quickstart", width: 6)
+        queue.recording = QueueRecording()
+        let story = Task { try await tell(with: queue) }
+        interruption.cancels {
+            story.cancel()
+            queue.cancelAll(because: .requested("the program was interrupted"))
+        }
+        let end = await story.result
+        await queue.drained()
+        defer { stage.finish() }
+        if let signal = interruption.signal {
+            stage.tell("Interrupted: what was under way was cancelled, and nothing is left of it.", .bad)
+            return 128 + signal
+        }
+        if case .failure(let error) = end {
+            stage.tell("Not as expected: \(error)", .bad)
+            return EXIT_FAILURE
+        }
+        stage.tell("All as expected.", .good)
+        return EXIT_SUCCESS
+    }
+
+    private func tell(with queue: QueueManager) async throws {
+        try FileManager.default.createDirectory(at: stage.folder, withIntermediateDirectories: true)
+        let server = try AlbumServer()
+        stage.tell("An album service in this process, at \(server.url.absoluteString)", .faint)
+        try await Quickstart(server: server, stage: stage, queue: queue).run()
+        await server.stop()
+        await queue.drained()
+        try writePictures(of: queue.record)
+    }
+
+    /// Writes the trace and the picture of the run, and says how to open them.
+    private func writePictures(of record: QueueRecord) throws {
+        let trace = stage.folder.appendingPathComponent("trace.json")
+        let picture = stage.folder.appendingPathComponent("picture.svg")
+        try record.chromeTrace().write(to: trace, options: .atomic)
+        let svg = RunPicture(of: record, title: "Quickstart: what ran when").svg
+        try Data(svg.utf8).write(to: picture, options: .atomic)
+        stage.tell("What ran when:")
+        stage.tell("   \(picture.path)")
+        stage.tell("   a picture: open it in a browser", .faint)
+        stage.tell("   \(trace.path)")
+        stage.tell("   a trace: drop it into https://ui.perfetto.dev, or open chrome://tracing", .faint)
+    }
+}

@@ -1,0 +1,105 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import TerminalTestSupport
+import Testing
+
+#if canImport(FoundationXML)
+    import FoundationXML
+#endif
+
+/// The quickstart as a newcomer meets it: in a terminal, in a pipe, and interrupted.
+@Suite(.timeLimit(.minutes(4)))
+struct QuickstartTests {
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("quickstart-\(UUID())")
+
+    private func run(_ place: ProgramRun.Place) throws -> ProgramRun {
+        try ProgramRun("quickstart", [folder.path], in: place)
+    }
+
+    /// What is left of the files of a run.
+    private func files() -> [String] {
+        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)
+        try? FileManager.default.removeItem(at: folder)
+        return (names ?? []).sorted()
+    }
+
+    private struct Trace: Decodable {
+        struct Event: Decodable {
+            let name: String
+            let ph: String
+            var dur: Double?
+            var args: [String: String]?
+        }
+
+        let traceEvents: [Event]
+    }
+
+    @Test func `piped, it tells the whole story in plain lines, and all is as expected`() async throws {
+        let program = try run(.pipe)
+        let code = await program.exitCode()
+        let text = program.output
+        #expect(code == 0, "\(text)")
+        #expect(!text.contains("\u{1B}") && !text.contains("\r"))
+        let wanted = [
+            "1. Sign in", "16 albums", "1 refresh", "attempt 1 failed, status 503", "attempt 2 failed, truncatedBody",
+            "cover.png  5.00 MB", "cancelled, with all beneath it", "suspended; in 0.6 seconds 0 bytes came",
+            "recording.flac  8.00 MB", "picture.svg", "trace.json", "ui.perfetto.dev",
+        ]
+        for piece in wanted { #expect(text.contains(piece), "\(piece) is missing in: \(text)") }
+        #expect(text.hasSuffix("All as expected.\n"))
+
+        let data = try Data(contentsOf: folder.appendingPathComponent("trace.json"))
+        let events = try JSONDecoder().decode(Trace.self, from: data).traceEvents
+        let ran = events.filter { $0.ph == "X" }
+        for name in ["AlbumList", "album 1", "charts", "upload", "recording of 1", "everything"] {
+            #expect(ran.contains { $0.name == name }, "\(name) is not in the trace")
+        }
+        #expect(ran.first { $0.name == "everything" }?.args?["ended"] == "cancelled")
+        #expect(ran.allSatisfy { $0.dur ?? -1 >= 0 })
+        let picture = try String(contentsOf: folder.appendingPathComponent("picture.svg"), encoding: .utf8)
+        #expect(picture.hasPrefix("<svg ") && picture.hasSuffix("</svg>\n") && picture.contains(">charts</text>"))
+        #expect(XMLParser(data: Data(picture.utf8)).parse())
+        #expect(files() == ["picture.svg", "trace.json"])
+    }
+
+    @Test("In a terminal it never writes past the edge, and gives the cursor back", arguments: [80, 40])
+    func terminal(columns: Int) async throws {
+        let program = try run(.terminal(columns: columns, rows: 24))
+        let code = await program.exitCode()
+        #expect(code == 0, "\(program.output)")
+        let text = TerminalText(program.output)
+        #expect(text.lines(longerThan: columns - 1) == [])
+        #expect(text.lines.contains { $0.contains("━") && $0.contains("%") }, "there was no bar")
+        #expect(text.lines.contains { $0.contains("All as expected.") })
+        let cursor = text.sequences.filter { $0.hasPrefix("\u{1B}[?25") }
+        #expect(cursor.first == "\u{1B}[?25l" && cursor.last == "\u{1B}[?25h")
+        _ = files()
+    }
+
+    @Test(
+        "Interrupted, it cancels what is under way, and ends in order",
+        arguments: ["3. A token", "5. An upload", "6. Everything", "7. A download"], [SIGINT, SIGTERM])
+    func interrupted(at chapter: String, by signal: Int32) async throws {
+        let program = try run(.terminal(columns: 80, rows: 24))
+        await program.output(with: chapter)
+        program.send(signal)
+        let code = await program.exitCode()
+        let text = TerminalText(program.output)
+        #expect(code == 128 + signal, "\(program.output)")
+        #expect(text.lines.contains { $0.contains("Interrupted") } && !text.lines.contains { $0.contains("All as") })
+        #expect(text.sequences.last { $0.hasPrefix("\u{1B}[?25") } != "\u{1B}[?25l")
+        // A download that was cancelled leaves what it needs to go on, and nothing that looks like the whole file.
+        #expect(!files().contains { !$0.hasPrefix(".") })
+    }
+
+    @Test func `where nothing can be written it says so, and fails`() async throws {
+        let file = folder.appendingPathExtension("txt")
+        try Data("in the way".utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let program = try ProgramRun("quickstart", [file.appendingPathComponent("folder").path])
+        #expect(await program.exitCode() == 1)
+        #expect(program.output.contains("Not as expected: "))
+    }
+}

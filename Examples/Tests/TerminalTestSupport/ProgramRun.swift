@@ -1,0 +1,153 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import Synchronization
+
+/// A program of the examples that runs beside the tests: in a terminal of its own, or with a pipe for its output.
+///
+/// What it writes is read all the time, and can be waited for. It is killed where nobody holds it any more.
+public final class ProgramRun: Sendable {
+    /// Where a program finds itself.
+    public enum Place: Sendable {
+        /// In a terminal of so many columns and rows.
+        case terminal(columns: Int, rows: Int)
+        /// With a pipe in the place of a terminal.
+        case pipe
+    }
+
+    /// Why a program did not run.
+    public struct Failure: Error, CustomStringConvertible {
+        /// What is wrong, and what to do.
+        public let description: String
+    }
+
+    private struct State {
+        var bytes: [UInt8] = []
+        var isAtEnd = false
+        var waiters: [(isReached: @Sendable (String, Bool) -> Bool, pass: @Sendable () -> Void)] = []
+    }
+
+    private let state = Mutex(State())
+    private let process: Process
+    private let exit = DispatchSemaphore(value: 0)
+
+    /// Starts a program that was built beside the tests.
+    public init(_ name: String, _ arguments: [String] = [], in place: Place = .pipe) throws {
+        let process = Process()
+        self.process = process
+        process.executableURL = try Self.url(of: name)
+        process.arguments = arguments
+        var environment = ProcessInfo.processInfo.environment
+        environment["TERM"] = "xterm-256color"
+        environment["LC_ALL"] = "C.UTF-8"
+        environment["NO_COLOR"] = nil
+        process.environment = environment
+        let (reader, writer) = try Self.ends(place)
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = writer
+        process.standardError = writer
+        process.terminationHandler = { [exit] _ in exit.signal() }
+        try process.run()
+        // From here on only the program has it, and its end is the end of what can be read.
+        try writer.close()
+        let thread = Thread { [weak self] in
+            let descriptor = reader.fileDescriptor
+            var buffer = [UInt8](repeating: 0, count: 1 << 14)
+            while true {
+                let count = read(descriptor, &buffer, buffer.count)
+                if count < 0, errno == EINTR { continue }
+                // A terminal that nobody has open any more is an error of its own.
+                guard count > 0 else { break }
+                self?.change { $0.bytes += buffer.prefix(count) }
+            }
+            self?.change { $0.isAtEnd = true }
+            try? reader.close()
+        }
+        thread.start()
+    }
+
+    deinit {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    }
+
+    /// All that it wrote so far.
+    public var output: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
+
+    /// Waits until it has written that, or has ended; returns all that it wrote.
+    @discardableResult
+    public func output(with text: String) async -> String {
+        await wait { $1 || $0.contains(text) }
+        return output
+    }
+
+    /// Sends it a signal.
+    public func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+
+    /// Waits for its end, and returns its exit code: 128 and the signal's number where that ended it.
+    public func exitCode() async -> Int32 {
+        await wait { $1 }
+        return await withCheckedContinuation { continuation in
+            // Its output has ended, so this takes a moment and no longer.
+            Thread { [self] in
+                exit.wait()
+                exit.signal()
+                let status = process.terminationStatus
+                continuation.resume(returning: process.terminationReason == .exit ? status : 128 + status)
+            }.start()
+        }
+    }
+
+    /// Waits until that is so; where the test's time is over, the program is killed, and so comes to its end.
+    private func wait(_ isReached: @escaping @Sendable (String, Bool) -> Bool) async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                change { $0.waiters.append((isReached, { continuation.resume() })) }
+            }
+        } onCancel: {
+            send(SIGKILL)
+        }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        let passing = state.withLock { state in
+            body(&state)
+            let (text, isAtEnd) = (String(decoding: state.bytes, as: UTF8.self), state.isAtEnd)
+            let passing = state.waiters.filter { $0.isReached(text, isAtEnd) }
+            state.waiters.removeAll { $0.isReached(text, isAtEnd) }
+            return passing
+        }
+        for waiter in passing { waiter.pass() }
+    }
+
+    /// Where what it writes can be read, and where it writes.
+    private static func ends(_ place: Place) throws -> (reader: FileHandle, writer: FileHandle) {
+        guard case .terminal(let columns, let rows) = place else {
+            let pipe = Pipe()
+            return (pipe.fileHandleForReading, pipe.fileHandleForWriting)
+        }
+        var (front, back): (Int32, Int32) = (-1, -1)
+        var size = winsize(ws_row: UInt16(rows), ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
+        guard openpty(&front, &back, nil, nil, &size) == 0 else {
+            throw Failure(description: "There is no pseudo-terminal to be had (error \(errno)). Mount /dev/pts.")
+        }
+        // The program shall not have our end of it, too.
+        _ = fcntl(front, F_SETFD, FD_CLOEXEC)
+        return (FileHandle(fileDescriptor: front, closeOnDealloc: false), FileHandle(fileDescriptor: back))
+    }
+
+    private static func url(of name: String) throws -> URL {
+        let folder = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+        // On Apple's systems the tests run in a bundle beside the programs.
+        let folders = [folder, Bundle.main.bundleURL.deletingLastPathComponent()] + bundleFolders
+        for folder in folders {
+            let url = folder.appendingPathComponent(name)
+            if FileManager.default.isExecutableFile(atPath: url.path) { return url }
+        }
+        throw Failure(description: "\(name) was not built beside the tests. Make it a dependency of the test target.")
+    }
+
+    private static var bundleFolders: [URL] {
+        Bundle.allBundles.map { $0.bundleURL.deletingLastPathComponent() }
+    }
+}

@@ -1,0 +1,150 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("Expectations of outcomes", .timeLimit(.minutes(3)))
+struct ExpectationTests {
+    private enum Flaw: Error, Equatable { case first, second }
+
+    private func started<Operation: ManagedOperation>(_ operation: Operation) -> Operation {
+        operation.start()
+        return operation
+    }
+
+    @Test func `what is as expected is returned`() async throws {
+        let sum = started(ClosureOperation { 1 + 1 })
+        #expect(try await sum.expectSuccess() == 2)
+        try await sum.expectSuccess(2)
+        let failing = started(ClosureOperation<Int, Flaw> { () throws(Flaw) in throw .first })
+        #expect(try await failing.expectFailure() == .first)
+        try await failing.expectFailure(.first)
+        let cancelled = ClosureOperation { 1 }
+        cancelled.cancel(because: .requested("enough"))
+        #expect(try await cancelled.expectCancelled().message == "enough")
+        try await cancelled.expectCancelled(.requested)
+    }
+
+    @Test func `it waits for what goes on`() async throws {
+        let gate = Gate()
+        let operation = TaskOperation {
+            await gate.passage()
+            return 3
+        }
+        operation.start()
+        async let result = operation.expectSuccess()
+        gate.open()
+        #expect(try await result == 3)
+    }
+
+    @Test func `what is not says what was expected, what was found, and where`() async throws {
+        let sum = started(ClosureOperation { 2 })
+        sum.name = "sum"
+        let unmet = await #expect(throws: UnmetExpectation.self) { try await sum.expectSuccess(3) }
+        #expect(unmet?.subject == "sum did not end as expected")
+        #expect(unmet?.expected == "success 3")
+        #expect(unmet?.found == "success 2")
+        #expect(unmet?.place.hasPrefix("ExpectationTests.swift:") == true)
+        let text = "\(try #require(unmet))"
+        #expect(text.contains("\n  expected: success 3\n  found:    success 2"))
+        let other = await #expect(throws: UnmetExpectation.self) { try await sum.expectCancelled(.timedOut) }
+        #expect(other?.expected == "cancelled (timedOut)")
+    }
+
+    @Test func `one that was never begun, or waits, says so`() async throws {
+        let forgotten = ClosureOperation { 2 }
+        let unmet = await #expect(throws: UnmetExpectation.self) {
+            try await forgotten.expectSuccess(within: .milliseconds(1))
+        }
+        #expect(unmet?.found == "no end within 1 ms, it was not begun; start it, or add it to a queue")
+        let waiting = ClosureOperation { 2 }
+        waiting.addDependency(forgotten)
+        func now() throws { try waiting.expectSuccess() }
+        let dependent = #expect(throws: UnmetExpectation.self) { try now() }
+        #expect(dependent?.found == "no end, it waits for its dependencies, or for its admission")
+        forgotten.cancel()
+    }
+
+    @Test func `a test that is cancelled does not cancel the operation`() async throws {
+        let gate = Gate()
+        let operation = TaskOperation {
+            await gate.passage()
+            return 3
+        }
+        operation.start()
+        let test = Task { try await operation.expectSuccess() }
+        test.cancel()
+        await #expect(throws: UnmetExpectation.self) { try await test.value }
+        gate.open()
+        try await operation.expectSuccess(3)
+    }
+}
+
+@Suite("Expectations of attempts", .timeLimit(.minutes(3)))
+struct AttemptExpectationTests {
+    private let session = StubSession()
+    private let clock = ManualClock()
+
+    private func operation(_ first: StubAnswer, _ second: StubAnswer = .text("ok")) throws -> NetworkDataOperation<Int> {
+        session.route("GET", "/songs", inTurn: first, second, .text("ok"))
+        let url = try #require(URL(string: "https://example.com/songs?key=secret"))
+        let operation = NetworkDataOperation(url: url, urlSession: session) { data, _ in data.count }
+        var retry = Retry(budget: nil)
+        retry.chance = { 1 }
+        retry.backoff = .exponential(from: .seconds(1))
+        operation.retry = retry
+        operation.clock = clock
+        return operation
+    }
+
+    @Test func `each attempt, each pause, and the end, in one line`() async throws {
+        let operation = try operation(.status(503), .failure(.connectionLost))
+        operation.start()
+        for _ in 0..<2 {
+            await clock.pending(atLeast: 1)
+            clock.advanceToNext()
+        }
+        try await operation.expectSuccess(2)
+        let pauses = operation.failedAttempts.compactMap(\.pause)
+        #expect(pauses.count == 2)
+        #expect(operation.story.hasPrefix("503 → ") && operation.story.contains(" → connectionLost → "))
+        #expect(operation.story.hasSuffix(" → success"))
+        try operation.expectAttempts(.status(503), .failure(.connectionLost, pause: pauses[1]), .success)
+        try operation.expectAttempts(.status(503, pause: .zero ... .seconds(60)), .failure(.connectionLost), .success)
+        let unmet = #expect(throws: UnmetExpectation.self) {
+            try operation.expectAttempts(.status(503), .status(502), .success)
+        }
+        #expect(unmet?.details.first?.hasPrefix("attempt 2 is the first that differs: expected 502, found conn") == true)
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `a failure, its kind, and its secrets left out`() async throws {
+        let operation = try operation(.status(404))
+        operation.start()
+        let error = try await operation.expectFailure(.unacceptableStatus, status: 404)
+        #expect(error.status == 404)
+        #expect(operation.story == "404")
+        let unmet = await #expect(throws: UnmetExpectation.self) {
+            try await operation.expectFailure(.timedOut)
+        }
+        let text = "\(try #require(unmet))"
+        #expect(text.contains("expected: failure timedOut") && text.contains("found:    failure unacceptableStatus 404"))
+        #expect(text.contains("attempts: 404") && !text.contains("secret"))
+    }
+
+    @Test func `one that goes on, and one that was cancelled in its pause`() async throws {
+        let operation = try operation(.status(503))
+        #expect(operation.story == "")
+        operation.start()
+        await clock.pending(atLeast: 1)
+        #expect(operation.story.hasSuffix(" → …"))
+        operation.cancel()
+        try await operation.expectCancelled(.requested)
+        #expect(operation.story.hasSuffix(" → cancelled"))
+        #expect(clock.pendingCount == 0)
+    }
+}
