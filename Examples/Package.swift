@@ -53,7 +53,9 @@ let package = Package(
         ),
         .testTarget(
             name: "TerminalDisplayTests",
-            dependencies: ["TerminalDisplay", "ScreenModel", .product(name: "OperationTestKit", package: "OperationKit")]
+            dependencies: [
+                "TerminalDisplay", "ScreenModel", .product(name: "OperationTestKit", package: "OperationKit"),
+            ]
         ),
         .testTarget(
             name: "OpgetTests",

@@ -34,7 +34,9 @@ struct Opget {
 
     private static func say(_ line: String) { DescriptorOutput.standardError.write(line + "\n") }
 
-    private static func download(_ settings: Settings, _ display: TerminalDisplay, _ interruption: Interruption) -> Never {
+    private static func download(_ settings: Settings, _ display: TerminalDisplay, _ interruption: Interruption)
+        -> Never
+    {
         var reader = ItemReader { url throws(NetworkError) in try Client.request("GET", url, settings) }
         reader.read(settings)
         guard reader.problems.isEmpty else { refuse(reader.problems) }
@@ -50,7 +52,8 @@ struct Opget {
             let status = await runner.run()
             exit(status.rawValue)
         }
-        dispatchMain()
+        // Not dispatchMain(), which lets signals interrupt this thread on Linux.
+        while true { pause() }
     }
 }
 

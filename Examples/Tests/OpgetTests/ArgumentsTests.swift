@@ -34,7 +34,8 @@ struct ArgumentsTests {
     }
 
     @Test func `all that is wrong is said at once`() {
-        #expect(problems("--jbos=3", "-j", "0", "--timeout=x", "--limit-rate=1z", "--checksum=sha256=12", "u").count == 5)
+        #expect(
+            problems("--jbos=3", "-j", "0", "--timeout=x", "--limit-rate=1z", "--checksum=sha256=12", "u").count == 5)
         #expect(problems("--jbos=3") == ["There is no option --jbos. Did you mean --jobs?"])
         #expect(problems("--segmnts", "u") == ["There is no option --segmnts. Did you mean --segments?"])
         #expect(problems("--zzz", "u") == ["There is no option --zzz."])
@@ -46,7 +47,9 @@ struct ArgumentsTests {
         #expect(problems("-cf", "u").count == 1)
     }
 
-    @Test(arguments: [("500k", 500_000), ("2M", 2_000_000), ("1.5m", 1_500_000), ("1000", 1_000), ("1G", 1_000_000_000)])
+    @Test(arguments: [
+        ("500k", 500_000), ("2M", 2_000_000), ("1.5m", 1_500_000), ("1000", 1_000), ("1G", 1_000_000_000),
+    ])
     func `rates have units`(text: String, rate: Int) {
         #expect(SettingsReader.rate(text) == rate)
     }

@@ -49,7 +49,8 @@ final class OpgetBench: Sendable {
             let whole = LoopbackResource(.pattern(count: count), etag: etag).answer(to: request)
             guard request.method == "GET", let head = whole.steps.first else { return whole }
             let start = request["Range"].flatMap { Int($0.dropFirst(6).prefix { $0 != "-" }) } ?? 0
-            let length = (request["Range"].flatMap { Int($0.split(separator: "-").last ?? "") } ?? count - 1) + 1 - start
+            let length =
+                (request["Range"].flatMap { Int($0.split(separator: "-").last ?? "") } ?? count - 1) + 1 - start
             let sent = min(first, length)
             return LoopbackAnswer(
                 head, .send(TestPattern.bytes(from: start, count: sent)), .stall(until: gate),

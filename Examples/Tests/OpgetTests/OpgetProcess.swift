@@ -51,7 +51,9 @@ final class OpgetProcess: Sendable {
             process.standardInput = inputPipe
             process.standardOutput = outputEnd
             process.standardError = errorEnd
-            process.terminationHandler = { [self] in note(status: $0.terminationReason == .exit ? $0.terminationStatus : -$0.terminationStatus) }
+            process.terminationHandler = { [self] in
+                note(status: $0.terminationReason == .exit ? $0.terminationStatus : -$0.terminationStatus)
+            }
             try process.run()
         }
         try? outputEnd.close()
@@ -71,7 +73,10 @@ final class OpgetProcess: Sendable {
         var (master, end): (Int32, Int32) = (-1, -1)
         var size = winsize(ws_row: 24, ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
         guard openpty(&master, &end, nil, nil, &size) == 0 else { throw POSIXError(.ENODEV) }
-        return (FileHandle(fileDescriptor: master, closeOnDealloc: true), FileHandle(fileDescriptor: end, closeOnDealloc: true))
+        return (
+            FileHandle(fileDescriptor: master, closeOnDealloc: true),
+            FileHandle(fileDescriptor: end, closeOnDealloc: true)
+        )
     }
 
     private func read(_ handle: FileHandle, _ take: @escaping @Sendable (inout State, ArraySlice<UInt8>) -> Void) {

@@ -23,7 +23,9 @@ struct ResumingTests {
         return await process.end()
     }
 
-    @Test(arguments: [[], ["-s", "4"]]) func `interrupted, it says how to go on, and does`(arguments: [String]) async throws {
+    @Test(arguments: [[], ["-s", "4"]]) func `interrupted, it says how to go on, and does`(arguments: [String])
+        async throws
+    {
         let end = try await stop(by: SIGINT, arguments)
         #expect(end.status == 130)
         #expect(end.errors.contains("--continue"))
@@ -39,7 +41,8 @@ struct ResumingTests {
         #expect(resumed >= 64 << 10)
     }
 
-    @Test(arguments: [[], ["-s", "4"]]) func `killed, it goes on with the same bytes`(arguments: [String]) async throws {
+    @Test(arguments: [[], ["-s", "4"]]) func `killed, it goes on with the same bytes`(arguments: [String]) async throws
+    {
         let end = try await stop(by: SIGKILL, arguments)
         #expect(end.status == -SIGKILL)
         bench.serve("/file", count: Self.size)
@@ -52,7 +55,9 @@ struct ResumingTests {
         #expect(bench.server.requests.filter { $0.method == "GET" }.allSatisfy { $0["If-Range"] == "\"one\"" })
     }
 
-    @Test(arguments: [[], ["-s", "4"]]) func `a file that changed is begun anew, and that is said`(arguments: [String]) async throws {
+    @Test(arguments: [[], ["-s", "4"]]) func `a file that changed is begun anew, and that is said`(arguments: [String])
+        async throws
+    {
         _ = try await stop(by: SIGKILL, arguments)
         bench.serve("/file", count: Self.size + 1, etag: "\"two\"")
         let next = try await bench.run(arguments + ["--json", bench.url("/file")])
@@ -63,7 +68,8 @@ struct ResumingTests {
         #expect(done.resumed == 0 && done.discarded ?? 0 > 0)
     }
 
-    @Test(arguments: [[], ["-s", "4"]]) func `a connection that breaks is made again`(arguments: [String]) async throws {
+    @Test(arguments: [[], ["-s", "4"]]) func `a connection that breaks is made again`(arguments: [String]) async throws
+    {
         let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
         bench.server.route("GET", "/file") { request in
             let answer = resource.answer(to: request)

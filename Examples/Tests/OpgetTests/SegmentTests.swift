@@ -70,10 +70,12 @@ struct SegmentTests {
         #expect(SegmentValidator(["ETag": "\"one\""])?.allows(["ETag": "\"two\""]) == false)
     }
 
-    @Test(arguments: [
-        ("bytes 0-4/5", 0..<5), ("bytes 2-2/10", 2..<3), ("bytes 0-5/5", nil), ("bytes 4-2/9", nil), ("bytes */5", nil),
-        ("bytes 0-4/*", nil), ("0-4/5", nil), ("bytes -4-5/9", nil), ("", nil),
-    ] as [(String, Range<Int64>?)])
+    @Test(
+        arguments: [
+            ("bytes 0-4/5", 0..<5), ("bytes 2-2/10", 2..<3), ("bytes 0-5/5", nil), ("bytes 4-2/9", nil),
+            ("bytes */5", nil),
+            ("bytes 0-4/*", nil), ("0-4/5", nil), ("bytes -4-5/9", nil), ("", nil),
+        ] as [(String, Range<Int64>?)])
     func `ranges are read, and nothing else`(text: String, range: Range<Int64>?) {
         #expect(SegmentRange(["Content-Range": text])?.bytes == range)
     }

@@ -22,7 +22,8 @@ struct Option: Sendable, Hashable {
 }
 
 extension Option {
-    static let input = Option("input-file", "i", .required("FILE"), "read URLs from FILE, one a line; - is the standard input")
+    static let input = Option(
+        "input-file", "i", .required("FILE"), "read URLs from FILE, one a line; - is the standard input")
     static let jobs = Option("jobs", "j", .required("N"), "how many files at a time (5)")
     static let segments = Option(
         "segments", "s", .required("N"), "how many pieces of one file at a time, where the server allows it (1)")
@@ -35,7 +36,8 @@ extension Option {
     static let fresh = Option("fresh", "throw away what earlier runs received, and begin anew")
     static let checksum = Option(
         "checksum", nil, .required("KIND=HEX"), "what the file must be: sha256, sha1, md5 or crc32, for a single URL")
-    static let retries = Option("retries", "r", .required("N"), "how often a file is tried again without getting on (5)")
+    static let retries = Option(
+        "retries", "r", .required("N"), "how often a file is tried again without getting on (5)")
     static let limitRate = Option(
         "limit-rate", nil, .required("RATE"), "how many bytes a second in all, such as 500k or 2M")
     static let perHost = Option("per-host", nil, .required("N"), "how many connections to one host (6)")
@@ -46,7 +48,8 @@ extension Option {
     static let userAgent = Option("user-agent", "A", .required("TEXT"), "what opget calls itself")
     static let waitForNetwork = Option("wait-for-network", "wait where the network is gone, at most 5 minutes")
     static let sync = Option("sync", "bring each file to the disk before it counts as done, to survive a power cut")
-    static let json = Option("json", nil, .optional("FILE"), "write what happens as lines of JSON, to FILE or the standard output")
+    static let json = Option(
+        "json", nil, .optional("FILE"), "write what happens as lines of JSON, to FILE or the standard output")
     static let quiet = Option("quiet", "q", "say nothing but failures")
     static let help = Option("help", "h", "show this help")
     static let version = Option("version", "V", "show the version")
@@ -54,7 +57,8 @@ extension Option {
     /// All of them, as the help lists them.
     static let all: [Option] = [
         input, jobs, segments, directory, output, remoteName, goOn, noClobber, overwrite, fresh, checksum, retries,
-        limitRate, perHost, timeout, connectTimeout, header, userAgent, waitForNetwork, sync, json, quiet, help, version,
+        limitRate, perHost, timeout, connectTimeout, header, userAgent, waitForNetwork, sync, json, quiet, help,
+        version,
     ]
 
     private init(_ name: String, _ letter: Character, _ help: String) { self.init(name, letter, .none, help) }

@@ -63,7 +63,8 @@ struct SettingsReader {
 
     private mutating func number(_ option: Option, _ text: String, _ range: ClosedRange<Int>) -> Int? {
         if let number = Int(text), range.contains(number) { return number }
-        problems.append("--\(option.name) needs a number from \(range.lowerBound) to \(range.upperBound), not \(quoted(text)).")
+        problems.append(
+            "--\(option.name) needs a number from \(range.lowerBound) to \(range.upperBound), not \(quoted(text)).")
         return nil
     }
 
@@ -86,7 +87,8 @@ struct SettingsReader {
         if halves.count == 2, let checksum = Self.checksum(halves[0], halves[1]) {
             settings.checksum = checksum
         } else {
-            problems.append("--checksum needs KIND=HEX, such as sha256= and 64 hexadecimal digits, not \(quoted(text)).")
+            problems.append(
+                "--checksum needs KIND=HEX, such as sha256= and 64 hexadecimal digits, not \(quoted(text)).")
         }
     }
 

@@ -126,9 +126,11 @@ final class Reporter: Sendable {
         var event = RunEvent("done", item)
         switch result {
         case .done(let report):
-            endRow(item, ProgressRow(
-                Self.name(report.path), state: .done, completed: report.bytes, total: report.bytes,
-                inherited: min(report.resumedBytes, report.bytes)))
+            endRow(
+                item,
+                ProgressRow(
+                    Self.name(report.path), state: .done, completed: report.bytes, total: report.bytes,
+                    inherited: min(report.resumedBytes, report.bytes)))
             (event.file, event.bytes, event.resumed) = (report.path, report.bytes, report.resumedBytes)
             (event.discarded, event.segments) = (report.discardedBytes, report.segments)
         case .skipped(let path):

@@ -30,7 +30,9 @@ struct SegmentValidator: Codable, Sendable, Equatable {
 
     init?(_ headers: HeaderFields) {
         if let tag = headers["ETag"] {
-            guard tag.hasPrefix("\""), tag.hasSuffix("\""), tag.utf8.count > 1, headers.values("ETag").count == 1 else { return nil }
+            guard tag.hasPrefix("\""), tag.hasSuffix("\""), tag.utf8.count > 1, headers.values("ETag").count == 1 else {
+                return nil
+            }
             (field, isTag) = (tag, true)
         } else if let text = headers["Last-Modified"], let changed = Self.date(text),
             let sent = headers["Date"].flatMap(Self.date), sent.timeIntervalSince(changed) >= Self.leastAge

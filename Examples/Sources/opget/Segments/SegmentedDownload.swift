@@ -54,7 +54,9 @@ struct SegmentedDownload: Sendable {
         probe.responseRules.contentTypes = .any
         client.prepare(probe, for: item)
         probe.retryHandler = { [item, reporter] in reporter.retried(item, $0) }
-        switch await withTaskCancellationHandler(operation: { () async in await started(probe) }, onCancel: { probe.cancel() }) {
+        switch await withTaskCancellationHandler(
+            operation: { () async in await started(probe) }, onCancel: { probe.cancel() })
+        {
         case .success: break
         case .failure(let error):
             // Servers that know no HEAD may know the file.
@@ -86,7 +88,7 @@ struct SegmentedDownload: Sendable {
         if settings.beginsAnew { SegmentedFile.remove(for: plan.place) }
         let file = try SegmentedFile(for: plan.place, plan.card)
         reporter.found(item, resumed: file.resumedBytes, discarded: file.discardedBytes)
-        reporter.advanced(item, to: file.resumedBytes, of: plan.card.total)
+        if file.resumedBytes > 0 { reporter.advanced(item, to: file.resumedBytes, of: plan.card.total) }
         let failure = await transfer(file)
         if Task.isCancelled { return .result(.stopped) }
         if let failure {

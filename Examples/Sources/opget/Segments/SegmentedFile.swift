@@ -125,7 +125,9 @@ final class SegmentedFile: Sendable {
         let passing = url.path + ".new"
         unlink(passing)
         let descriptor = open(passing, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0, let bytes = card.bytes(marks) else { throw failure("has a card that cannot be made", errno) }
+        guard descriptor >= 0, let bytes = card.bytes(marks) else {
+            throw failure("has a card that cannot be made", errno)
+        }
         guard put(bytes, to: descriptor, at: 0), rename(passing, url.path) == 0 else {
             let number = errno
             close(descriptor)
