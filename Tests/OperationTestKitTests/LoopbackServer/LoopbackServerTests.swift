@@ -48,19 +48,6 @@ struct LoopbackServerTests {
         #expect(server.counts.answers == 4)
     }
 
-    @Test func `answers in turn: each once, and the last one from then on`() async throws {
-        let server = try LoopbackServer()
-        server.route("GET", "/a", .status(503), .status(500), .status(204))
-        server.route("GET", "/none")
-        let statuses = try await withClient(server) { client in
-            try ["/a", "/a", "/none", "/a", "/a"].map { path in
-                try client.send("GET \(path) HTTP/1.1\r\nHost: h\r\n\r\n")
-                return String(try client.readAnswer().dropFirst(9).prefix(3))
-            }
-        }
-        #expect(statuses == ["503", "500", "404", "204", "204"])
-    }
-
     @Test func `bodies with a length and in chunks arrive, and are echoed`() async throws {
         let server = try LoopbackServer()
         server.route("POST", "/echo") { request in .text(request.text) }
