@@ -49,6 +49,14 @@ let package = Package(
             dependencies: ["TerminalDisplay", .product(name: "OperationTestKit", package: "OperationKit")]
         ),
         .target(name: "TerminalTestSupport", path: "Tests/TerminalTestSupport"),
+        .testTarget(
+            name: "AlbumServiceTests",
+            dependencies: [
+                "quickstart",
+                .product(name: "OperationNetworking", package: "OperationKit"),
+                .product(name: "OperationTestKit", package: "OperationKit"),
+            ]
+        ),
         .testTarget(name: "QuickstartTests", dependencies: ["quickstart", "TerminalTestSupport"]),
         .testTarget(
             name: "OwnOperationTests",
