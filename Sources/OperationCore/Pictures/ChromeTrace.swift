@@ -3,42 +3,23 @@
 
 import Foundation
 
-// The format is described in "Trace Event Format" of the Chromium project; Perfetto reads it, too.
-
-/// One line of a trace.
-private struct TraceEvent: Encodable {
-    let name: String
-    var cat: String?
-    /// The kind: X a stretch, b and e the ends of one beside the tracks, s and f those of an arrow, M a name.
-    let ph: String
-    /// Microseconds.
-    var ts: Double?
-    var dur: Double?
-    var pid = 1
-    let tid: Int
-    var id: Int?
-    /// That an arrow ends at the stretch around it, not at the next one.
-    var bp: String?
-    /// A colour by name.
-    var cname: String?
-    var args: [String: String]?
-}
-
-private struct Trace: Encodable {
-    let displayTimeUnit = "ms"
-    let traceEvents: [TraceEvent]
-}
-
 extension QueueRecord {
     /// What ran when, as a Chrome trace: JSON that `ui.perfetto.dev` and `chrome://tracing` open.
     ///
     /// One track for each place of the queue, with a stretch for each operation that executed and its figures beside it;
     /// arrows along the dependencies; waits for dependencies, for admission and for a place, and the way to the handler,
     /// beside the tracks. Operations of the critical path have "critical" among their categories and a colour of their own.
-    public func chromeTrace() throws -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys]
-        return try encoder.encode(Trace(traceEvents: traceEvents))
+    public func chromeTrace() throws -> Data { try ChromeTrace(traceEvents(process: 1)).json() }
+
+    /// The lines of the trace, where several queues have a number each.
+    package func traceEvents(process: Int) -> [TraceEvent] {
+        // What has a number of its own has one that no other queue's has.
+        traceEvents.map { event in
+            var event = event
+            event.pid = process
+            event.id = event.id.map { $0 + (process - 1) << 46 }
+            return event
+        }
     }
 
     private var traceEvents: [TraceEvent] {
@@ -67,9 +48,10 @@ extension QueueRecord {
             "slack": slack.map { "\($0)" } ?? "unknown", "ended": run.ending?.rawValue ?? "not yet",
         ]
         if let delay = run.handlerDelay { figures["until its handler ran"] = "\(delay)" }
+        // Two nanoseconds early: readers calculate with fractions, and must not take the next one of the track for a part.
         return TraceEvent(
             name: run.name, cat: isCritical ? "executing,critical" : "executing", ph: "X", ts: started.microseconds,
-            dur: executing.microseconds, tid: lane + 1, cname: isCritical ? "terrible" : nil, args: figures)
+            dur: max(executing.microseconds - 0.002, 0), tid: lane + 1, cname: isCritical ? "terrible" : nil, args: figures)
     }
 
     /// The waits one after another, and the way to the handler.
@@ -101,8 +83,8 @@ extension QueueRecord {
         guard let ended = run.ended, let began = run.started, let lane = run.lane,
             let started = other.started, let otherLane = other.lane
         else { return [] }
-        // A nanosecond inside the stretch: at its very end readers take it to be over.
-        let tail = max(ended.microseconds - 0.001, began.microseconds)
+        // Inside of the stretch: at its very end readers take it to be over.
+        let tail = max(ended.microseconds - 0.004, began.microseconds)
         let id = other.id << 20 | run.id & 0xF_FFFF
         return [
             TraceEvent(name: "dependency", cat: "dependency", ph: "s", ts: tail, tid: lane + 1, id: id),
@@ -111,12 +93,4 @@ extension QueueRecord {
                 bp: "e"),
         ]
     }
-}
-
-extension OperationInstant {
-    fileprivate var microseconds: Double { offset.microseconds }
-}
-
-extension Duration {
-    fileprivate var microseconds: Double { Double(saturatedNanoseconds) / 1_000 }
 }

@@ -51,6 +51,8 @@ public struct NetworkBase: Sendable {
     public var postponed: PostponedOperations?
     /// Where requests and answers are written down; nowhere if nil.
     public var log: NetworkLog?
+    /// Who is told what the operations of the service do.
+    public var observers: [any NetworkObserver] = []
     /// The queue of the handlers; the main queue if nil.
     public var callbackQueue: DispatchQueue?
 
@@ -145,7 +147,8 @@ extension NetworkOperation {
     func take(_ base: NetworkBase) {
         responseRules = base.rules
         if let queue = base.callbackQueue { callbackQueue = queue }
-        if let log = base.log { networkAttempts.add(log) }
+        if let log = base.log { networkAttempts.add(log, of: self) }
+        for observer in base.observers { networkAttempts.add(observer, of: self) }
         if let retry = base.retry { self.retry = retry }
         if let offline = base.offline { self.offline = offline }
         if let handler = base.retryHandler { retryHandler = handler }

@@ -24,6 +24,8 @@ struct GroupNetworkPolicies: Sendable {
     var retry = Word<Retry>.none
     var offline = Word<OfflinePolicy>.none
     var realms = Word<Realms>.none
+    /// Who is told of what is beneath the group; those of all groups around an operation are.
+    var observers: [any NetworkObserver] = []
 
     /// Adds what another says, where this one says nothing; returns what is still missing of those.
     mutating func fill(_ missing: SaidPolicies, from other: GroupNetworkPolicies) -> SaidPolicies {
@@ -63,12 +65,13 @@ extension NetworkOperation {
     /// Takes over what the groups around the operation say, and it does not itself: it is about to begin.
     final func inheritFromGroups() {
         var missing = SaidPolicies.all.subtracting(networkAttempts.state.withLock { $0.said })
-        if missing.isEmpty { return }
         var found = GroupNetworkPolicies()
         askGroups(for: GroupNetworkPolicies.self) { policies in
             missing = found.fill(missing, from: policies)
-            return missing.isEmpty
+            found.observers += policies.observers
+            return false
         }
+        for observer in found.observers { networkAttempts.add(observer, of: self) }
         networkAttempts.inherit(found)
     }
 }

@@ -35,7 +35,7 @@ public struct NetworkLog: Sendable {
     public var redaction: LogRedaction
     /// How many bytes of a body are shown: 1 KiB; none if it is negative.
     public var bodyBytes = 1 << 10
-    private let write: @Sendable (String) -> Void
+    private let take: @Sendable (String) -> Void
 
     /// Makes a log.
     ///
@@ -48,60 +48,71 @@ public struct NetworkLog: Sendable {
     ) {
         self.level = level
         self.redaction = redaction
-        self.write = write
+        take = write
     }
 
-    private func write(_ line: String, _ fields: HeaderFields, _ body: Data?) {
+    private func write(_ line: String, _ fields: HeaderFields? = nil, _ body: Data? = nil) {
         var lines = [line]
-        if level >= .headers { lines += fields.map { "  \($0.name): \(redaction.value(of: $0))" } }
+        if level >= .headers, let fields { lines += fields.map { "  \($0.name): \(redaction.value(of: $0))" } }
         if level >= .bodies, let body, !body.isEmpty {
             lines.append("  " + redaction.text(of: body, limit: bodyBytes))
         }
-        write(lines.joined(separator: "\n"))
+        take(lines.joined(separator: "\n"))
     }
 }
 
-extension NetworkLog: AttemptWatcher {
-    package func attempt(_ number: Int, of operation: any AnyNetworkOperation, did event: AttemptEvent) {
-        switch event {
-        case .held(let reason): write("‖ \(reason) \(subject(operation))", [:], nil)
-        case .begins(let request):
-            let place = redaction.keepsSecrets ? "\(request.method) \(request.url)" : "\(request.summary)"
-            let again = number > 1 ? " (attempt \(number))" : ""
-            write("→ \(place)\(again)", request.headers, request.body.bytesInMemory)
-        case .takenBack:
-            write("↩ not sent: what it waited with for a connection is out of date. \(subject(operation))", [:], nil)
-        case .received(let head):
-            write("← \(head.status) \(subject(operation))", head.headers, nil)
-        case .evaluated:
-            let time = operation.metrics?.ended.map { " in \($0.inMilliseconds) ms" } ?? ""
-            write(
-                "✓ \(operation.downloadProgress.completedBytes) bytes\(time) \(subject(operation))", [:],
-                level >= .bodies ? operation.networkAttempts.bodyInMemory : nil)
-        case .failed(let error): write("✗ \(error)", [:], error.bodyPrefix)
-        case .decided(let answer): write("… \(answer.note ?? "\(answer.decision)") \(subject(operation))", [:], nil)
+extension NetworkLog: NetworkObserver {
+    /// Writes down an event, if its kind is one for a log.
+    public func observe(_ event: NetworkEvent) {
+        switch event.kind {
+        case .held: write("‖ \(event.waitReason?.description ?? "held") \(place(event))")
+        case .sending:
+            let again = event.attempt > 1 ? " (attempt \(event.attempt))" : ""
+            write("→ \(place(event))\(again)", event.request?.headers, event.request?.body.bytesInMemory)
+        case .hopBegan where event.hop > 1:
+            write("→ \(place(event)) (hop \(event.hop))", event.request?.headers, event.request?.body.bytesInMemory)
+        case .leftBehind: write("↪ \(status(event)) \(place(event))", event.head?.headers)
+        case .responded: write("← \(status(event)) \(place(event))", event.head?.headers)
+        case .attemptEnded: writeEnd(of: event)
+        case .decided: write("… \(event.decision?.description ?? "decided") \(place(event))")
+        case .suspended: write("⊣ suspended \(place(event))")
+        case .resumed: write("⊢ resumed \(place(event))")
+        case .operationEnded where event.ending == .cancelled:
+            write("⊘ cancelled: \(event.cancellationCause?.code.description ?? "") \(place(event))")
+        default: break
         }
     }
 
-    private func subject(_ operation: any AnyNetworkOperation) -> String {
-        guard let request = operation.request else { return "" }
+    private func writeEnd(of event: NetworkEvent) {
+        switch event.ending {
+        case .success:
+            let time = event.metrics?.ended.map { " in \($0.inMilliseconds) ms" } ?? ""
+            write("✓ \(event.receivedBytes ?? 0) bytes\(time) \(place(event))", nil, event.responseBody)
+        case .takenBack:
+            write("↩ not sent: what it waited with for a connection is out of date. \(place(event))")
+        default:
+            // One that was cancelled with its operation is told with that.
+            if let error = event.error { write("✗ \(error)", nil, error.bodyPrefix) }
+        }
+    }
+
+    private func status(_ event: NetworkEvent) -> String { event.head.map { "\($0.status)" } ?? "?" }
+
+    private func place(_ event: NetworkEvent) -> String {
+        guard let request = event.request else { return event.operationName }
         return redaction.keepsSecrets ? "\(request.method) \(request.url)" : "\(request.summary)"
     }
 }
 
 extension AnyNetworkOperation {
     /// Writes down what the operation sends and gets; to be called before the start.
-    public func addLog(_ log: NetworkLog) { networkAttempts.add(log) }
+    public func addLog(_ log: NetworkLog) { addNetworkObserver(log) }
 }
 
 extension RequestBody {
-    fileprivate var bytesInMemory: Data? {
+    var bytesInMemory: Data? {
         if case .data(let data) = source { data } else { nil }
     }
-}
-
-extension NetworkAttempts {
-    fileprivate var bodyInMemory: Data? { (collector as? DataCollector)?.finish() }
 }
 
 extension Duration {

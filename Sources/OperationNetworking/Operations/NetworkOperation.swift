@@ -265,7 +265,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     }
 
     @_spi(Subclassing) public final override func outcomeWasTold() {
-        networkAttempts.end()
+        networkAttempts.end(of: self) { ending }
         transfersAreOver()
         tellDelegateOfEnd()
     }
@@ -288,4 +288,13 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     func beforeFailure(_ fail: @escaping @Sendable () -> Void) { fail() }
     /// The operation has its outcome, and no other attempt will begin.
     func transfersAreOver() {}
+
+    /// The outcome, for those who observe.
+    private var ending: AttemptStep {
+        switch outcome {
+        case .success, nil: .ended(.success, nil, nil)
+        case .failure(let error): .ended(.failure, error, nil)
+        case .cancelled(let cause): .ended(.cancelled, nil, cause)
+        }
+    }
 }

@@ -126,9 +126,10 @@ final class RetryAgent: AttemptPolicy {
         let event = RetryEvent(attempt, weighing, moment, of: retry)
         host.tell(event)
         guard let pause = weighing.pause else {
-            return AttemptAnswer(.fail, note: "\(event)", error: Self.error(attempt.error, weighing.reason))
+            let error = Self.error(attempt.error, weighing.reason)
+            return AttemptAnswer(.fail, note: "\(event)", error: error, reason: weighing.reason)
         }
-        return AttemptAnswer(.again(after: pause), note: "\(event)")
+        return AttemptAnswer(.again(after: pause), note: "\(event)", reason: weighing.reason)
     }
 
     /// The window was over before the attempt could begin: the operation fails as it would have before.
@@ -139,7 +140,8 @@ final class RetryAgent: AttemptPolicy {
             elapsed: host.networkAttempts.elapsed(at: now), left: host.timeLeft(at: now), chance: 0)
         let event = RetryEvent(attempt, .init(pause: nil, reason: .windowOver, rule: nil), moment, of: retry)
         host.tell(event)
-        return AttemptAnswer(.fail, note: "\(event)", error: Self.error(failure, .windowOver))
+        let error = Self.error(failure, .windowOver)
+        return AttemptAnswer(.fail, note: "\(event)", error: error, reason: .windowOver)
     }
 
     /// The error at the end.

@@ -79,7 +79,7 @@ struct NetworkDownloadOperationTests {
             goOn.wait()
             return file
         }
-        operation.networkAttempts.add(Watcher { if case .evaluated = $0 { did.open() } })
+        operation.addNetworkObserver(Watcher { if $0.kind == .attemptEnded { did.open() } })
         operation.start()
         await entered.passage()
         #expect(operation.suspend())

@@ -97,7 +97,7 @@ struct OperationControlTests {
             goOn.wait()
             return data.count
         }
-        operation.networkAttempts.add(Watcher { if case .evaluated = $0 { did.open() } })
+        operation.addNetworkObserver(Watcher { if $0.kind == .attemptEnded { did.open() } })
         operation.start()
         await began.passage()
         #expect(operation.suspend())
@@ -117,7 +117,7 @@ struct OperationControlTests {
         operation.clock = clock
         operation.networkAttempts.set(Again(most: 2, pause: .seconds(10)))
         let decided = Gate()
-        operation.networkAttempts.add(Watcher { if case .failed = $0 { decided.open() } })
+        operation.addNetworkObserver(Watcher { if $0.kind == .attemptEnded { decided.open() } })
         operation.start()
         await decided.passage()
         #expect(operation.suspend())
@@ -442,10 +442,10 @@ struct OperationControlTests {
 }
 
 /// Tells of each step.
-struct Watcher: AttemptWatcher {
-    let see: @Sendable (AttemptEvent) -> Void
+struct Watcher: NetworkObserver {
+    let see: @Sendable (NetworkEvent) -> Void
 
-    init(_ see: @escaping @Sendable (AttemptEvent) -> Void) { self.see = see }
+    init(_ see: @escaping @Sendable (NetworkEvent) -> Void) { self.see = see }
 
-    func attempt(_ number: Int, of operation: any AnyNetworkOperation, did event: AttemptEvent) { see(event) }
+    func observe(_ event: NetworkEvent) { see(event) }
 }

@@ -69,9 +69,9 @@ struct RetryBench: Sendable {
 extension NetworkOperation {
     /// Moves the clock to the end of each pause.
     func endPauses(_ clock: ManualClock, _ pauses: EventRecorder<Duration>? = nil) {
-        networkAttempts.add(
+        addNetworkObserver(
             Watcher { [weak self] event in
-                guard case .decided(let answer) = event, case .again(let pause) = answer.decision else { return }
+                guard event.decision?.kind == .again, let pause = event.decision?.pause else { return }
                 pauses?.record(pause)
                 Thread.detachNewThread { [weak self] in
                     while let self, !self.isFinished, !self.networkAttempts.isWaitingForTime { sched_yield() }

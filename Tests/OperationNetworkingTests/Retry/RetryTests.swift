@@ -31,9 +31,9 @@ struct RetryTests {
         operation.clock = clock
         operation.retry = retry
         let clock = clock
-        operation.networkAttempts.add(
+        operation.addNetworkObserver(
             Watcher { [weak operation] event in
-                guard case .decided(let answer) = event, case .again(let pause) = answer.decision else { return }
+                guard event.decision?.kind == .again, let pause = event.decision?.pause else { return }
                 pauses?.record(pause)
                 Thread.detachNewThread { [weak operation] in
                     while let operation, !operation.isFinished, !operation.networkAttempts.isWaitingForTime {

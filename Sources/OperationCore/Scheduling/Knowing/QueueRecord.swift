@@ -45,6 +45,8 @@ public struct QueueRun: Sendable, Identifiable {
     public package(set) var lane: Int?
     /// Those in the record that it waited for.
     public package(set) var dependencies: [QueueRun.ID] = []
+    /// Which object it is, or was: after its end another may lie at the same address.
+    package var object: ObjectIdentifier?
 
     package init(id: Int, name: String, added: OperationInstant) {
         self.id = id

@@ -105,6 +105,7 @@ final class QueueRecorder: QueueFollower, Sendable {
         let (pages, forgottenCount) = book.withLock { ($0.pages, $0.forgottenCount) }
         let runs = pages.values.map { page in
             var run = page.run
+            run.object = page.reference?.id
             if let operation = page.operation { run.name = operation.displayName }
             return run
         }

@@ -73,6 +73,7 @@ package final class Download: Sendable {
     /// Makes the receiver of the request that was prepared.
     ///
     /// - Parameters:
+    ///   - watcher: The receiver of the attempt that downloads.
     ///   - refuses: Asked on the download's queue about each head: whether nothing of its response is to be written.
     ///   - mayLeave: Asked on the session's thread whether the request may still be sent, when its turn has come.
     ///   - tellHead: Called on the download's queue with the head of a response that is the file, or its rest.
@@ -81,7 +82,7 @@ package final class Download: Sendable {
     ///   - tellMetrics: Called there before the end, if the session measured.
     ///   - whenDone: Called there once.
     package func makeReceiver(
-        refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
+        watcher: AttemptReceiver? = nil, refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
         mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
         tellHead: @escaping @Sendable (ResponseHead) -> Void = { _ in },
         tellSent: @escaping @Sendable (Int64, Int64?) -> Void = { _, _ in },
@@ -90,7 +91,7 @@ package final class Download: Sendable {
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
     ) -> any NetworkReceiver {
         DownloadReceiver(
-            self, refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellSent: tellSent,
+            self, watcher: watcher, refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellSent: tellSent,
             tellProgress: tellProgress, tellMetrics: tellMetrics, whenDone: whenDone)
     }
 

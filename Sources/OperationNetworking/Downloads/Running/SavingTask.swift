@@ -15,7 +15,7 @@ final class SavingTask: NetworkTask, GivingUp {
         let telling = SavingTell(receiver, didSave)
         self.telling = telling
         run = DownloadRun(
-            request, over: session, with: download,
+            request, over: session, with: download, watcher: receiver as? AttemptReceiver,
             // Those who have a say learn of each head, as soon as it is there.
             refuses: { (receiver as? AttemptReceiver)?.refuses($0) ?? false },
             mayLeave: { (receiver as? AttemptReceiver)?.taskMayLeave($0) ?? true },

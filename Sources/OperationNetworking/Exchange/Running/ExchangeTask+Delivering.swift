@@ -118,6 +118,16 @@ extension ExchangeTask {
         if state.withLock({ $0.machine.handsOn(step) }) { calls.make { [self] in call($0, self) } }
     }
 
+    /// How a request spent its time: the receiver is told of that of the answer.
+    func collected(_ metrics: TransferMetrics, step: Int) {
+        let (handsOn, watcher) = state.withLock { state in
+            let handsOn = state.machine.handsOn(step)
+            return (handsOn, !handsOn && state.machine.isDraining(step) ? state.watcher : nil)
+        }
+        if handsOn { calls.make { [self] in $0.task(self, didCollect: metrics) } }
+        watcher?.measured(metrics)
+    }
+
     /// Whether the receiver still wants the request to be sent; once it was, what follows from the answer is sent, too.
     func mayLeave(step: Int) -> Bool {
         guard state.withLock({ $0.machine.isFirst(step) }) else { return true }

@@ -16,6 +16,7 @@ extension ExchangeTask {
         var tee: CacheTee?
         // A redirect can be kept like any other response.
         if case .redirect = next { tee = keep(head, from: source) }
+        if source.isFlight { state.withLock { $0.watcher }?.left(head) }
         switch state.withLock({ $0.machine.leaves(source, for: next, tee, step) }) {
         case .drop:
             tee?.end(isComplete: false)

@@ -16,6 +16,8 @@ final class ExchangeTask: OrderedTask {
         /// When a response that is not the answer is given up.
         var drainTimer: (any OperationTimer)?
         var question: Task<Void, Never>?
+        /// Who is told of each request, beside the receiver; nil where nobody is, and after the end.
+        var watcher: AttemptReceiver?
     }
 
     let session: ExchangeSession
@@ -33,7 +35,13 @@ final class ExchangeTask: OrderedTask {
         state = Locked(
             State(
                 redirects: RedirectMachine(policy: configuration.redirects),
-                challenges: ChallengeMachine(maximumTries: configuration.challenges?.maximumTries ?? 0)))
+                challenges: ChallengeMachine(maximumTries: configuration.challenges?.maximumTries ?? 0),
+                watcher: Self.watcher(of: receiver)))
+    }
+
+    private static func watcher(of receiver: any NetworkReceiver) -> AttemptReceiver? {
+        let watcher = receiver as? AttemptReceiver ?? (receiver as? DownloadReceiver)?.watcher
+        return watcher?.isObserved == true ? watcher : nil
     }
 
     deinit {
@@ -134,9 +142,11 @@ extension ExchangeTask {
     ///   - isAbrupt: Whether it comes from outside, when calls of the receiver may be on their way: they are not made any
     ///     more, and the end is told on another thread, because the caller may be within one.
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
+        var watcher: AttemptReceiver?
         let (left, timers, question) = state.withLock { state in
             let left = state.machine.finish()
             guard left != nil else { return (left, [(any OperationTimer)?](), nil as Task<Void, Never>?) }
+            swap(&watcher, &state.watcher)
             let timers = [exchange(&state.timer, with: nil), exchange(&state.drainTimer, with: nil)]
             return (left, timers, exchange(&state.question, with: nil))
         }

@@ -36,7 +36,7 @@ final class HopReceiver: NetworkReceiver {
     }
 
     func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
-        exchange.handOn(step: step) { $0.task($1, didCollect: metrics) }
+        exchange.collected(metrics, step: step)
     }
 
     func taskMayLeave(_ task: any NetworkTask) -> Bool { exchange.mayLeave(step: step) }

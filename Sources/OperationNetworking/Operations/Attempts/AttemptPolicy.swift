@@ -95,11 +95,17 @@ package struct AttemptAnswer: Sendable {
     package let note: String?
     /// The error of the operation, if it is not just that of the attempt.
     package let error: NetworkError?
+    /// The reason of whoever repeats requests.
+    package let reason: RetryReason?
 
-    package init(_ decision: AttemptMachine.Decision, note: String? = nil, error: NetworkError? = nil) {
+    package init(
+        _ decision: AttemptMachine.Decision, note: String? = nil, error: NetworkError? = nil,
+        reason: RetryReason? = nil
+    ) {
         self.decision = decision
         self.note = note
         self.error = error
+        self.reason = reason
     }
 }
 
@@ -143,26 +149,6 @@ package enum AttemptClearance: Sendable {
     case again
     /// It may not leave at all, and the attempt failed.
     case refuse(NetworkError)
-}
-
-/// Is told of each step of an operation's attempts: what logs and traces are made of.
-package protocol AttemptWatcher: Sendable {
-    /// Called on the thread of the step, outside every lock.
-    func attempt(_ number: Int, of operation: any AnyNetworkOperation, did event: AttemptEvent)
-}
-
-/// A step of an attempt.
-package enum AttemptEvent: Sendable {
-    /// The request is held back.
-    case held(WaitReason)
-    /// A task is about to be resumed.
-    case begins(NetworkRequest)
-    /// It was not sent: what it was made with is out of date by now.
-    case takenBack
-    case received(ResponseHead)
-    case evaluated
-    case failed(NetworkError)
-    case decided(AttemptAnswer)
 }
 
 extension NetworkError {

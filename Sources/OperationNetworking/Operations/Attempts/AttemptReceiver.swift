@@ -7,10 +7,13 @@ import Foundation
 package final class AttemptReceiver: NetworkReceiver {
     private let attempts: NetworkAttempts
     private let number: Int
+    /// Whether somebody is told of the requests that the session sends for it.
+    let isObserved: Bool
 
-    init(_ attempts: NetworkAttempts, _ number: Int) {
+    init(_ attempts: NetworkAttempts, _ number: Int, isObserved: Bool) {
         self.attempts = attempts
         self.number = number
+        self.isObserved = isObserved
     }
 
     package func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
@@ -49,6 +52,15 @@ package final class AttemptReceiver: NetworkReceiver {
     func refuses(_ head: ResponseHead) -> Bool {
         attempts.refuses(head, number)
     }
+
+    /// The session sends that: the request as it was made, or one that follows from a response.
+    func hopBegins(_ request: NetworkRequest) { attempts.noteHop(.hopBegins(request), number) }
+
+    /// The response to it is not the answer.
+    func left(_ head: ResponseHead) { attempts.noteHop(.left(head), number) }
+
+    /// So it spent its time.
+    func measured(_ metrics: TransferMetrics) { attempts.noteHop(.measured(metrics), number) }
 
     /// So much of a file is on the disk.
     func saved(_ progress: DownloadProgress) {

@@ -75,7 +75,7 @@ extension NetworkAttempts {
         // It may be over since, out of time for example.
         guard isTakenBack else { return false }
         for policy in policies { policy.takenBack(number) }
-        tell(.takenBack, number, host)
+        note(.takenBack, number, host)
         // The hooks are the user's, and this is the thread of the session.
         DispatchQueue.global().async { self.perform(action) }
         return false
@@ -115,7 +115,7 @@ extension NetworkAttempts {
                     if action != .none { state.story.putAside(now: now) }
                     return action
                 }
-                if action != .none { tell(.held(reason), number, host) }
+                if action != .none { note(.held(reason, self.request), number, host) }
                 perform(action)
             case .again:
                 let (isAside, action) = state.withLock { ($0.machine.isAside, $0.machine.released(round)) }
@@ -152,7 +152,7 @@ extension NetworkAttempts {
         guard let (host, number) = running() else { return .none }
         let (error, policies) = state.withLock { ($0.error, $0.policies) }
         guard let error else { return .none }
-        tell(.failed(error), number, host)
+        note(.failed(error, count: receivedCount), number, host)
         if policies.isEmpty { return state.withLock { $0.machine.decided(.fail, number) } }
         let now = host.clock.now
         let report = state.withLock { state in
@@ -177,7 +177,7 @@ extension NetworkAttempts {
     private func take(_ answer: AttemptAnswer, _ report: AttemptReport, _ host: any AttemptHost) {
         let (awaits, isAside) = state.withLock { ($0.machine.awaitsDecision(report.number), $0.machine.isAside) }
         guard awaits else { return }
-        if !isAside { tell(.decided(answer), report.number, host) }
+        if !isAside { note(.decided(answer), report.number, host) }
         let now = host.clock.now
         let action: AttemptMachine.Action? = state.withLock { state in
             guard state.machine.awaitsDecision(report.number) else { return nil }
@@ -189,11 +189,11 @@ extension NetworkAttempts {
         guard let action else { return }
         // One that is aside already and goes on waiting runs nothing of the user's; what comes next is told after it.
         if case .park = answer.decision, isAside {
-            tell(.decided(answer), report.number, host)
+            note(.decided(answer), report.number, host)
             return perform(action)
         }
         guard isAside else { return perform(action) }
-        performElsewhere(action) { self.tell(.decided(answer), report.number, host) }
+        performElsewhere(action) { self.note(.decided(answer), report.number, host) }
     }
 }
 

@@ -33,7 +33,7 @@ extension NetworkAttempts {
             if !(collector is ErrorBodyCollector) {
                 teller.note(.download, nil, of: head.expectedLength, for: host)
             }
-            tell(.received(head), number, host)
+            note(.received(head), number, host)
             if isJudged { linger(head, number) }
         } catch {
             giveUp(task, error, number)
@@ -132,13 +132,16 @@ extension NetworkAttempts {
 
     func sent(_ count: Int64, of total: Int64?, _ number: Int) {
         let host = state.withLock { $0.machine.mayBeTold(number) ? $0.host : nil }
-        if let host { teller.note(.upload, count, of: total, for: host) }
+        guard let host else { return }
+        teller.note(.upload, count, of: total, for: host)
+        if count == total { note(.bodySent, number, host) }
     }
 
     func collected(_ metrics: TransferMetrics, _ number: Int) {
         state.withLock { state in
             if state.machine.mayBeTold(number) { state.metrics = metrics }
         }
+        noteHop(.measured(metrics), number)
     }
 }
 

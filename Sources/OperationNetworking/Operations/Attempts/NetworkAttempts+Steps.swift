@@ -12,6 +12,7 @@ import OperationCore
 extension NetworkAttempts {
     func prepare() -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
+        note(.begins, number, host)
         forgetLastAttempt()
         beginStory(number, host)
         beginTime(number, host)
@@ -97,14 +98,15 @@ extension NetworkAttempts {
     }
 
     func createTask() -> AttemptMachine.Action {
-        let (creation, instead) = takeCreation()
+        let (creation, isObserved, instead) = takeCreation()
         guard let (host, number, request) = creation else { return instead }
         // Before the task is made, for a hook may resume it.
         if let length = request.body.length { teller.note(.upload, nil, of: length, for: host) }
         if let refusal = refusal(of: request, number, host) { return failed(refusal, .waiting, number) }
-        tell(.begins(request), number, host)
+        note(.sends(request), number, host)
         do {
-            let task = try host.makeTask(isForRefresh ? request.ahead : request, AttemptReceiver(self, number))
+            let receiver = AttemptReceiver(self, number, isObserved: isObserved)
+            let task = try host.makeTask(isForRefresh ? request.ahead : request, receiver)
             let brakes = BrakeLine(task)
             let (action, isOver) = state.withLock { state in
                 // One that failed meanwhile wants none, also while that is being told.
@@ -125,17 +127,17 @@ extension NetworkAttempts {
     ///
     /// Since the request was ready the attempt may have run out of time, and the next one have come just as far.
     private func takeCreation() -> (
-        creation: (any AttemptHost, Int, NetworkRequest)?, instead: AttemptMachine.Action
+        creation: (any AttemptHost, Int, NetworkRequest)?, isObserved: Bool, instead: AttemptMachine.Action
     ) {
         state.withLock { state in
             let number = state.machine.attempt
             guard state.machine.phase == .creating, state.lastCreation != number, let host = state.host,
                 let request = state.request
-            else { return (nil, .none) }
+            else { return (nil, false, .none) }
             let action = state.machine.creation()
-            guard action == .createTask else { return (nil, action) }
+            guard action == .createTask else { return (nil, false, action) }
             state.lastCreation = number
-            return ((host, number, request), .none)
+            return ((host, number, request), state.observation != nil, .none)
         }
     }
 
@@ -177,8 +179,10 @@ extension NetworkAttempts {
                 if counts { state.conclusion = conclusion }
                 return (state.machine.evaluated(number), counts)
             }
-            if counts { teller.complete(for: host) }
-            tell(.evaluated, number, host)
+            if counts {
+                teller.complete(for: host)
+                note(.evaluated(body: (collector as? DataCollector)?.finish(), count: receivedCount), number, host)
+            }
             return action
         } catch {
             var error = NetworkError(error, phase: .evaluating)
@@ -245,7 +249,7 @@ extension NetworkAttempts {
     }
 
     /// The operation has its outcome, whichever: what is under way for it is stopped and let go of.
-    func end() {
+    func end(of operation: any AnyNetworkOperation, as step: () -> AttemptStep) {
         var left = State()
         let isFirst = state.withLock { state in
             let wasConcluding = state.machine.phase == .concluding
@@ -260,7 +264,7 @@ extension NetworkAttempts {
             swap(&left.changes, &state.changes)
             state.standIn = nil
             state.time.stop()
-            (left.policies, left.gates) = (state.policies, state.gates)
+            (left.policies, left.gates, left.observation) = (state.policies, state.gates, state.observation)
             left.task = wasConcluding ? nil : state.task
             // What was not made into a result goes, and with it a file.
             if !wasConcluding || state.error != nil || left.conclusion != nil {
@@ -275,5 +279,6 @@ extension NetworkAttempts {
         left.task?.cancel()
         for policy in left.policies { policy.forget() }
         for gate in left.gates { gate.forget() }
+        left.observation?.note(step(), 0, by: operation)
     }
 }

@@ -53,7 +53,8 @@ public final class NetworkAttempts: Sendable {
         var changes: [PostponedOperations.Change] = []
         /// Who has the operation's place in a queue of choice.
         weak var standIn: ManagedOperation?
-        var watchers: [any AttemptWatcher] = []
+        /// Who is told of each step; nil where nobody is.
+        var observation: NetworkObservation?
         var idempotencyKey: IdempotencyKey?
         /// The key that went with the first request.
         var firstKey: String?
@@ -100,12 +101,8 @@ public final class NetworkAttempts: Sendable {
     /// Whether the operation has its outcome, and those who waited for it are told.
     var isEnded: Bool { state.withLock { $0.machine.phase == .ended } }
 
-    /// Adds somebody who is told of each step.
-    ///
-    /// To be done before the start.
-    package func add(_ watcher: any AttemptWatcher) { state.withLock { $0.watchers.append(watcher) } }
-
     func start(for host: any AttemptHost) {
+        note(.started, 0, host)
         perform(
             state.withLock { state in
                 let action = state.machine.start()
@@ -116,6 +113,7 @@ public final class NetworkAttempts: Sendable {
 
     func setSuspended(_ isSuspended: Bool) {
         let action = state.withLock { isSuspended ? $0.machine.suspend() : $0.machine.resume() }
+        if let (host, number) = running() { note(.suspended(isSuspended), number, host) }
         storyMayGoOn(!isSuspended)
         timeMayRun(!isSuspended)
         perform(action)
@@ -165,10 +163,5 @@ public final class NetworkAttempts: Sendable {
         }
         timer?.cancel()
         return action
-    }
-
-    func tell(_ event: AttemptEvent, _ number: Int, _ host: any AttemptHost) {
-        let watchers = state.withLock { $0.watchers }
-        for watcher in watchers { watcher.attempt(number, of: host, did: event) }
     }
 }

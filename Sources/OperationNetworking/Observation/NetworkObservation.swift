@@ -1,0 +1,115 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import Synchronization
+
+/// Tells the observers of one operation: the shell of ``ObservationMachine``.
+///
+/// Of the threads that note something one tells, and sees to what others note meanwhile; so nothing is told twice at once,
+/// and an observer that acts on the operation is not within itself.
+final class NetworkObservation: Sendable {
+    private struct State {
+        var machine = ObservationMachine()
+        var observers: [any NetworkObserver] = []
+        var name: String?
+        var waiting = Fifo<NetworkEvent>()
+        var isTelling = false
+        var isOver = false
+    }
+
+    private static let lastNumber = Atomic<UInt64>(0)
+
+    let number = NetworkObservation.lastNumber.add(1, ordering: .relaxed).newValue
+    let object: ObjectIdentifier
+    // Sendable: written once, in init; loading a weak reference is atomic.
+    private nonisolated(unsafe) weak var host: (any AnyNetworkOperation)?
+    private let state = Locked(State())
+
+    init(of operation: any AnyNetworkOperation) {
+        host = operation
+        object = ObjectIdentifier(operation)
+    }
+
+    var operation: (any AnyNetworkOperation)? { host }
+
+    /// Adds one, unless it is an object that is there already.
+    func add(_ observer: any NetworkObserver) {
+        state.withLock { state in
+            if !state.isOver, !state.observers.contains(where: { Self.isSame($0, observer) }) {
+                state.observers.append(observer)
+            }
+        }
+    }
+
+    private static func isSame(_ left: any NetworkObserver, _ right: any NetworkObserver) -> Bool {
+        guard type(of: left) is AnyClass, type(of: right) is AnyClass else { return false }
+        return left as AnyObject === right as AnyObject
+    }
+
+    /// Tells of a step, now or as soon as what is being told was told.
+    ///
+    /// - Parameter operation: The one that takes it, which may be on its way to be freed.
+    func note(_ step: AttemptStep, _ number: Int, by operation: any AnyNetworkOperation) {
+        // Name and clock may be the user's.
+        let name = state.withLock({ $0.name }) ?? operation.displayName
+        let now = operation.clock.now
+        let tells = state.withLock { state in
+            if state.name == nil { state.name = name }
+            let events = state.machine.note(step, number, at: now) { kind, attempt, hop, moment in
+                NetworkEvent(kind, attempt, hop, moment, by: self, name)
+            }
+            for event in events { state.waiting.append(event) }
+            guard !events.isEmpty else { return false }
+            return !exchange(&state.isTelling, with: true)
+        }
+        guard tells else { return }
+        while let (event, observers) = next() {
+            for observer in observers { observer.observe(event) }
+        }
+    }
+
+    private func next() -> (NetworkEvent, [any NetworkObserver])? {
+        // They are the user's, and go outside of the lock.
+        var left: [any NetworkObserver] = []
+        return state.withLock { state in
+            guard let event = state.waiting.popFirst() else {
+                state.isTelling = false
+                return nil
+            }
+            guard event.kind == .operationEnded else { return (event, state.observers) }
+            state.isOver = true
+            swap(&left, &state.observers)
+            return (event, left)
+        }
+    }
+}
+
+extension NetworkAttempts {
+    /// Adds an observer.
+    func add(_ observer: any NetworkObserver, of operation: any AnyNetworkOperation) {
+        let known = state.withLock { $0.observation }
+        let made = known ?? NetworkObservation(of: operation)
+        let observation = state.withLock { state in
+            // Another thread may have been first.
+            if state.observation == nil { state.observation = made }
+            return state.observation
+        }
+        observation?.add(observer)
+    }
+
+    /// Tells those who observe the operation of a step; without any it is not even made.
+    func note(_ step: @autoclosure () -> AttemptStep, _ number: Int, _ host: any AnyNetworkOperation) {
+        guard let observation = state.withLock({ $0.observation }) else { return }
+        observation.note(step(), number, by: host)
+    }
+
+    /// The session of an attempt tells of one of its requests.
+    func noteHop(_ step: @autoclosure () -> AttemptStep, _ number: Int) {
+        let (observation, host) = state.withLock { state in
+            (state.observation, state.observation != nil && state.machine.mayBeTold(number) ? state.host : nil)
+        }
+        guard let observation, let host else { return }
+        observation.note(step(), number, by: host)
+    }
+}

@@ -1,0 +1,67 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+/// Is told what network operations do: what logs, meters, traces and archives are made of.
+///
+/// ```swift
+/// final class Counting: NetworkObserver {
+///     func observe(_ event: NetworkEvent) {
+///         if event.kind == .attemptEnded { print(event) }
+///     }
+/// }
+///
+/// func watch(_ shop: inout NetworkBase) { shop.observers.append(Counting()) }
+/// ```
+///
+/// Add one to an operation (`addNetworkObserver`), to all of a service (`NetworkBase.observers`), or to all that begin
+/// beneath a group (`group.addNetworkObserver`). An object is told once of each event, however often it was added.
+///
+/// - Order: The events of one operation come one after the other, never two at once, in the order in which things happened.
+///   Those of different operations come whenever they like, at the same time, too.
+/// - Thread: That on which it happened, or that which was telling an earlier event of the same operation. It may be the
+///   session's, which all its tasks share: return soon, and never wait there.
+/// - Locks: None is held. The observer may do with the operation what it likes, cancel it for instance; what follows from
+///   that is told when it returns.
+/// - Ends: Each `operationBegan` is followed by one `operationEnded`, each `attemptBegan` by one `attemptEnded`, and each
+///   `hopBegan` by one `hopEnded`, also where the operation is cancelled, whenever that is. `operationEnded` is the last
+///   event. An operation that ends before it began tells nothing else.
+/// - Life: An event does not keep its operation alive. The operation keeps its observers until it has told its end.
+/// - Cost: An operation without observers makes no event.
+public protocol NetworkObserver: Sendable {
+    /// Something happened.
+    func observe(_ event: NetworkEvent)
+}
+
+extension AnyNetworkOperation {
+    /// Has the observer told what the operation does; to be called before the start.
+    public func addNetworkObserver(_ observer: any NetworkObserver) {
+        guard state == .notStarted else {
+            return OperationDiagnostics.report(
+                .timing, by: self, "An observer came after the start and is told nothing. Add it before.")
+        }
+        networkAttempts.add(observer, of: self)
+    }
+}
+
+extension GroupOperation {
+    /// Has the observer told what the network operations beneath the group do that begin from now on.
+    ///
+    /// It stands beside their own, those of their service and those of groups around this one. An operation that ends before
+    /// it began is not told of.
+    public func addNetworkObserver(_ observer: any NetworkObserver) { groupEngine?.add(observer) }
+}
+
+extension GroupScope {
+    /// Has the observer told what the network operations beneath the group do that begin from now on.
+    ///
+    /// The same as that of the group: see ``GroupOperation/addNetworkObserver(_:)``.
+    public func addNetworkObserver(_ observer: any NetworkObserver) { engine.add(observer) }
+}
+
+extension GroupEngine {
+    fileprivate func add(_ observer: any NetworkObserver) {
+        changeOffer(from: GroupNetworkPolicies()) { $0.observers.append(observer) }
+    }
+}

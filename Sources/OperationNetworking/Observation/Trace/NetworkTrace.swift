@@ -1,0 +1,74 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// Writes down what network operations did when, and makes a timeline of it.
+///
+/// ```swift
+/// func run(_ queue: QueueManager, _ shop: inout NetworkBase) throws {
+///     let trace = NetworkTrace()
+///     shop.observers.append(trace)
+///     queue.recording = QueueRecording()
+///     // … run operations of the shop in the queue …
+///     try trace.chromeTrace(with: queue.record).write(to: URL(fileURLWithPath: "/tmp/trace.json"))
+/// }
+/// ```
+///
+/// The file opens in `ui.perfetto.dev` and `chrome://tracing`. It shows no secrets: of URLs no values of queries, of requests
+/// and responses neither fields nor bodies.
+public final class NetworkTrace: NetworkObserver {
+    private struct State {
+        var operations: [UInt64: TracedOperation] = [:]
+        var order = Fifo<UInt64>()
+        var forgottenCount = 0
+    }
+
+    /// How many operations are remembered at most; the oldest give way.
+    public let limit: Int
+    private let state = Locked(State())
+
+    /// Makes an empty trace, of up to 10,000 operations unless you set another number, and the last 100 attempts of each.
+    public init(limit: Int = 10_000) {
+        self.limit = max(limit, 1)
+    }
+
+    /// How many operations are not in it any more because there were more than are remembered.
+    public var forgottenCount: Int { state.withLock { $0.forgottenCount } }
+
+    /// Notes an event.
+    public func observe(_ event: NetworkEvent) {
+        let summary = event.request.map { "\($0.summary)" }
+        state.withLock { state in
+            if state.operations[event.operationID] == nil {
+                // One of which it knew nothing, or nothing any more: it begins with its beginning.
+                guard event.kind == .operationBegan else { return }
+                state.operations[event.operationID] = TracedOperation(event)
+                state.order.append(event.operationID)
+                if state.order.count > limit, let oldest = state.order.popFirst() {
+                    state.operations[oldest] = nil
+                    state.forgottenCount += 1
+                }
+            }
+            state.operations[event.operationID]?.note(event, summary)
+        }
+    }
+
+    /// The timeline as a Chrome trace: JSON that `ui.perfetto.dev` and `chrome://tracing` open.
+    ///
+    /// - Parameter records: What queues recorded (`queue.record`). What is in the record of one stands in its track there,
+    ///   with its attempts nested in it; the others have tracks of their own.
+    ///
+    /// In each operation are its attempts and the waits between them: for a pause, a credential, the network, a place. In
+    /// each attempt are its requests, and in each request what it spent its time with, as far as the session measured it:
+    /// waiting for a connection, looking up the name, connecting, agreeing on TLS, sending, waiting for the first byte,
+    /// receiving.
+    public func chromeTrace(with records: QueueRecord...) throws -> Data { try chromeTrace(with: records) }
+
+    /// The same with the records of any number of queues.
+    public func chromeTrace(with records: [QueueRecord]) throws -> Data {
+        let operations = state.withLock { $0.operations }.values.sorted { $0.id < $1.id }
+        return try TraceLayout(operations, records).trace.json()
+    }
+}

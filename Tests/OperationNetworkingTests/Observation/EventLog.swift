@@ -1,0 +1,70 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// Keeps all events, and looks whether they keep to the contract of observers.
+final class EventLog: NetworkObserver {
+    let events = EventRecorder<NetworkEvent>()
+    private let act: @Sendable (NetworkEvent) -> Void
+
+    init(_ act: @escaping @Sendable (NetworkEvent) -> Void = { _ in }) { self.act = act }
+
+    func observe(_ event: NetworkEvent) {
+        events.record(event)
+        act(event)
+    }
+
+    var kinds: [NetworkEvent.Kind] { events.events.map(\.kind) }
+
+    /// Waits until so many operations told their end.
+    func ended(_ count: Int = 1) async {
+        await until { self.events.events.count { $0.kind == .operationEnded } >= count }
+    }
+
+    /// Looks at all operations that were told of.
+    func check(location: SourceLocation = #_sourceLocation) {
+        for (_, events) in Dictionary(grouping: events.events, by: \.operationID) {
+            let problem = Self.problem(in: events)
+            #expect(problem == nil, "\(problem ?? ""): \(events.map(\.kind))", sourceLocation: location)
+        }
+    }
+
+    /// What is wrong with the events of one operation; nil if nothing is.
+    static func problem(in events: [NetworkEvent]) -> String? {
+        guard let last = events.last, last.kind == .operationEnded else { return "no end" }
+        guard events.count(where: { $0.kind == .operationEnded }) == 1 else { return "two ends" }
+        guard last.ending != nil else { return "an end without a word of it" }
+        if events.count == 1 { return nil }
+        guard events[0].kind == .operationBegan, events.count(where: { $0.kind == .operationBegan }) == 1 else {
+            return "no beginning, or two"
+        }
+        var (attempt, hop, number) = (false, false, 0)
+        for (before, event) in zip(events, events.dropFirst()) {
+            if event.moment < before.moment { return "back in time" }
+            switch event.kind {
+            case .attemptBegan:
+                if attempt || event.attempt != number + 1 { return "an attempt within another, or one left out" }
+                (attempt, number) = (true, event.attempt)
+            case .attemptEnded:
+                if !attempt || hop || event.ending == nil { return "an attempt that ended wrongly" }
+                attempt = false
+            case .hopBegan:
+                if !attempt || hop { return "a hop within another" }
+                hop = true
+            case .hopEnded:
+                if !hop { return "a hop that had ended" }
+                hop = false
+            case .held, .wentOn, .sending, .bodySent, .leftBehind, .responded:
+                if !attempt { return "\(event.kind) outside of an attempt" }
+            case .decided: if attempt { return "decided too early" }
+            case .operationEnded: if attempt || hop { return "something goes on after the end" }
+            default: break
+            }
+        }
+        return nil
+    }
+}

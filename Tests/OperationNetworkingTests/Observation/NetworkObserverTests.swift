@@ -1,0 +1,189 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("Observers of network operations", .timeLimit(.minutes(3)))
+struct NetworkObserverTests {
+    @Test("A request with a redirect: each step once, in its order, with what is known of it")
+    func redirect() async throws {
+        let bench = try OperationBench(), log = EventLog()
+        bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
+        bench.server.route("GET", "/there") { _ in .text("Hello") }
+        let operation = bench.text()
+        operation.name = "greeting"
+        operation.addNetworkObserver(log)
+        #expect(try await operation.run() == "Hello")
+        await log.ended()
+        #expect(
+            log.kinds == [
+                .operationBegan, .attemptBegan, .sending, .hopBegan, .leftBehind, .hopEnded, .hopBegan, .responded,
+                .hopEnded, .attemptEnded, .operationEnded,
+            ])
+        log.check()
+        let events = log.events.events
+        #expect(events.allSatisfy { $0.operationName == "greeting" && $0.operationID == events[0].operationID })
+        #expect(events.map(\.hop) == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 0])
+        #expect(events.map(\.attempt) == [0] + Array(repeating: 1, count: 10))
+        #expect(events.map { $0.head?.status } == [nil, nil, nil, nil, 302, 302, nil, 200, 200, 200, nil])
+        #expect(events[6].request?.url.path == "/there")
+        for index in [5, 8, 9] { #expect(events[index].metrics?.ended != nil, "\(index)") }
+        #expect(events[9].ending == .success && events[10].ending == .success)
+        #expect(events[9].responseBody == Data("Hello".utf8) && events[9].receivedBytes == 5)
+        #expect(events[0].sinceOperationBegan == .zero && events[10].sinceOperationBegan != nil)
+        #expect(events[9].sinceSending != nil && events[10].sinceAttemptBegan == nil)
+    }
+
+    @Test("Attempts that are repeated, and what was decided after them")
+    func retries() async throws {
+        let retries = try RetryBench(), log = EventLog()
+        retries.bench.server.route("/") { $0.number < 2 ? .status(503) : .text("Hello") }
+        let operation = retries.text(retries.retry(), method: "PUT", body: .data(Data("body".utf8)))
+        operation.addNetworkObserver(log)
+        #expect(try await operation.run() == "Hello")
+        await log.ended()
+        log.check()
+        let ends = log.events.events.filter { $0.kind == .attemptEnded }
+        #expect(ends.map(\.ending) == [.failure, .failure, .success])
+        #expect(ends.map { $0.error?.status } == [503, 503, nil])
+        let decisions = log.events.events.compactMap(\.decision)
+        #expect(decisions.map(\.kind) == [.again, .again])
+        #expect(decisions.map(\.reason) == [.mayPass, .mayPass])
+        #expect(decisions.allSatisfy { $0.pause != nil && $0.note != nil })
+        #expect(log.kinds.count { $0 == .bodySent } == 3)
+    }
+
+    @Test("A credential that is waited for, and one that is rejected")
+    func postponement() async throws {
+        let tokens = try TokenBench(), log = EventLog()
+        let operation = tokens.operation(tokens.authenticatorForOneThatWaits())
+        operation.addNetworkObserver(log)
+        #expect(try await operation.run() == "Hello")
+        await log.ended()
+        log.check()
+        let decision = log.events.events.compactMap(\.decision).first
+        #expect(decision?.kind == .putAside && decision?.waitReason?.kind == .credential)
+        #expect(log.events.events.last?.attempt == 2)
+        // The next one has no credential, and is held back before it is sent.
+        let second = EventLog(), held = tokens.operation(tokens.authenticator(nil))
+        held.addNetworkObserver(second)
+        #expect(try await held.run() == "Hello")
+        await second.ended()
+        second.check()
+        #expect(second.kinds.prefix(5) == [.operationBegan, .attemptBegan, .held, .wentOn, .sending])
+        #expect(second.events.events[2].waitReason?.kind == .credential)
+    }
+
+    @Test("The network is waited for")
+    func offline() async throws {
+        let offline = try OfflineBench(), log = EventLog()
+        offline.bench.server.stop()
+        await offline.bench.server.stopped()
+        let operation = offline.operation()
+        operation.addNetworkObserver(log)
+        operation.start()
+        await offline.parked(operation)
+        #expect(log.events.events.last?.decision?.waitReason?.kind == .network || log.kinds.last == .held)
+        operation.cancel()
+        await log.ended()
+        log.check()
+        #expect(log.events.events.last?.ending == .cancelled)
+        #expect(log.events.events.last?.cancellationCause == .requested)
+    }
+
+    @Test("An object is told once, whether it was added to the operation, its service or the groups around it")
+    func everywhere() async throws {
+        let bench = try OperationBench(), log = EventLog(), values = EventRecorder<NetworkEvent.Kind>()
+        bench.server.route("/*") { _ in .json("[1]") }
+        var base = NetworkBase(bench.server.url("/"))
+        base.session = bench.session
+        base.observers = [log, Watcher { values.record($0.kind) }]
+        let service = base
+        let inner = GroupOperation { group in
+            let child = service.get("a", as: [Int].self)
+            child.addNetworkObserver(log)
+            return try await group.run(child)
+        }
+        let outer = GroupOperation { group in try await group.run(inner) }
+        inner.addNetworkObserver(log)
+        outer.addNetworkObserver(log)
+        outer.addNetworkObserver(Watcher { values.record($0.kind) })
+        #expect(try await outer.run() == [1])
+        await log.ended()
+        log.check()
+        #expect(log.kinds.count { $0 == .operationBegan } == 1)
+        await until { values.events.count { $0 == .operationEnded } == 2 }
+        // One that is added after the start of the group counts for what begins after that.
+        let late = EventLog()
+        let group = GroupOperation { group in
+            _ = try await group.run(service.get("b", as: [Int].self))
+            group.addNetworkObserver(late)
+            return try await group.run(service.get("c", as: [Int].self))
+        }
+        #expect(try await group.run() == [1])
+        await late.ended()
+        #expect(late.events.events.allSatisfy { $0.request == nil || $0.request?.url.path == "/c" })
+        late.check()
+    }
+
+    @Test("Added after the start, an observer is told nothing, and that is said")
+    func late() async throws {
+        let bench = try OperationBench(), log = EventLog()
+        bench.server.route("/") { _ in .text("Hello") }
+        let operation = bench.text()
+        #expect(try await operation.run() == "Hello")
+        operation.addNetworkObserver(log)
+        await bench.settled()
+        #expect(log.kinds.isEmpty)
+    }
+
+    @Test("An event does not keep the operation alive, nor the operation its observer after the end")
+    func life() async throws {
+        let bench = try OperationBench(), log = EventLog(), observers = LiveObjects()
+        bench.server.route("/") { _ in .text("Hello") }
+        let operation = bench.text()
+        operation.addNetworkObserver(log)
+        operation.addNetworkObserver(observers.track(EventLog()))
+        #expect(try await operation.run() == "Hello")
+        await log.ended()
+        let left = try await TestThread.run { observers.countAtRest() }
+        #expect(left == 0)
+        do {
+            let others = (0..<3).map { _ in bench.text() }
+            for other in others { other.addNetworkObserver(log) }
+            #expect(try await others[0].run() == "Hello")
+            // The last is neither started nor cancelled.
+            others[1].cancel()
+        }
+        await log.ended(3)
+        withExtendedLifetime(operation) {}
+        #expect(log.events.events.first?.operation === operation)
+        await until { bench.census.count <= 1 }
+        #expect(log.events.events.last?.operation == nil)
+    }
+
+    @Test("One that is cancelled in its deinit tells its end")
+    func cancelledInDeinit() async throws {
+        final class Leaving: NetworkDataOperation<Int>, @unchecked Sendable {
+            // Sendable: it has no state.
+
+            deinit { cancel() }
+        }
+        let bench = try OperationBench(), log = EventLog()
+        do {
+            let operation = Leaving(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
+            operation.addNetworkObserver(log)
+        }
+        await log.ended()
+        #expect(log.kinds == [.operationEnded])
+        #expect(log.events.events.first?.ending == .cancelled)
+        #expect(log.events.events.first?.operation == nil)
+    }
+}

@@ -1,0 +1,159 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("The timeline of network operations", .timeLimit(.minutes(3)))
+struct NetworkTraceTests {
+    /// A line of a trace.
+    private struct Line: Decodable {
+        let name: String
+        let ph: String
+        let cat: String?
+        let ts: Double?
+        let dur: Double?
+        let pid: Int
+        let tid: Int
+        let id: Int?
+        let args: [String: String]?
+
+        var end: Double { (ts ?? 0) + (dur ?? 0) }
+    }
+
+    private struct Lines: Decodable { let traceEvents: [Line] }
+
+    private func lines(_ data: Data) throws -> [Line] {
+        try JSONDecoder().decode(Lines.self, from: data).traceEvents
+    }
+
+    /// Sees that stretches of a track are within each other or apart, and returns for each the names around it.
+    private func nesting(_ lines: [Line]) -> [String: [[String]]] {
+        var result: [String: [[String]]] = [:]
+        let stretches = lines.filter { $0.ph == "X" }
+        for (_, track) in Dictionary(grouping: stretches, by: { [$0.pid, $0.tid] }) {
+            var around: [Line] = []
+            // In the order of a viewer: that of their beginnings, and of the file.
+            for line in track.enumerated().sorted(by: { ($0.element.ts ?? 0, $0.offset) < ($1.element.ts ?? 0, $1.offset) }) {
+                let line = line.element
+                while let last = around.last, last.end <= line.ts ?? 0 { around.removeLast() }
+                #expect(line.dur ?? -1 >= 0)
+                for outer in around {
+                    #expect(line.end <= outer.end, "\(line.name) ends after \(outer.name)")
+                    // With room for readers that cut off fractions.
+                    #expect((line.ts ?? 0) - (outer.ts ?? 0) > 0.005 && outer.end - line.end > 0.005)
+                }
+                result[line.name, default: []].append(around.map(\.name))
+                around.append(line)
+            }
+        }
+        return result
+    }
+
+    @Test("In the record of a queue each operation has its attempts in it, and they have their phases")
+    func joined() async throws {
+        let bench = try OperationBench(), trace = NetworkTrace()
+        bench.server.route("GET", "/") { $0.number == 0 ? .status(503) : .redirect(to: "/there?token=S3CRET") }
+        bench.server.route("GET", "/there") { _ in .text("Hello").after(.milliseconds(5)) }
+        let queue = QueueManager("photos", width: 2)
+        queue.recording = QueueRecording()
+        let operation = bench.text()
+        operation.name = "greeting"
+        operation.addNetworkObserver(trace)
+        operation.retry = Retry(backoff: .constant(.milliseconds(2)), throttledBackoff: .constant(.milliseconds(2)))
+        let other = bench.text("/there")
+        other.name = "other"
+        other.addNetworkObserver(trace)
+        try queue.add([operation, other])
+        await queue.drained()
+        let lines = try lines(trace.chromeTrace(with: queue.record))
+        let nesting = nesting(lines)
+        #expect(nesting["greeting"] == [[]] && nesting["other"] == [[]])
+        #expect(nesting["attempt 1"]?.sorted { $0[0] < $1[0] } == [["greeting"], ["other"]])
+        #expect(nesting["attempt 2"] == [["greeting"]])
+        #expect(nesting["waiting: pause"] == [["greeting"]])
+        let there = "GET \(bench.server.url("/there"))?token=***"
+        #expect(nesting[there] == [["greeting", "attempt 2"]])
+        #expect(nesting["wait"]?.contains(["greeting", "attempt 2", there]) == true)
+        for phase in ["receive", "queued"] { #expect(nesting[phase] != nil, "\(phase)") }
+        #expect(lines.filter { $0.ph == "X" }.allSatisfy { $0.pid == 1 })
+        let attempt = lines.first { $0.name == "attempt 1" && $0.args?["status"] == "503" }
+        #expect(attempt?.args?["error"] == "unacceptableStatus" && attempt?.args?["ended"] == "failure")
+        #expect(!String(decoding: try trace.chromeTrace(), as: UTF8.self).contains("S3CRET"))
+    }
+
+    @Test("Without a queue operations have tracks of their own, and those at the same time different ones")
+    func alone() async throws {
+        let bench = try OperationBench(), trace = NetworkTrace(), log = EventLog(), gate = Gate()
+        bench.server.route("GET", "/*") { _ in .text("Hello").after(gate) }
+        let operations = (0..<3).map { bench.text("/\($0)") }
+        for operation in operations {
+            operation.addNetworkObserver(trace)
+            operation.addNetworkObserver(log)
+            operation.start()
+        }
+        _ = await bench.server.requests(atLeast: 3)
+        #expect(Set(try lines(trace.chromeTrace()).filter { $0.ph == "X" }.map(\.tid)).count == 3)
+        #expect(operations[0].suspend())
+        #expect(operations[0].resume())
+        operations[1].cancel()
+        gate.open()
+        await log.ended(3)
+        let after = bench.text("/after")
+        after.addNetworkObserver(trace)
+        after.addNetworkObserver(log)
+        #expect(try await after.run() == "Hello")
+        await log.ended(4)
+        let lines = try lines(trace.chromeTrace())
+        _ = nesting(lines)
+        let stretches = lines.filter { $0.cat == "operation" && $0.ph == "X" }
+        #expect(stretches.count == 4 && Set(stretches.map(\.tid)).count == 3)
+        #expect(stretches.contains { $0.args?["ended"] == "cancelled" })
+        #expect(lines.count { $0.ph == "i" } == 2)
+    }
+
+    @Test("Two queues have two processes, whose lines have numbers of their own; a limit holds")
+    func queues() async throws {
+        let bench = try OperationBench(), trace = NetworkTrace(limit: 3)
+        bench.server.route("GET", "/*") { _ in .text("Hello") }
+        let queues = ["one", "two"].map { QueueManager($0, width: 1) }
+        for queue in queues { queue.recording = QueueRecording() }
+        for number in 0..<8 {
+            let operation = bench.text("/\(number)")
+            operation.addNetworkObserver(trace)
+            try queues[number % 2].add(operation)
+        }
+        for queue in queues { await queue.drained() }
+        #expect(trace.forgottenCount == 5)
+        let lines = try lines(trace.chromeTrace(with: queues.map(\.record)))
+        _ = nesting(lines)
+        #expect(Set(lines.filter { $0.ph == "X" }.map(\.pid)) == [1, 2])
+        #expect(lines.count { $0.cat == "attempt" } == 3)
+        let ids = lines.filter { $0.ph == "b" }.map { [$0.id ?? -1, $0.pid] }
+        #expect(Set(ids.map { $0[0] }).count == Set(ids).count)
+    }
+
+    @Test("Phases follow each other whatever was measured, and add up to the whole")
+    func phases() {
+        var generator = SeededGenerator(seed: 1)
+        func some() -> Duration? {
+            generator.chance(1, in: 4) ? nil : .microseconds(Int.random(in: -5...100, using: &generator))
+        }
+        for _ in 0..<2_000 {
+            var metrics = TransferMetrics()
+            (metrics.slotGranted, metrics.nameResolved, metrics.connected) = (some(), some(), some())
+            (metrics.secured, metrics.requestBegan, metrics.firstByte) = (some(), some(), some())
+            metrics.ended = some()
+            let phases = TransferPhases(metrics, bodySent: some())
+            var moment = Duration.zero
+            for phase in phases.list {
+                #expect(phase.began >= moment && phase.ended >= phase.began)
+                moment = phase.ended
+            }
+            #expect(moment <= max(metrics.ended ?? .microseconds(200), .zero))
+            #expect(Set(phases.list.map(\.kind)).count == phases.list.count)
+        }
+    }
+}

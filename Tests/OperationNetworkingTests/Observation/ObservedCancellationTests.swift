@@ -1,0 +1,114 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("Observed operations that are cancelled or suspended", .timeLimit(.minutes(5)))
+struct ObservedCancellationTests {
+    private static let kinds: [NetworkEvent.Kind] = [
+        .operationBegan, .attemptBegan, .held, .wentOn, .sending, .hopBegan, .bodySent, .leftBehind, .responded,
+        .hopEnded, .attemptEnded, .decided, .operationEnded,
+    ]
+
+    /// A request that goes through nearly everything: a credential that is waited for, a redirect, a failure, a success.
+    private func operation(_ tokens: TokenBench, _ log: EventLog) -> NetworkUploadOperation<String> {
+        tokens.server.route("PUT", "/") { _ in .redirect(to: "/there", status: 307) }
+        tokens.server.route("PUT", "/there") { $0.number < 2 ? .status(503) : .text("Hello") }
+        let operation = tokens.bench.watched(
+            NetworkUploadOperation(
+                url: tokens.server.url("/"), method: "PUT", body: .data(Data("body".utf8)),
+                urlSession: tokens.bench.session
+            ) { data, _ in String(decoding: data, as: UTF8.self) })
+        operation.authenticate(by: tokens.authenticator(nil))
+        operation.retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero))
+        operation.addNetworkObserver(log)
+        return operation
+    }
+
+    @Test("All steps of a long story are told")
+    func story() async throws {
+        let tokens = try TokenBench(), log = EventLog()
+        #expect(try await operation(tokens, log).run() == "Hello")
+        await log.ended()
+        log.check()
+        for kind in Self.kinds { #expect(log.kinds.contains(kind), "\(kind)") }
+    }
+
+    @Test("An observer may cancel the operation at each step; each attempt and the operation have one end")
+    func cancelledByObserver() async throws {
+        for kind in Self.kinds {
+            let tokens = try TokenBench()
+            let log = EventLog { if $0.kind == kind { $0.operation?.cancel() } }
+            do {
+                let operation = operation(tokens, log)
+                operation.start()
+                await log.ended()
+                #expect((operation.outcome?.cancellationCause != nil) == (kind != .operationEnded), "\(kind)")
+            }
+            log.check()
+            try await tokens.bench.checkNothingIsLeft()
+        }
+    }
+
+    @Test("An observer may suspend and resume the operation at each step")
+    func suspendedByObserver() async throws {
+        for kind in Self.kinds {
+            let tokens = try TokenBench()
+            let log = EventLog { event in
+                guard event.kind == kind, let operation = event.operation as? NetworkUploadOperation<String> else { return }
+                operation.suspend()
+                operation.resume()
+            }
+            do { #expect(try await operation(tokens, log).run() == "Hello", "\(kind)") }
+            await log.ended()
+            log.check()
+            #expect(log.kinds.count { $0 == .suspended } == log.kinds.count { $0 == .resumed })
+            try await tokens.bench.checkNothingIsLeft()
+        }
+    }
+
+    @Test("Cancelled from another thread at any moment, everything that began has one end")
+    func storm() async throws {
+        let seed = Rounds.firstSeed
+        var generator = SeededGenerator(seed: seed)
+        let bench = try OperationBench(), log = EventLog()
+        bench.server.route("GET", "/*") { request in
+            switch request.number % 4 {
+            case 0: .redirect(to: "/x")
+            case 1: .status(503)
+            default: .text("Hello")
+            }
+        }
+        let count = Rounds.count(ci: 200, soak: 5_000)
+        do {
+            let operations = (0..<count).map { number in
+                let operation = bench.text("/\(number)")
+                operation.retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero), budget: nil)
+                operation.addNetworkObserver(log)
+                return operation
+            }
+            let spins = operations.map { _ in Int.random(in: 0..<40, using: &generator) }
+            let queue = QueueManager("storm", width: 8)
+            for operation in operations { try queue.add(operation) }
+            try await TestThread.run {
+                for (operation, spin) in zip(operations, spins) {
+                    for _ in 0..<spin { sched_yield() }
+                    if spin % 3 != 0 { operation.cancel() }
+                }
+            }
+            await queue.drained()
+        }
+        await log.ended(count)
+        log.check()
+        let ends = log.events.events.filter { $0.kind == .operationEnded }
+        #expect(ends.count == count, "seed \(seed)")
+        try await bench.checkNothingIsLeft()
+    }
+}
