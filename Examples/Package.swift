@@ -6,6 +6,7 @@ let package = Package(
     name: "Examples",
     platforms: [.macOS(.v15)],
     products: [
+        .executable(name: "opget", targets: ["opget"]),
         .executable(name: "quickstart", targets: ["quickstart"]),
         .executable(name: "resilience", targets: ["resilience"]),
         .executable(name: "albums", targets: ["albums"]),
@@ -44,9 +45,18 @@ let package = Package(
         .target(
             name: "TerminalDisplay", dependencies: [.product(name: "OperationCore", package: "OperationKit")]
         ),
+        .executableTarget(
+            name: "opget",
+            dependencies: [
+                "TerminalDisplay", .product(name: "OperationCore", package: "OperationKit"),
+                .product(name: "OperationNetworking", package: "OperationKit"),
+            ]
+        ),
         .testTarget(
             name: "TerminalDisplayTests",
-            dependencies: ["TerminalDisplay", .product(name: "OperationTestKit", package: "OperationKit")]
+            dependencies: [
+                "TerminalDisplay", "ScreenModel", .product(name: "OperationTestKit", package: "OperationKit"),
+            ]
         ),
         .target(name: "TerminalTestSupport", path: "Tests/TerminalTestSupport"),
         .testTarget(
@@ -58,6 +68,14 @@ let package = Package(
             ]
         ),
         .testTarget(name: "QuickstartTests", dependencies: ["quickstart", "TerminalTestSupport"]),
+        .testTarget(
+            name: "OpgetTests",
+            dependencies: [
+                "opget", "ScreenModel", .product(name: "OperationTestKit", package: "OperationKit"),
+                .product(name: "OperationNetworking", package: "OperationKit"),
+            ]
+        ),
+        .target(name: "ScreenModel", path: "Tests/ScreenModel"),
         .testTarget(
             name: "OwnOperationTests",
             dependencies: [

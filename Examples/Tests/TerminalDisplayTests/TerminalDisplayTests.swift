@@ -3,6 +3,7 @@
 
 import OperationCore
 import OperationTestKit
+import ScreenModel
 import Synchronization
 import Testing
 

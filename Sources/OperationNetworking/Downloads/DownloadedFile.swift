@@ -11,9 +11,20 @@ public struct DownloadedFile: Sendable, Hashable {
     public let length: Int64
     /// How many of them were there before, from a download that had not come to its end.
     public let resumedBytes: Int64
+    /// How many bytes of one were there before and had to be thrown away: the file on the server has changed, or the server
+    /// could not go on with them.
+    public let discardedBytes: Int64
     /// Whether the server said beforehand how long it is.
     ///
     /// If not, and if the connection's end was the body's end, nobody can tell whether something is missing. Only a
     /// checksum can.
     public let isLengthKnown: Bool
+
+    init(url: URL, length: Int64, start: DownloadStart, isLengthKnown: Bool) {
+        self.url = url
+        self.length = length
+        resumedBytes = start.resumedBytes
+        discardedBytes = start.discardedBytes
+        self.isLengthKnown = isLengthKnown
+    }
 }

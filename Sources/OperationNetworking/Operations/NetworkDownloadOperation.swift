@@ -38,6 +38,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         var destination = DownloadDestination.temporary
         var options = DownloadOptions()
         var file: DownloadedFile?
+        var start: DownloadStart?
         /// The file, if it is a temporary one, until the end.
         var temporary: TemporaryFile?
         /// Of a temporary file: all attempts share it, and each goes on where the last one failed.
@@ -74,6 +75,12 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     /// The file, when it is there.
     public final var downloadedFile: DownloadedFile? { saving.withLock { $0.file } }
 
+    /// What was found of an earlier download, known as soon as the head of the response is there: of the present attempt, or
+    /// the last one that got so far.
+    ///
+    /// An attempt that follows another one goes on with what that one received.
+    public final var downloadStart: DownloadStart? { saving.withLock { $0.start } }
+
     override var attemptSession: any NetworkSession {
         let (destination, options) = saving.withLock { ($0.destination, $0.options) }
         let isTemporary = destination.isTemporary
@@ -89,6 +96,8 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
                 }
             }
             return self?.begin(isTemporary, make) ?? make()
+        } didStart: { [weak self] start in
+            self?.saving.withLock { $0.start = start }
         } didSave: { [weak self] file in
             // If nobody takes it, a temporary one goes.
             let temporary = isTemporary ? TemporaryFile(file.url) : nil

@@ -64,6 +64,28 @@ struct DownloadOperationTests {
         #expect(bench.names() == ["file"])
     }
 
+    @Test(arguments: [true, false])
+    func `it says what became of what was there before, as soon as the head came`(isChanged: Bool) async throws {
+        let resource = resource
+        bench.server.route("GET", "/file") { resource.answer(to: $0).cut(at: 400_000) }
+        await #expect(throws: (any Error).self) { try await operation(.file(bench.url("file"))).run() }
+        let changed = LoopbackResource(.pattern(count: Self.size), etag: isChanged ? "\"two\"" : resource.etag)
+        bench.serve(changed)
+        let second = operation(.file(bench.url("file")))
+        second.callbackQueue = DispatchQueue(label: "callbacks")
+        let seen = Locked<DownloadStart?>(nil)
+        second.downloadProgressHandler = { [weak second] _ in seen.withLock { $0 = $0 ?? second?.downloadStart } }
+        #expect(second.downloadStart == nil)
+        _ = try await second.run()
+        second.callbackQueue.sync {}
+        let start = try #require(second.downloadStart)
+        #expect(seen.withLock { $0 } == start)
+        #expect((start.resumedBytes > 300_000) == !isChanged && (start.discardedBytes > 300_000) == isChanged)
+        #expect(start.resumedBytes == 0 || start.discardedBytes == 0)
+        #expect(second.downloadedFile?.discardedBytes == start.discardedBytes)
+        #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == Self.size } == true)
+    }
+
     @Test func `a response that is refused never comes to the destination`() async throws {
         bench.server.route("GET", "/file") { _ in .text("no such file", status: 404) }
         do {

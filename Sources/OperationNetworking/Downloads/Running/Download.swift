@@ -76,7 +76,8 @@ package final class Download: Sendable {
     ///   - watcher: The receiver of the attempt that downloads.
     ///   - refuses: Asked on the download's queue about each head: whether nothing of its response is to be written.
     ///   - mayLeave: Asked on the session's thread whether the request may still be sent, when its turn has come.
-    ///   - tellHead: Called on the download's queue with the head of a response that is the file, or its rest.
+    ///   - tellHead: Called on the download's queue with the head of a response that is the file, or its rest, and with what
+    ///     becomes of what was there before.
     ///   - tellSent: Called by the session while the request's body is sent.
     ///   - tellProgress: Called on the download's queue after each portion that was written.
     ///   - tellMetrics: Called there before the end, if the session measured.
@@ -84,7 +85,7 @@ package final class Download: Sendable {
     package func makeReceiver(
         watcher: AttemptReceiver? = nil, refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
         mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
-        tellHead: @escaping @Sendable (ResponseHead) -> Void = { _ in },
+        tellHead: @escaping @Sendable (ResponseHead, DownloadStart) -> Void = { _, _ in },
         tellSent: @escaping @Sendable (Int64, Int64?) -> Void = { _, _ in },
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },

@@ -10,7 +10,7 @@ final class DownloadReceiver: NetworkReceiver {
     let watcher: AttemptReceiver?
     private let refuses: @Sendable (ResponseHead) -> Bool
     private let mayLeave: @Sendable (any NetworkTask) -> Bool
-    private let tellHead: @Sendable (ResponseHead) -> Void
+    private let tellHead: @Sendable (ResponseHead, DownloadStart) -> Void
     private let tellSent: @Sendable (Int64, Int64?) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
@@ -20,7 +20,7 @@ final class DownloadReceiver: NetworkReceiver {
     init(
         _ download: Download, watcher: AttemptReceiver?, refuses: @escaping @Sendable (ResponseHead) -> Bool,
         mayLeave: @escaping @Sendable (any NetworkTask) -> Bool,
-        tellHead: @escaping @Sendable (ResponseHead) -> Void,
+        tellHead: @escaping @Sendable (ResponseHead, DownloadStart) -> Void,
         tellSent: @escaping @Sendable (Int64, Int64?) -> Void,
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void,
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void,
@@ -90,7 +90,7 @@ final class DownloadReceiver: NetworkReceiver {
     private func take(_ batch: DownloadInbox.Batch, _ work: DownloadWork) -> Bool {
         if let head = batch.head {
             guard work.receive(head, refuses: refuses) else { return false }
-            if let head = work.presentHead { tellHead(head) }
+            if let head = work.presentHead { tellHead(head, work.start) }
         }
         guard !batch.bytes.isEmpty else { return true }
         let goesOn = batch.bytes.withUnsafeBytes { work.receive($0) }

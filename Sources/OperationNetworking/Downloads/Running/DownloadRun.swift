@@ -12,7 +12,7 @@ package final class DownloadRun: Sendable {
     private let watcher: AttemptReceiver?
     private let refuses: @Sendable (ResponseHead) -> Bool
     private let mayLeave: @Sendable (any NetworkTask) -> Bool
-    private let tellHead: @Sendable (ResponseHead) -> Void
+    private let tellHead: @Sendable (ResponseHead, DownloadStart) -> Void
     private let tellSent: @Sendable (Int64, Int64?) -> Void
     private let tellProgress: @Sendable (DownloadProgress) -> Void
     private let tellMetrics: @Sendable (TransferMetrics) -> Void
@@ -23,7 +23,7 @@ package final class DownloadRun: Sendable {
         _ request: NetworkRequest, over session: any NetworkSession, with download: Download,
         watcher: AttemptReceiver? = nil, refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
         mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
-        tellHead: @escaping @Sendable (ResponseHead) -> Void = { _ in },
+        tellHead: @escaping @Sendable (ResponseHead, DownloadStart) -> Void = { _, _ in },
         tellSent: @escaping @Sendable (Int64, Int64?) -> Void = { _, _ in },
         tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
         tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },

@@ -31,6 +31,8 @@ package final class DownloadWork {
     private var lastCheckpoint: OperationInstant
     /// How many bytes were there before the present response, and those that it goes on with.
     private var resumed: Int64 = 0
+    /// How many bytes were there before, and had to be thrown away.
+    private var discarded: Int64 = 0
     /// Whether the present response goes on with the one before, of which the server had not sent all.
     private var isContinuation = false
 
@@ -52,6 +54,9 @@ package final class DownloadWork {
 
     /// The head of the response, as it would be of the whole, if it is that of the file.
     package var presentHead: ResponseHead? { machine?.isWriting == true ? head?.asWhole(length: nil) : nil }
+
+    /// What became of what was there before.
+    package var start: DownloadStart { DownloadStart(resumedBytes: resumed, discardedBytes: discarded) }
 
     /// How much is there.
     package var progress: DownloadProgress {
@@ -113,8 +118,9 @@ package final class DownloadWork {
         case .begin(var card):
             card.fileName = DownloadFileName.name(for: head)
             resumed = 0
-            return hasPlace(for: card) && put { store throws(FileOperationError) in try store.begin(card) }
-                && hasRoom(for: card)
+            guard hasPlace(for: card) else { return false }
+            noteLoss()
+            return put { store throws(FileOperationError) in try store.begin(card) } && hasRoom(for: card)
         case .goOn(let offset, let card):
             if !continues { resumed = offset }
             return hasPlace(for: card) && put { store throws(FileOperationError) in try store.goOn(from: offset, card) }
@@ -203,6 +209,7 @@ package final class DownloadWork {
             isContinuation = true
             return .again
         case .askAnew?:
+            noteLoss()
             forgetStore()
             return .again
         case .left?: return head.map { .answered($0, keptBody) } ?? .failed(Self.misuse)
@@ -230,7 +237,7 @@ package final class DownloadWork {
         do throws(FileOperationError) {
             let url = try store.publish()
             self.store = nil
-            let file = DownloadedFile(url: url, length: length, resumedBytes: resumed, isLengthKnown: isLengthKnown)
+            let file = DownloadedFile(url: url, length: length, start: start, isLengthKnown: isLengthKnown)
             return .saved(file, head)
         } catch {
             // The bytes are good, and may be gone on with when there is a place for them; but a full disk is made free.
@@ -256,6 +263,11 @@ package final class DownloadWork {
     private func discard(_ error: NetworkError) -> DownloadConclusion {
         forgetStore()
         return .failed(error)
+    }
+
+    /// What is there is of no use any more.
+    private func noteLoss() {
+        discarded = max(discarded, store?.length ?? 0)
     }
 
     private func forgetStore() {

@@ -10,20 +10,23 @@ import OperationCore
 final class SavingSession: NetworkSession {
     private let session: any NetworkSession
     private let makeDownload: @Sendable (NetworkRequest) -> Download
+    private let didStart: @Sendable (DownloadStart) -> Void
     private let didSave: @Sendable (DownloadedFile) -> Void
 
     init(
         over session: any NetworkSession, _ makeDownload: @escaping @Sendable (NetworkRequest) -> Download,
+        didStart: @escaping @Sendable (DownloadStart) -> Void,
         didSave: @escaping @Sendable (DownloadedFile) -> Void
     ) {
         self.session = session
         self.makeDownload = makeDownload
+        self.didStart = didStart
         self.didSave = didSave
     }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         // What has no body is no file.
         if request.method == "HEAD" { return session.makeTask(with: request, receiver: receiver) }
-        return SavingTask(request, session, makeDownload(request), receiver, didSave)
+        return SavingTask(request, session, makeDownload(request), receiver, didStart, didSave)
     }
 }

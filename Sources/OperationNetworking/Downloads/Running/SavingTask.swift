@@ -10,7 +10,8 @@ final class SavingTask: NetworkTask, GivingUp {
 
     init(
         _ request: NetworkRequest, _ session: any NetworkSession, _ download: Download,
-        _ receiver: any NetworkReceiver, _ didSave: @escaping @Sendable (DownloadedFile) -> Void
+        _ receiver: any NetworkReceiver, _ didStart: @escaping @Sendable (DownloadStart) -> Void,
+        _ didSave: @escaping @Sendable (DownloadedFile) -> Void
     ) {
         let telling = SavingTell(receiver, didSave)
         self.telling = telling
@@ -19,7 +20,10 @@ final class SavingTask: NetworkTask, GivingUp {
             // Those who have a say learn of each head, as soon as it is there.
             refuses: { (receiver as? AttemptReceiver)?.refuses($0) ?? false },
             mayLeave: { (receiver as? AttemptReceiver)?.taskMayLeave($0) ?? true },
-            tellHead: { (receiver as? AttemptReceiver)?.foresee($0) },
+            tellHead: { head, start in
+                didStart(start)
+                (receiver as? AttemptReceiver)?.foresee(head)
+            },
             tellSent: { (receiver as? AttemptReceiver)?.sent($0, of: $1) },
             tellProgress: { (receiver as? AttemptReceiver)?.saved($0) },
             tellMetrics: { telling.keep($0) },

@@ -2,29 +2,30 @@
 // See LICENSE in the repository's root.
 
 /// A terminal that understands what the display writes, and no more: anything else is written down as wrong.
-struct ScreenModel {
-    private(set) var lines: [[Character]] = [[]]
-    private(set) var row = 0
-    private(set) var column = 0
-    private(set) var isCursorHidden = false
+package struct ScreenModel: Sendable {
+    private var lines: [[Character]] = [[]]
+    private var row = 0
+    private var column = 0
+    package private(set) var isCursorHidden = false
     /// Sequences that nobody should have written, and lines that were too long.
-    private(set) var complaints: [String] = []
+    package private(set) var complaints: [String] = []
     /// How often something was written.
-    private(set) var frames = 0
-    var columns: Int
+    package private(set) var frames = 0
+    /// How wide the terminal is.
+    package var columns: Int
 
-    init(columns: Int) {
+    package init(columns: Int) {
         self.columns = columns
     }
 
     /// What is seen, without blanks at the ends.
-    var text: [String] {
+    package var text: [String] {
         var lines = lines.map { String(String($0).reversed().drop { $0 == " " }.reversed()) }
         while lines.last == "" { lines.removeLast() }
         return lines
     }
 
-    mutating func write(_ text: String) {
+    package mutating func write(_ text: String) {
         frames += 1
         var rest = Array(text.unicodeScalars)[...]
         while let scalar = rest.popFirst() {
@@ -40,6 +41,7 @@ struct ScreenModel {
     }
 
     private mutating func put(_ character: Character) {
+        guard character.unicodeScalars.first?.properties.generalCategory != .nonspacingMark else { return }
         if column >= columns - 1 { complaints.append("line \(row) is too long: \(String(lines[row]))") }
         while lines[row].count <= column { lines[row].append(" ") }
         lines[row][column] = character

@@ -1,0 +1,207 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationCore
+import OperationNetworking
+import Synchronization
+import TerminalDisplay
+
+/// Tells people and programs what happens, and remembers what became of each file.
+final class Reporter: Sendable {
+    private struct State {
+        var rows: [Int] = []
+        var results: [FileResult?] = []
+        var inherited: [Int: Int64] = [:]
+        /// When progress was last written, of files that are being downloaded.
+        var lastProgress: [Int: OperationInstant] = [:]
+    }
+
+    let display: TerminalDisplay
+    private let isQuiet: Bool
+    private let state: Mutex<State>
+    private let queue = DispatchQueue(label: "opget.log")
+    // Sendable: only used on `queue`.
+    private nonisolated(unsafe) let log: RunLog?
+    private let started: OperationInstant
+
+    init(_ items: [DownloadItem], _ settings: Settings, log: RunLog?, display: TerminalDisplay) {
+        self.display = display
+        self.log = log
+        isQuiet = settings.isQuiet
+        started = SystemClock.shared.now
+        var state = State()
+        state.results = Array(repeating: nil, count: items.count)
+        if !isQuiet { state.rows = items.map { display.add(ProgressRow($0.shownName)) } }
+        self.state = Mutex(state)
+    }
+
+    private func row(_ item: DownloadItem) -> Int? {
+        state.withLock { $0.rows.indices.contains(item.index) ? $0.rows[item.index] : nil }
+    }
+
+    private func write(_ event: RunEvent) {
+        queue.async { [self] in log?.write(event) }
+    }
+
+    // What happens to a file.
+
+    func began(_ item: DownloadItem) {
+        if let row = row(item) { display.pause(row, because: "connecting") }
+        write(RunEvent("begin", item))
+    }
+
+    /// What was there before, if it goes on or was of no use.
+    func found(_ item: DownloadItem, resumed: Int64, discarded: Int64) {
+        guard resumed > 0 || discarded > 0 else { return }
+        state.withLock { $0.inherited[item.index] = resumed }
+        if discarded > 0, !isQuiet {
+            display.say(
+                "\(item.shownName): begun anew, for the file on the server has changed or cannot be gone on with"
+                    + " (\(QuantityText.bytes(discarded)) thrown away).")
+        }
+        var event = RunEvent(discarded > 0 ? "restart" : "resume", item)
+        (event.resumed, event.discarded) = (resumed, discarded > 0 ? discarded : nil)
+        write(event)
+    }
+
+    /// Something that a person may want to know.
+    func noted(_ item: DownloadItem, _ text: String) {
+        if !isQuiet { display.say("\(item.shownName): \(text)") }
+        var event = RunEvent("note", item)
+        event.message = text
+        write(event)
+    }
+
+    func advanced(_ item: DownloadItem, to bytes: Int64, of total: Int64?) {
+        if log != nil { logProgress(item, bytes, total) }
+        guard let row = row(item) else { return }
+        let inherited = state.withLock { $0.inherited[item.index] ?? 0 }
+        display.set(
+            row,
+            to: ProgressRow(
+                item.shownName, state: .running, completed: bytes, total: total, inherited: min(inherited, bytes)))
+    }
+
+    /// At once, and then once a second.
+    private func logProgress(_ item: DownloadItem, _ bytes: Int64, _ total: Int64?) {
+        let now = SystemClock.shared.now
+        let isDue = state.withLock { state in
+            if let last = state.lastProgress[item.index], last.duration(to: now) < .seconds(1) { return false }
+            state.lastProgress[item.index] = now
+            return true
+        }
+        guard isDue else { return }
+        var event = RunEvent("progress", item)
+        (event.bytes, event.total) = (bytes, total)
+        write(event)
+    }
+
+    func retried(_ item: DownloadItem, _ event: RetryEvent) {
+        guard let pause = event.pause else { return }
+        let seconds = pause.inSeconds
+        if let row = row(item) {
+            display.pause(row, because: "again in \(QuantityText.elapsed(pause)): \(event.error.message)")
+        }
+        var line = RunEvent("retry", item)
+        (line.attempt, line.pause, line.code) = (event.attempt, seconds, "\(event.error.code)")
+        (line.status, line.message) = (event.error.status, event.error.message)
+        write(line)
+    }
+
+    func waitsForNetwork(_ item: DownloadItem) {
+        if let row = row(item) { display.pause(row, because: "waiting for the network") }
+        write(RunEvent("offline", item))
+    }
+
+    func ended(_ item: DownloadItem, _ result: FileResult) {
+        let isFirst = state.withLock { state in
+            guard state.results[item.index] == nil else { return false }
+            state.results[item.index] = result
+            (state.lastProgress[item.index], state.inherited[item.index]) = (nil, nil)
+            return true
+        }
+        guard isFirst else { return }
+        var event = RunEvent("done", item)
+        switch result {
+        case .done(let report):
+            endRow(
+                item,
+                ProgressRow(
+                    Self.name(report.path), state: .done, completed: report.bytes, total: report.bytes,
+                    inherited: min(report.resumedBytes, report.bytes)))
+            (event.file, event.bytes, event.resumed) = (report.path, report.bytes, report.resumedBytes)
+            (event.discarded, event.segments) = (report.discardedBytes, report.segments)
+        case .skipped(let path):
+            endRow(item, ProgressRow(Self.name(path), state: .done, note: "there already", unit: .items))
+            event.event = "skip"
+            event.file = path
+        case .failed(let failure):
+            if isQuiet {
+                display.say("opget: \(item.shownURL): \(failure.message)")
+            } else {
+                endRow(item, ProgressRow(item.shownURL, state: .failed, note: failure.message))
+            }
+            event.event = "fail"
+            (event.code, event.status, event.exit) = (failure.code, failure.httpStatus, failure.status.rawValue)
+            event.message = failure.message
+        case .stopped: event.event = "stop"
+        }
+        write(event)
+    }
+
+    private func endRow(_ item: DownloadItem, _ row: ProgressRow) {
+        if let id = self.row(item) { display.set(id, to: row) }
+    }
+
+    private static func name(_ path: String) -> String { (path as NSString).lastPathComponent }
+
+    // The end.
+
+    /// What is to be said when all is over, and how the program ends.
+    func conclude(interruptedBy signal: Int32?) -> ExitStatus {
+        let results = state.withLock { $0.results }
+        var (done, skipped, failed, bytes) = (0, 0, 0, Int64(0))
+        var status = ExitStatus.success
+        for result in results {
+            switch result {
+            case .done(let report)?:
+                done += 1
+                bytes += report.bytes - report.resumedBytes
+            case .skipped?: skipped += 1
+            case .failed(let failure)?:
+                failed += 1
+                if status == .success { status = failure.status }
+            case .stopped?, nil: if signal == nil, status == .success { status = .failure }
+            }
+        }
+        if let signal { status = signal == SIGTERM ? .terminated : .interrupted }
+        if signal != nil {
+            display.say("Interrupted. What was received is kept: run the same command with --continue to go on.")
+        } else if results.count > 1, !isQuiet {
+            let seconds = started.duration(to: SystemClock.shared.now)
+            let kept = skipped > 0 ? ", \(skipped) there already" : ""
+            let bad = failed > 0 ? ", \(failed) failed" : ""
+            display.say(
+                "\(done) of \(results.count) downloaded\(kept)\(bad): "
+                    + "\(QuantityText.bytes(bytes)) in \(QuantityText.elapsed(seconds))")
+        }
+        var event = RunEvent("end")
+        (event.done, event.skipped, event.failed, event.bytes) = (done, skipped, failed, bytes)
+        event.exit = status.rawValue
+        event.seconds = started.duration(to: SystemClock.shared.now).inSeconds
+        write(event)
+        display.finish()
+        queue.sync {}
+        return status
+    }
+}
+
+extension Duration {
+    /// As a number of seconds.
+    var inSeconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}

@@ -1,0 +1,106 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// What is known of a file that is downloaded in segments: it lies beside its bytes, so that somebody can go on.
+///
+/// On the disk it is a head of a fixed size, a checksum first, and behind it two numbers for each segment: how many of its
+/// bytes are written, and how many are on the disk for certain. The numbers are written over in place, the head never is.
+struct SegmentCard: Codable, Sendable, Equatable {
+    struct Span: Codable, Sendable, Equatable {
+        let start: Int64
+        let end: Int64
+
+        var count: Int64 { end - start }
+    }
+
+    /// How much of a segment is there.
+    struct Mark: Sendable, Equatable {
+        var written: Int64 = 0
+        var synchronized: Int64 = 0
+    }
+
+    /// Of what it is: a hash, for URLs have secrets in them.
+    var source: String
+    var validator: SegmentValidator
+    var total: Int64
+    var spans: [Span]
+    /// Since when the system runs: what was written since then is there, synchronized or not.
+    var boot: String?
+
+    static let headSize = 16_384
+    static let markSize = 16
+
+    /// Whether it is of the same bytes as another, however those are cut up.
+    func isOfSameFile(as other: SegmentCard) -> Bool {
+        source == other.source && validator == other.validator && total == other.total
+    }
+
+    /// All of the card as it is written first.
+    func bytes(_ marks: [Mark]) -> [UInt8]? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        guard let json = try? encoder.encode(self) else { return nil }
+        var bytes = Array((Self.title + Self.hash(json) + "\n").utf8) + json + [10]
+        guard bytes.count <= Self.headSize else { return nil }
+        bytes += [UInt8](repeating: 32, count: Self.headSize - bytes.count)
+        for mark in marks { bytes += Self.bytes(mark) }
+        return bytes
+    }
+
+    static func bytes(_ mark: Mark) -> [UInt8] {
+        [mark.written, mark.synchronized].flatMap { number in
+            withUnsafeBytes(of: number.littleEndian) { Array($0) }
+        }
+    }
+
+    /// Reads a card and its marks; nil if it is damaged, or says what no card says.
+    static func read(_ bytes: [UInt8], boot: String?) -> (card: SegmentCard, marks: [Mark])? {
+        guard bytes.count >= headSize else { return nil }
+        let lines = bytes[..<headSize].split(separator: 10, maxSplits: 2, omittingEmptySubsequences: false)
+        guard lines.count == 3, let card = try? JSONDecoder().decode(SegmentCard.self, from: Data(lines[1])),
+            lines[0].elementsEqual((title + hash(lines[1])).utf8), card.isSound,
+            bytes.count >= headSize + card.spans.count * markSize
+        else { return nil }
+        let isSameBoot = boot != nil && boot == card.boot
+        let marks = card.spans.indices.map { index -> Mark in
+            let numbers = (0..<2).map { half in
+                (0..<8).reduce(UInt64(0)) { number, byte in
+                    number | UInt64(bytes[headSize + index * markSize + half * 8 + byte]) << (8 * UInt64(byte))
+                }
+            }
+            let span = card.spans[index]
+            func sound(_ number: UInt64) -> Int64 { number <= UInt64(span.count) ? Int64(number) : 0 }
+            let synchronized = sound(numbers[1])
+            return Mark(written: isSameBoot ? sound(numbers[0]) : synchronized, synchronized: synchronized)
+        }
+        return (card, marks)
+    }
+
+    private var isSound: Bool {
+        var end: Int64 = 0
+        for span in spans {
+            guard span.start == end, span.end > span.start else { return false }
+            end = span.end
+        }
+        return end == total && total > 0
+    }
+
+    private static let title = "opget segments 1 "
+
+    /// FNV-1a: against accidents; whoever can write to the card can write to the file.
+    static func hash(_ bytes: some Sequence<UInt8>) -> String {
+        let hash = bytes.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        let digits = String(hash, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}
+
+/// Which start of the system this is.
+enum SystemStart {
+    static let identity: String? = {
+        let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
+        return text?.trimmingCharacters(in: .whitespacesAndNewlines)
+    }()
+}

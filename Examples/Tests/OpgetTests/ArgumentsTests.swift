@@ -1,0 +1,85 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import Testing
+
+@testable import opget
+
+@Suite("The command line is read")
+struct ArgumentsTests {
+    private func settings(_ words: String...) -> Settings? {
+        if case .download(let settings) = Command(words) { settings } else { nil }
+    }
+
+    private func problems(_ words: String...) -> [String] {
+        if case .refuse(let problems) = Command(words) { problems } else { [] }
+    }
+
+    @Test func `values stand behind, beside, or after a sign`() {
+        for words in [["-j3", "u"], ["-j", "3", "u"], ["--jobs=3", "u"], ["--jobs", "3", "u"], ["-qj3", "u"]] {
+            guard case .download(let settings) = Command(words) else {
+                Issue.record("\(words)")
+                continue
+            }
+            #expect(settings.jobs == 3 && settings.urls == ["u"])
+        }
+        #expect(settings("--", "--jobs", "-q")?.urls == ["--jobs", "-q"])
+        #expect(settings("-i", "-")?.lists == ["-"])
+        #expect(settings("--json", "u")?.json == .standardOutput)
+        #expect(settings("--json=log", "u")?.json == .file("log"))
+        #expect(settings("-H", "A: b:c", "u")?.headers == [Settings.HeaderLine(name: "A", value: "b:c")])
+    }
+
+    @Test func `all that is wrong is said at once`() {
+        #expect(
+            problems("--jbos=3", "-j", "0", "--timeout=x", "--limit-rate=1z", "--checksum=sha256=12", "u").count == 5)
+        #expect(problems("--jbos=3") == ["There is no option --jbos. Did you mean --jobs?"])
+        #expect(problems("--segmnts", "u") == ["There is no option --segmnts. Did you mean --segments?"])
+        #expect(problems("--zzz", "u") == ["There is no option --zzz."])
+        #expect(problems("--quiet=1", "u") == ["--quiet takes no value."])
+        #expect(problems("--jobs") == ["--jobs needs a value: --jobs=N."])
+        #expect(problems("-x", "u") == ["There is no option -x. See opget --help."])
+        #expect(problems() == ["There is no URL. Give one or more, or a list with --input-file."])
+        #expect(problems("-o", "f", "u", "v").count == 1)
+        #expect(problems("-cf", "u").count == 1)
+    }
+
+    @Test(arguments: [
+        ("500k", 500_000), ("2M", 2_000_000), ("1.5m", 1_500_000), ("1000", 1_000), ("1G", 1_000_000_000),
+    ])
+    func `rates have units`(text: String, rate: Int) {
+        #expect(SettingsReader.rate(text) == rate)
+    }
+
+    @Test(arguments: ["", "k", "0", "-1", "1", "nan", "inf", "1e30", "2 M", "M2"])
+    func `what is no rate is refused`(text: String) {
+        #expect(SettingsReader.rate(text) == nil)
+    }
+
+    private func items(_ list: String) -> ItemReader {
+        var reader = ItemReader { url throws(NetworkError) in try NetworkRequest(url: url) }
+        reader.read(list: list, named: "list")
+        return reader
+    }
+
+    @Test func `a list is read line by line`() {
+        let sum = String(repeating: "0", count: 64)
+        let reader = items("# c\n\nhttp://h/a sha256=\(sum) out=b/c\r\n http://h/b\n")
+        #expect(reader.problems.isEmpty)
+        #expect(reader.items.map(\.name) == ["b/c", nil])
+        #expect(reader.items[0].checksum?.hexadecimal == sum)
+    }
+
+    @Test(arguments: [
+        "http://h/a out=../b", "http://h/a out=/b", "http://h/a out=a/../b", "http://h/a sha256=12", "http://h/a x=y",
+        "mailto:x", "# nothing", "",
+    ])
+    func `a line that is wrong is named`(line: String) {
+        let reader = items(line)
+        #expect(reader.problems.count == 1)
+        #expect(line.isEmpty || line.hasPrefix("#") || reader.problems[0].hasPrefix("list, line 1: "))
+    }
+}

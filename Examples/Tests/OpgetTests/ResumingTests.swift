@@ -1,0 +1,131 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationTestKit
+import Testing
+
+@Suite("opget goes on where it stopped", .timeLimit(.minutes(2)))
+struct ResumingTests {
+    private static let size = 4 << 20
+    private let bench: OpgetBench
+
+    init() throws { bench = try OpgetBench() }
+
+    /// Has a run receive something, and ends it by a signal.
+    private func stop(by signal: Int32, _ arguments: [String] = []) async throws -> OpgetProcess.End {
+        let gate = Gate()
+        defer { gate.open() }
+        bench.stall("/file", count: Self.size, first: 400_000, until: gate)
+        let process = try bench.start(arguments + ["--json", bench.url("/file")])
+        #expect(await process.wrote("\"event\":\"progress\""))
+        process.send(signal)
+        return await process.end()
+    }
+
+    @Test(arguments: [[], ["-s", "4"]]) func `interrupted, it says how to go on, and does`(arguments: [String])
+        async throws
+    {
+        let end = try await stop(by: SIGINT, arguments)
+        #expect(end.status == 130)
+        #expect(end.errors.contains("--continue"))
+        #expect(try LogLine.all(end.output).last?.exit == 130)
+        bench.serve("/file", count: Self.size)
+        bench.server.forget()
+        let next = try await bench.run(arguments + ["--continue", "--json", bench.url("/file")])
+        #expect(next.status == 0)
+        #expect(bench.holds("file", count: Self.size))
+        #expect(bench.names == ["file"])
+        let resumed = try #require(try LogLine.all(next.output).first { $0.event == "done" }?.resumed)
+        // At most what was on its way to the disk comes twice.
+        #expect(resumed >= 64 << 10)
+    }
+
+    @Test(arguments: [[], ["-s", "4"]]) func `killed, it goes on with the same bytes`(arguments: [String]) async throws
+    {
+        let end = try await stop(by: SIGKILL, arguments)
+        #expect(end.status == -SIGKILL)
+        bench.serve("/file", count: Self.size)
+        bench.server.forget()
+        let next = try await bench.run(arguments + ["--json", bench.url("/file")])
+        #expect(next.status == 0)
+        #expect(bench.holds("file", count: Self.size))
+        let done = try #require(try LogLine.all(next.output).first { $0.event == "done" })
+        #expect(done.resumed ?? 0 > 0 && done.discarded == 0)
+        #expect(bench.server.requests.filter { $0.method == "GET" }.allSatisfy { $0["If-Range"] == "\"one\"" })
+    }
+
+    @Test(arguments: [[], ["-s", "4"]]) func `a file that changed is begun anew, and that is said`(arguments: [String])
+        async throws
+    {
+        _ = try await stop(by: SIGKILL, arguments)
+        bench.serve("/file", count: Self.size + 1, etag: "\"two\"")
+        let next = try await bench.run(arguments + ["--json", bench.url("/file")])
+        #expect(next.status == 0)
+        #expect(next.errors.contains("begun anew"))
+        #expect(bench.holds("file", count: Self.size + 1))
+        let done = try #require(try LogLine.all(next.output).first { $0.event == "done" })
+        #expect(done.resumed == 0 && done.discarded ?? 0 > 0)
+    }
+
+    @Test(arguments: [[], ["-s", "4"]]) func `a connection that breaks is made again`(arguments: [String]) async throws
+    {
+        let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
+        bench.server.route("GET", "/file") { request in
+            let answer = resource.answer(to: request)
+            // The first answer with bytes breaks off.
+            return request.number <= 1 && request.method == "GET" ? answer.cut(at: 300_000, by: .reset) : answer
+        }
+        let end = try await bench.run(arguments + ["--json", bench.url("/file")])
+        #expect(end.status == 0)
+        #expect(bench.holds("file", count: Self.size))
+        #expect(try LogLine.all(end.output).contains { $0.event == "retry" })
+    }
+
+    @Test func `a server that knows no ranges sends it in one piece`() async throws {
+        bench.serve("/file", count: Self.size, ranges: false)
+        let end = try await bench.run(["-s", "4", bench.url("/file")])
+        #expect(end.status == 0)
+        #expect(bench.holds("file", count: Self.size))
+        bench.server.route("HEAD", "/file") { _ in .status(405) }
+        #expect(try await bench.run(["-s", "4", "-f", bench.url("/file")]).status == 0)
+    }
+
+    @Test func `a server that promises ranges and gives none is found out`() async throws {
+        let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
+        let whole = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"", acceptsRanges: false)
+        bench.server.route("GET", "/file") { request in
+            request.method == "HEAD" ? resource.answer(to: request) : whole.answer(to: request)
+        }
+        let end = try await bench.run(["-s", "4", bench.url("/file")])
+        #expect(end.status == 0)
+        #expect(bench.holds("file", count: Self.size))
+        #expect(bench.names == ["file"])
+    }
+
+    @Test func `pieces are asked for side by side`() async throws {
+        bench.serve("/file", count: Self.size)
+        let end = try await bench.run(["-s", "4", "--json", bench.url("/file")])
+        #expect(end.status == 0)
+        #expect(bench.rangeStarts.sorted() == [0, 1 << 20, 2 << 20, 3 << 20])
+        #expect(bench.holds("file", count: Self.size))
+        #expect(bench.names == ["file"])
+    }
+
+    @Test(arguments: [[], ["-s", "4"]]) func `a disk that is full is said to be`(arguments: [String]) async throws {
+        bench.serve("/file", count: Self.size)
+        // A file may not grow beyond so many blocks: what a full disk does, without one.
+        let end = try await bench.run(arguments + [bench.url("/file")], shell: "ulimit -f 1000")
+        #expect(end.status == 6)
+        #expect(end.errors.contains("✗"))
+        #expect(!bench.names.contains("file"))
+    }
+
+    @Test func `fresh throws away what was there`() async throws {
+        _ = try await stop(by: SIGKILL)
+        bench.serve("/file", count: Self.size)
+        bench.server.forget()
+        #expect(try await bench.run(["--fresh", bench.url("/file")]).status == 0)
+        #expect(bench.server.requests.allSatisfy { $0["Range"] == nil })
+    }
+}

@@ -1,0 +1,105 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@testable import opget
+
+@Suite("Segments and limits, as values")
+struct SegmentTests {
+    @Test func `a file is cut into pieces that make up the whole`() {
+        for total in [1, 4_095, 4_096, 1 << 20, (1 << 20) + 1, 5_000_001, 1 << 30] as [Int64] {
+            for count in 1...20 {
+                let ranges = SegmentPlan.ranges(total: total, count: count, smallest: 4_096)
+                #expect(ranges.count <= count)
+                #expect(ranges.first?.lowerBound == 0 && ranges.last?.upperBound == total)
+                #expect(zip(ranges, ranges.dropFirst()).allSatisfy { $0.upperBound == $1.lowerBound && !$0.isEmpty })
+            }
+        }
+        #expect(SegmentPlan.ranges(total: 0, count: 4).isEmpty)
+    }
+
+    private func card() throws -> SegmentCard {
+        let validator = try #require(SegmentValidator(["ETag": "\"one\""]))
+        let spans = [SegmentCard.Span(start: 0, end: 4_096), SegmentCard.Span(start: 4_096, end: 5_000)]
+        return SegmentCard(source: "s", validator: validator, total: 5_000, spans: spans, boot: "now")
+    }
+
+    @Test func `a card is read as it was written`() throws {
+        let card = try card()
+        let marks = [SegmentCard.Mark(written: 4_096, synchronized: 10), SegmentCard.Mark(written: 7, synchronized: 0)]
+        let bytes = try #require(card.bytes(marks))
+        let read = try #require(SegmentCard.read(bytes, boot: "now"))
+        #expect(read.card == card && read.marks == marks)
+        // After a power cut only what was synchronized counts.
+        #expect(SegmentCard.read(bytes, boot: "later")?.marks.map(\.written) == [10, 0])
+        #expect(SegmentCard.read(bytes, boot: nil)?.marks.map(\.written) == [10, 0])
+    }
+
+    @Test func `a card that is damaged is none`() throws {
+        let card = try card()
+        let bytes = try #require(card.bytes([SegmentCard.Mark(), SegmentCard.Mark()]))
+        var generator = SeededGenerator(seed: 7)
+        for _ in 0..<300 {
+            var damaged = bytes
+            damaged[Int.random(in: 0..<200, using: &generator)] ^= UInt8.random(in: 1...255, using: &generator)
+            let read = SegmentCard.read(damaged, boot: "now")
+            #expect(read == nil || read?.card == card)
+        }
+        #expect(SegmentCard.read(Array(bytes.dropLast()), boot: "now") == nil)
+        var wild = bytes
+        wild.replaceSubrange(SegmentCard.headSize..<SegmentCard.headSize + 8, with: [UInt8](repeating: 0xFF, count: 8))
+        #expect(SegmentCard.read(wild, boot: "now")?.marks[0].written == 0)
+    }
+
+    @Test func `only a strong validator counts`() {
+        #expect(SegmentValidator(["ETag": "W/\"one\""]) == nil)
+        #expect(SegmentValidator([:]) == nil)
+        let old: HeaderFields = [
+            "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:51:37 GMT",
+        ]
+        #expect(SegmentValidator(old)?.field == "Sun, 06 Nov 1994 08:49:37 GMT")
+        let new: HeaderFields = [
+            "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:47 GMT",
+        ]
+        #expect(SegmentValidator(new) == nil)
+        #expect(SegmentValidator(["ETag": "\"one\""])?.allows(["ETag": "\"two\""]) == false)
+    }
+
+    @Test(
+        arguments: [
+            ("bytes 0-4/5", 0..<5), ("bytes 2-2/10", 2..<3), ("bytes 0-5/5", nil), ("bytes 4-2/9", nil),
+            ("bytes */5", nil),
+            ("bytes 0-4/*", nil), ("0-4/5", nil), ("bytes -4-5/9", nil), ("", nil),
+        ] as [(String, Range<Int64>?)])
+    func `ranges are read, and nothing else`(text: String, range: Range<Int64>?) {
+        #expect(SegmentRange(["Content-Range": text])?.bytes == range)
+    }
+
+    @Test func `a line of bytes keeps its rate`() {
+        var line = RateLine(bytesPerSecond: 1_000_000)
+        var now = OperationInstant(offset: .seconds(100))
+        let start = now
+        var count = 0
+        var generator = SeededGenerator(seed: 3)
+        while count < 10_000_000 {
+            let portion = Int.random(in: 1...100_000, using: &generator)
+            count += portion
+            if let pause = line.take(portion, at: now) { now = now.advanced(by: pause) }
+        }
+        let seconds = start.duration(to: now) / .seconds(1)
+        #expect((Double(count) / 1e6 - 0.11...Double(count) / 1e6).contains(seconds))
+    }
+
+    @Test func `a pause is not followed by a flood`() {
+        var line = RateLine(bytesPerSecond: 1_000_000)
+        let later = OperationInstant(offset: .seconds(1_000))
+        _ = line.take(1_000, at: OperationInstant(offset: .seconds(1)))
+        #expect(line.take(100_000, at: later) == nil)
+        #expect(line.take(100_000, at: later) == .milliseconds(100))
+    }
+}
