@@ -67,7 +67,7 @@ let package = Package(
                 .product(name: "OperationTestKit", package: "OperationKit"),
             ]
         ),
-        .testTarget(name: "QuickstartTests", dependencies: ["quickstart", "TerminalTestSupport"]),
+        .testTarget(name: "QuickstartTests", dependencies: ["quickstart", "ScreenModel", "TerminalTestSupport"]),
         .testTarget(
             name: "OpgetTests",
             dependencies: [

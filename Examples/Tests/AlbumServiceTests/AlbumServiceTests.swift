@@ -71,13 +71,11 @@ struct AlbumServiceTests {
         let charts = service.charts()
         charts.clock = clock
         charts.start()
-        while charts.waitReason?.kind != .network { await Task.yield() }
+        try await waitUntil("it waits for the network") { charts.waitReason?.kind == .network }
         #expect(session.requests.count { $0.url.path == "/charts" } == 0)
         network.write(.satisfied)
-        while charts.outcome == nil {
-            clock.advance(by: .seconds(1))
-            await Task.yield()
-        }
+        await clock.pending(atLeast: 1)
+        clock.advance(by: .seconds(60))
         try await charts.expectSuccess([])
     }
 
