@@ -79,6 +79,20 @@ struct RecordedSessionTests {
         }
     }
 
+    @Test func `what is left out of JSON leaves its shape`() async throws {
+        let end = #""pin":null,"shown":[1,{"key":"k"}]}"#
+        let text = #"{"code":-17.5e3,"session":{"id":"a\"b","list":[1,"x",true,null]},"# + end
+        server.route("GET", "/shape") { _ in .json(text) }
+        let recorder = recorder()
+        let shape = NetworkDataOperation(url: server.url("/shape"), urlSession: recorder) { data, _ in data.count }
+        #expect(try await shape.run() == text.utf8.count)
+        let hidden = #"{"code":0,"session":{"id":"***","list":[0,"***",true,null]},"#
+        let masked = hidden + end.replacing("\"k\"", with: "\"***\"")
+        let exchange = try #require(recorder.recording.exchanges.first)
+        #expect(exchange.responseBody.text == masked)
+        #expect(exchange.response?.headers["Content-Length"] == "\(masked.utf8.count)")
+    }
+
     @Test func `files, and bodies of every kind, are compared and played`() async throws {
         let recorder = recorder()
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("recorded-\(UUID())")
