@@ -48,7 +48,8 @@ extension Explorer {
     public static func explore(
         rounds: Int, from first: UInt64 = 0, _ scene: (inout Explorer) throws -> Void
     ) throws(ExplorationFailure) {
-        if let text = ProcessInfo.processInfo.environment[scheduleVariable], let schedule = ExplorerSchedule(text) {
+        if let text = ProcessInfo.processInfo.environment[scheduleVariable], !text.isEmpty {
+            guard let schedule = ExplorerSchedule(text) else { throw .noSchedule(text) }
             return try replay(schedule, scene)
         }
         for round in 0..<max(rounds, 0) {

@@ -8,7 +8,9 @@
 public struct ExplorerSchedule: Hashable, Sendable {
     /// What everything is drawn from that is not said.
     public var seed: UInt64
-    /// Whose turn it is, first to last; drawn from the seed if nil. Behind the last one nobody is interrupted.
+    /// Whose turn it is, first to last; drawn from the seed if nil.
+    ///
+    /// Behind the last one nobody is interrupted.
     public var turns: [Int]?
 
     /// Makes a schedule.

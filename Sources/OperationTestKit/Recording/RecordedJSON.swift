@@ -39,11 +39,35 @@ struct RecordedJSON {
             result += bytes[index..<value]
             index = value
             if hides(Self.name(string)) {
-                result += Array("\"\(RecordingRedactor.stars)\"".utf8)
                 index = endOfValue(from: value)
+                result += masked(value..<index)
             }
         }
         return Data(result)
+    }
+
+    /// A value of the same shape, so that it is decoded as before: stars for texts, zeros for numbers.
+    private func masked(_ range: Range<Int>) -> [UInt8] {
+        var result: [UInt8] = []
+        var index = range.lowerBound
+        while index < range.upperBound {
+            let byte = bytes[index]
+            if byte == 0x22 {
+                let end = endOfString(from: index)
+                let next = afterBlanks(end)
+                let isName = next < range.upperBound && bytes[next] == 0x3A
+                result += isName ? Array(bytes[index..<end]) : Array("\"\(RecordingRedactor.stars)\"".utf8)
+                index = end
+            } else if byte == 0x2D || (0x30...0x39).contains(byte) {
+                let number = bytes[index..<range.upperBound].prefix { "+-.eE0123456789".utf8.contains($0) }
+                result.append(0x30)
+                index += number.count
+            } else {
+                result.append(byte)
+                index += 1
+            }
+        }
+        return result
     }
 
     private static func name(_ string: ArraySlice<UInt8>) -> String {

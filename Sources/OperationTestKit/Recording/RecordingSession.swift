@@ -9,6 +9,7 @@ import OperationNetworking
 /// A session that writes down what goes through another one, to be played back in tests without a network.
 ///
 /// ```swift
+/// import Foundation
 /// import OperationNetworking
 /// import OperationTestKit
 ///
@@ -24,8 +25,9 @@ import OperationNetworking
 /// Over a session that follows redirects, a redirect and what it leads to are one exchange; to write down each request,
 /// put it beneath: `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
 ///
-/// Secrets are left out by their names: of header fields, of queries, of JSON and of forms. What is in other bodies, in
-/// paths, and in texts without a name stays: look at the file before you share it.
+/// Secrets are left out by their names: of header fields, of queries, of JSON and of forms. In JSON a text becomes three
+/// stars and a number zero, so that an answer is decoded as before. What is in other bodies, in paths, and in texts without
+/// a name stays: look at the file before you share it.
 ///
 /// In memory are the bodies of all exchanges, each as far as ``init(over:redaction:bodyLimit:)`` says. Of a longer one there
 /// is the length and a checksum: a request is compared by that, and a response cannot be played back. Time, metrics and
@@ -57,7 +59,7 @@ public final class RecordingSession: NetworkSession {
 
     /// What was written down so far: the exchanges that ended, in the order in which their tasks were made.
     ///
-    /// An exchange is there as soon as its operation has its outcome.
+    /// An exchange is there as soon as its operation has its outcome; one that was cancelled, a moment later.
     public var recording: SessionRecording {
         let done = queue.sync { state.withLock { $0.done } }
         return SessionRecording(done.sorted { $0.key < $1.key }.map(\.value), redaction: redactor.redaction)
