@@ -7,9 +7,7 @@ import OperationNetworking
 extension TypedOperation where ErrorType == NetworkError {
     /// Expects a failure of this kind, and returns the error.
     ///
-    /// - Parameters:
-    ///   - code: The kind.
-    ///   - status: The status of the answer; any, or none, if nil.
+    /// The status is that of the answer; any will do, or none, if it is nil.
     @discardableResult
     public final func expectFailure(
         _ code: NetworkError.Code, status: Int? = nil, within limit: Duration = .seconds(60), fileID: String = #fileID,

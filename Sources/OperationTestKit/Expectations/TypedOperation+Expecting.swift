@@ -60,7 +60,7 @@ extension TypedOperation {
 
     /// Expects a cancellation, and returns its cause.
     ///
-    /// - Parameter code: The kind of the cause; any if nil.
+    /// The code is the kind of the cause; any will do if it is nil.
     @discardableResult
     public final func expectCancelled(
         _ code: CancellationCause.Code? = nil, within limit: Duration = .seconds(60), fileID: String = #fileID,
