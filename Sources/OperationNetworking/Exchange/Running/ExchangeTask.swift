@@ -16,6 +16,8 @@ final class ExchangeTask: OrderedTask {
         /// When a response that is not the answer is given up.
         var drainTimer: (any OperationTimer)?
         var question: Task<Void, Never>?
+        /// The last request that was handed to the session.
+        var sent: NetworkRequest?
         /// Who is told of each request, beside the receiver; nil where nobody is, and after the end.
         var watcher: AttemptReceiver?
     }
@@ -49,6 +51,9 @@ final class ExchangeTask: OrderedTask {
         guard case .cache(_, let body?)? = state.withLock({ $0.machine.finish() })?.source else { return }
         session.configuration.cache?.perform { disk, _ in disk.closeReader(body) }
     }
+
+    /// The last request that was handed to the session.
+    var sentRequest: NetworkRequest? { state.withLock { $0.sent } }
 
     func error(_ code: NetworkError.Code, _ phase: NetworkError.Phase, _ message: String) -> NetworkError {
         NetworkError(code: code, phase: phase, message: message, request: first.summary)
