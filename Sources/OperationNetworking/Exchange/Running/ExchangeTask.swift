@@ -19,7 +19,7 @@ final class ExchangeTask: OrderedTask {
         /// The last request that was handed to the session.
         var sent: NetworkRequest?
         /// Who is told of each request, beside the receiver; nil where nobody is, and after the end.
-        var watcher: AttemptReceiver?
+        var watcher: (any HopWatcher)?
     }
 
     let session: ExchangeSession
@@ -38,12 +38,7 @@ final class ExchangeTask: OrderedTask {
             State(
                 redirects: RedirectMachine(policy: configuration.redirects),
                 challenges: ChallengeMachine(maximumTries: configuration.challenges?.maximumTries ?? 0),
-                watcher: Self.watcher(of: receiver)))
-    }
-
-    private static func watcher(of receiver: any NetworkReceiver) -> AttemptReceiver? {
-        let watcher = receiver as? AttemptReceiver ?? (receiver as? DownloadReceiver)?.watcher
-        return watcher?.isObserved == true ? watcher : nil
+                watcher: (receiver as? any HopWatched)?.hopWatcher))
     }
 
     deinit {
@@ -147,7 +142,7 @@ extension ExchangeTask {
     ///   - isAbrupt: Whether it comes from outside, when calls of the receiver may be on their way: they are not made any
     ///     more, and the end is told on another thread, because the caller may be within one.
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
-        var watcher: AttemptReceiver?
+        var watcher: (any HopWatcher)?
         let (left, timers, question) = state.withLock { state in
             let left = state.machine.finish()
             guard left != nil else { return (left, [(any OperationTimer)?](), nil as Task<Void, Never>?) }
