@@ -23,7 +23,7 @@ struct Program: Sendable {
         await queue.drained()
         defer { stage.finish() }
         if let signal = interruption.signal {
-            stage.tell("Interrupted: what was under way was cancelled, and nothing is left of it.", .bad)
+            stage.tell("Interrupted: all that was under way was cancelled.", .bad)
             return 128 + signal
         }
         if case .failure(let error) = end {

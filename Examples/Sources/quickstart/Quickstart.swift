@@ -125,6 +125,8 @@ struct Quickstart: Sendable {
             try await Task.sleep(for: .milliseconds(600))
             let late = download.downloadProgress.completedBytes - before
             stage.say("suspended; in 0.6 seconds \(late) bytes came, then it was resumed")
+            // What was being handed over at that moment is not taken back.
+            try stage.expect(late < 500_000, "the download went on while it was suspended")
             download.resume()
             return try await download.value
         }
