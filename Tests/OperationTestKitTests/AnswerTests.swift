@@ -6,6 +6,10 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 /// What is said about answers and fields in few words.
 @Suite(.timeLimit(.minutes(2)))
 struct AnswerTests {
