@@ -3,7 +3,7 @@
 
 import OperationNetworking
 
-/// What a test expects of one attempt, for ``OperationNetworking/AnyNetworkOperation/expectAttempts(_:fileID:line:)``.
+/// What a test expects of one attempt, for `expectAttempts` of a network operation.
 ///
 /// A pause that is not named may be any, or none.
 public struct ExpectedAttempt: Sendable, CustomStringConvertible {
