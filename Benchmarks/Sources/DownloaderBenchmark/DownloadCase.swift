@@ -12,6 +12,8 @@ struct DownloadCase {
     let jobs: Int
     let segments: Int
     let folder: URL
+    /// Whether there is room for one run's files only.
+    let isLarge: Bool
     /// How many times as long as the best peer ours may take.
     let bound: Double
 
@@ -61,7 +63,10 @@ struct DownloadCase {
 
     private func run(_ program: Downloader) -> Usage? {
         let files = FileManager.default
-        try? files.removeItem(at: folder)
+        // Nothing is removed before small files are written: some file systems take long to find a place for a new file
+        // where one was removed lately. Large ones would fill the disk.
+        let folder = self.folder.appendingPathComponent(isLarge ? "again" : UUID().uuidString)
+        if isLarge { try? files.removeItem(at: folder) }
         guard (try? files.createDirectory(at: folder, withIntermediateDirectories: true)) != nil else { return nil }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -72,13 +77,17 @@ struct DownloadCase {
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         let input = process.standardInput as? Pipe
+        // To wait until it exits looks only now and then.
+        let ended = DispatchSemaphore(value: 0)
+        process.terminationHandler = { _ in ended.signal() }
         let before = ProcessTime.microsecondsOfChildren
         let start = DispatchTime.now().uptimeNanoseconds
         guard (try? process.run()) != nil else { return nil }
         try? input?.fileHandleForWriting.write(contentsOf: Data(program.list(self).utf8))
         try? input?.fileHandleForWriting.close()
-        process.waitUntilExit()
+        ended.wait()
         let wall = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
+        process.waitUntilExit()
         let names = (try? files.contentsOfDirectory(atPath: folder.path)) ?? []
         guard process.terminationStatus == 0, names.count == urls.count else { return nil }
         return Usage(wall: wall, processor: (ProcessTime.microsecondsOfChildren - before) / 1e6)

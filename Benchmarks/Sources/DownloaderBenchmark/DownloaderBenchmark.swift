@@ -10,46 +10,53 @@ import NetworkBenchmarkSupport
 /// What it needs is installed and built by `Scripts/prepare-downloader-benchmark`, which it calls itself.
 @main
 enum DownloaderBenchmark {
-    static func main() { BenchmarkCommand("downloader", workload: workload).main() }
+    static func main() {
+        let parts = ["large", "pieces", "small", "middle"].map { name in
+            BenchmarkCommand.Part(name) { workload(name, $0) }
+        }
+        BenchmarkCommand("downloader", parts: parts).main()
+    }
 
-    private static func workload(_ scale: Scale) -> [Figure] {
+    private static func workload(_ part: String, _ scale: Scale) -> [Figure] {
+        let isLarge = part == "large" || part == "pieces"
         guard Preparation.run("Scripts/prepare-downloader-benchmark"),
-            let server = LocalNginx(largeSize: scale.isSmoke ? 8 << 20 : 1 << 30)
+            let server = LocalNginx(largeSize: isLarge ? (scale.isSmoke ? 8 << 20 : 1 << 30) : 0)
         else {
             print("There is no nginx, or opget cannot be built.")
             return []
         }
         defer { server.stop() }
         do {
-            return try cases(server, scale).flatMap {
-                $0.figures(rounds: scale.isSmoke ? 1 : 5, isJudged: !scale.isSmoke)
-            }
+            return try makeCase(part, server, scale)
+                .figures(rounds: scale.isSmoke ? 1 : 5, isJudged: !scale.isSmoke)
         } catch {
             print("The files could not be made: \(error)")
             return []
         }
     }
 
-    private static func cases(_ server: LocalNginx, _ scale: Scale) throws -> [DownloadCase] {
-        let root = server.folder.appendingPathComponent("root")
+    private static func makeCase(_ part: String, _ server: LocalNginx, _ scale: Scale) throws -> DownloadCase {
         let (small, middle) = scale.isSmoke ? (50, 1 << 20) : (1_000, 64 << 20)
-        let smallBytes = Data(repeating: 0x79, count: 10_000)
-        let smallNames = (0..<small).map { "small-\($0)" }
-        for name in smallNames { try smallBytes.write(to: root.appendingPathComponent(name)) }
-        let block = Data((0..<middle).map { UInt8(truncatingIfNeeded: $0 &* 17) })
-        let middleNames = (0..<8).map { "middle-\($0)" }
-        for name in middleNames { try block.write(to: root.appendingPathComponent(name)) }
-        let out = server.folder.appendingPathComponent("out")
-        func make(_ name: String, _ files: [String], jobs: Int, segments: Int = 1, _ bound: Double) -> DownloadCase {
-            DownloadCase(
-                name: name, urls: files.map(server.url), jobs: jobs, segments: segments, folder: out, bound: bound)
-        }
         let large = scale.isSmoke ? "one file of 8 MiB" : "one file of 1 GiB"
-        return [
-            make(large, ["large"], jobs: 1, 1.2),
-            make("\(large), in 4 pieces", ["large"], jobs: 1, segments: 4, 1.2),
-            make("\(small) small files, 6 at a time", smallNames, jobs: 6, 1.2),
-            make("8 files of \(middle >> 20) MiB, 4 at a time", middleNames, jobs: 4, 1.2),
-        ]
+        func make(_ name: String, _ files: [String], jobs: Int, segments: Int = 1) -> DownloadCase {
+            let out = server.folder.appendingPathComponent("out")
+            return DownloadCase(
+                name: name, urls: files.map(server.url), jobs: jobs, segments: segments, folder: out,
+                isLarge: part != "small", bound: 1.2)
+        }
+        /// Files of the same bytes.
+        func write(_ count: Int, of size: Int) throws -> [String] {
+            let root = server.folder.appendingPathComponent("root")
+            let bytes = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 17) })
+            let names = (0..<count).map { "\(part)-\($0)" }
+            for name in names { try bytes.write(to: root.appendingPathComponent(name)) }
+            return names
+        }
+        switch part {
+        case "large": return make(large, ["large"], jobs: 1)
+        case "pieces": return make("\(large), in 4 pieces", ["large"], jobs: 1, segments: 4)
+        case "small": return make("\(small) small files, 6 at a time", try write(small, of: 10_000), jobs: 6)
+        default: return make("8 files of \(middle >> 20) MiB, 4 at a time", try write(8, of: middle), jobs: 4)
+        }
     }
 }
