@@ -75,7 +75,7 @@ struct BoardLayout: Sendable {
             let room = width - nameWidth - 2
             let note = DisplayText.cleaned(row.note.isEmpty ? "waiting" : row.note)
             if room > 0 {
-                line.add("  " + DisplayText.shortened(note, to: room, ellipsis: style.ellipsis), .faint)
+                line.add("  " + DisplayText.cut(note, to: room, ellipsis: style.ellipsis), .faint)
             }
             return line
         }

@@ -63,6 +63,13 @@ public enum DisplayText {
         return prefix(of: text, columns: room - columns(of: tail)) + ellipsis + tail
     }
 
+    /// The text in at most so many columns: what is too much goes from its end, as suits sentences.
+    static func cut(_ text: String, to limit: Int, ellipsis: String) -> String {
+        guard columns(of: text) > limit else { return text }
+        let room = limit - columns(of: ellipsis)
+        return room > 0 ? prefix(of: text, columns: room) + ellipsis : prefix(of: text, columns: limit)
+    }
+
     /// The beginning of a text that fits into so many columns.
     static func prefix(of text: String, columns limit: Int) -> String {
         var left = limit

@@ -63,7 +63,7 @@ struct BoardTests {
         var board = DisplayBoard()
         let id = board.add(ProgressRow("file", state: .paused, note: "again in 2 s"), at: time(0))
         #expect(live(board, 80) == ["file  again in 2 s"])
-        #expect(live(board, 12) == ["file  ag… s"])
+        #expect(live(board, 12) == ["file  agai…"])
         board.change(id, at: time(1)) { $0.state = .running }
         #expect(live(board, 80)[0].contains("─"))
     }
