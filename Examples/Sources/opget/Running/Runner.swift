@@ -175,7 +175,7 @@ final class Runner: Sendable {
                 let (operation, _) = download(item) { [reporter] in reporter.ended(item, $0) }
                 await withTaskCancellationHandler {
                     operation.start()
-                    _ = await operation.finalOutcome
+                    await operation.ended()
                 } onCancel: {
                     operation.cancel()
                 }
