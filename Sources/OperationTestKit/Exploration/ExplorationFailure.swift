@@ -14,7 +14,7 @@ import Foundation
 public struct ExplorationFailure: Error, Sendable {
     /// What the round threw.
     public let reason: String
-    /// In which round it was met first, from 1.
+    /// In which round it was met first, from 1; 0 if none was played.
     public let round: Int
     /// How many rounds there were to be.
     public let rounds: Int
@@ -26,18 +26,41 @@ public struct ExplorationFailure: Error, Sendable {
     public let order: [String]
 }
 
+extension ExplorationFailure {
+    /// The variable of the environment does not say a schedule.
+    static func unreadable(_ text: String) -> ExplorationFailure {
+        ExplorationFailure(
+            reason: "\(Explorer.scheduleVariable) is \"\(text)\", which is no schedule, and nothing was played. Put in "
+                + "what was printed, such as 4711 or 4711:0,1,0, or take it out of the environment.",
+            round: 0, rounds: 0, met: ExplorerSchedule(seed: 0), shortest: ExplorerSchedule(seed: 0), order: [])
+    }
+}
+
 extension ExplorationFailure: CustomStringConvertible, LocalizedError {
     /// What failed, in which order, and how to play that again.
     public var description: String {
+        guard round > 0 else { return reason }
         let isSame = shortest == met
         var lines = [
             reason, "  round \(round) of \(rounds), with seed \(met.seed)",
-            "  order: \(order.isEmpty ? "nobody had a turn" : order.joined(separator: ", "))",
+            "  order: \(order.isEmpty ? "nobody had a turn" : told)",
             "  to play this one again: Explorer.replay(\"\(shortest)\"), or "
                 + "\(Explorer.scheduleVariable)=\(shortest) in the environment",
         ]
         if !isSame { lines.append("  as it was met first: \"\(met)\"") }
         return lines.joined(separator: "\n")
+    }
+
+    /// The order, with what one does many times in a row said once.
+    private var told: String {
+        var rows: [(name: String, count: Int)] = []
+        for name in order {
+            if rows.last?.name == name { rows[rows.count - 1].count += 1 } else { rows.append((name, 1)) }
+        }
+        let names = rows.flatMap { row in
+            row.count > 5 ? ["\(row.name) (\(row.count) times)"] : Array(repeating: row.name, count: row.count)
+        }
+        return names.joined(separator: ", ")
     }
 
     /// What failed, in which order, and how to play that again.
