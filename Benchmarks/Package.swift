@@ -8,6 +8,7 @@ let package = Package(
     name: "Benchmarks",
     platforms: [.macOS(.v15)],
     products: [
+        .executable(name: "downloader", targets: ["DownloaderBenchmark"]),
         .executable(name: "groups", targets: ["GroupsBenchmark"]),
         .executable(name: "network-operations", targets: ["NetworkOperationsBenchmark"]),
         .executable(name: "operations", targets: ["OperationsBenchmark"]),
@@ -20,6 +21,9 @@ let package = Package(
         .target(name: "AllocationCounter"),
         .target(name: "BenchmarkSupport", dependencies: ["AllocationCounter"]),
         .target(name: "NetworkBenchmarkSupport"),
+        .executableTarget(
+            name: "DownloaderBenchmark", dependencies: ["BenchmarkSupport", "NetworkBenchmarkSupport"]
+        ),
         .executableTarget(
             name: "OperationsBenchmark",
             dependencies: ["BenchmarkSupport", .product(name: "OperationCore", package: "OperationKit")]

@@ -59,7 +59,15 @@ let package = Package(
             ]
         ),
         .target(name: "TerminalTestSupport", path: "Tests/TerminalTestSupport"),
-        .testTarget(name: "QuickstartTests", dependencies: ["quickstart", "TerminalTestSupport"]),
+        .testTarget(
+            name: "AlbumServiceTests",
+            dependencies: [
+                "quickstart",
+                .product(name: "OperationNetworking", package: "OperationKit"),
+                .product(name: "OperationTestKit", package: "OperationKit"),
+            ]
+        ),
+        .testTarget(name: "QuickstartTests", dependencies: ["quickstart", "ScreenModel", "TerminalTestSupport"]),
         .testTarget(
             name: "OpgetTests",
             dependencies: [

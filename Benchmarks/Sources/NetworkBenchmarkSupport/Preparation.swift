@@ -13,9 +13,11 @@ package enum Preparation {
     package static let peer = root.appendingPathComponent("Benchmarks/.build/transport-peer").path
 
     /// Installs and builds what is missing; false if that is impossible here.
-    package static func run() -> Bool {
+    ///
+    /// - Parameter script: What does that, by its path in the package.
+    package static func run(_ script: String = "Scripts/prepare-transport-benchmark") -> Bool {
         let process = Process()
-        process.executableURL = root.appendingPathComponent("Scripts/prepare-transport-benchmark")
+        process.executableURL = root.appendingPathComponent(script)
         guard (try? process.run()) != nil else { return false }
         process.waitUntilExit()
         return process.terminationStatus == 0

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationNetworking
 
 /// The story from its beginning to its exit code.
 struct Program: Sendable {
@@ -22,7 +23,7 @@ struct Program: Sendable {
         await queue.drained()
         defer { stage.finish() }
         if let signal = interruption.signal {
-            stage.tell("Interrupted: what was under way was cancelled, and nothing is left of it.", .bad)
+            stage.tell("Interrupted: all that was under way was cancelled.", .bad)
             return 128 + signal
         }
         if case .failure(let error) = end {
@@ -37,23 +38,24 @@ struct Program: Sendable {
         try FileManager.default.createDirectory(at: stage.folder, withIntermediateDirectories: true)
         let server = try AlbumServer()
         stage.tell("An album service in this process, at \(server.url.absoluteString)", .faint)
-        try await Quickstart(server: server, stage: stage, queue: queue).run()
+        let trace = NetworkTrace()
+        try await Quickstart(server: server, stage: stage, queue: queue, trace: trace).run()
         await server.stop()
         await queue.drained()
-        try writePictures(of: queue.record)
+        try write(trace, queue.record)
     }
 
     /// Writes the trace and the picture of the run, and says how to open them.
-    private func writePictures(of record: QueueRecord) throws {
-        let trace = stage.folder.appendingPathComponent("trace.json")
+    private func write(_ trace: NetworkTrace, _ record: QueueRecord) throws {
+        let timeline = stage.folder.appendingPathComponent("trace.json")
         let picture = stage.folder.appendingPathComponent("picture.svg")
-        try record.chromeTrace().write(to: trace, options: .atomic)
+        try trace.chromeTrace(with: record).write(to: timeline, options: .atomic)
         let svg = RunPicture(of: record, title: "Quickstart: what ran when").svg
         try Data(svg.utf8).write(to: picture, options: .atomic)
         stage.tell("What ran when:")
         stage.tell("   \(picture.path)")
         stage.tell("   a picture: open it in a browser", .faint)
-        stage.tell("   \(trace.path)")
-        stage.tell("   a trace: drop it into https://ui.perfetto.dev, or open chrome://tracing", .faint)
+        stage.tell("   \(timeline.path)")
+        stage.tell("   a trace, with each attempt and its times: drop it into https://ui.perfetto.dev", .faint)
     }
 }

@@ -11,6 +11,7 @@ struct Quickstart: Sendable {
     let stage: Stage
     /// Where all requests run, and what they did is written down.
     let queue: QueueManager
+    let trace: NetworkTrace
 
     func run() async throws {
         let service = try await signIn()
@@ -27,6 +28,7 @@ struct Quickstart: Sendable {
         var base = NetworkBase(server.url)
         base.callbackQueue = stage.queue
         base.retryHandler = { [stage] in stage.say($0) }
+        base.observers.append(trace)
         return base
     }
 
@@ -90,6 +92,8 @@ struct Quickstart: Sendable {
         let everything = service.everything()
         try queue.add(everything)
         await server.requests(atLeast: before + 1 + AlbumServer.albumCount / 2)
+        // Whoever ended the program ended it, too.
+        try Task.checkCancellation()
         everything.cancel(because: .requested("the page was closed"))
         await everything.ended()
         // What left before is seen by then: a connection on which an answer was owed has been closed.
@@ -121,6 +125,8 @@ struct Quickstart: Sendable {
             try await Task.sleep(for: .milliseconds(600))
             let late = download.downloadProgress.completedBytes - before
             stage.say("suspended; in 0.6 seconds \(late) bytes came, then it was resumed")
+            // What was being handed over at that moment is not taken back.
+            try stage.expect(late < 500_000, "the download went on while it was suspended")
             download.resume()
             return try await download.value
         }

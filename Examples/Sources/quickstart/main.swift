@@ -16,7 +16,8 @@ TerminalSignals.listen(to: [SIGINT, SIGTERM]) { interruption.note($0) }
 
 let folder =
     CommandLine.arguments.dropFirst().first.map { URL(filePath: $0) }
-    ?? FileManager.default.temporaryDirectory.appendingPathComponent("operationkit-quickstart")
+    ?? FileManager.default.temporaryDirectory.appendingPathComponent(
+        "operationkit-quickstart-\(ProcessInfo.processInfo.userName)")
 let program = Program(stage: Stage(folder: folder), interruption: interruption)
 Task.detached { exit(await program.run()) }
 while true { pause() }

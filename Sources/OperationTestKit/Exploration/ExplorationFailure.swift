@@ -24,22 +24,21 @@ public struct ExplorationFailure: Error, Sendable {
     public let shortest: ExplorerSchedule
     /// The names of the actors in the order of the shortest one.
     public let order: [String]
-}
 
-extension ExplorationFailure {
-    /// The variable of the environment does not say a schedule.
-    static func unreadable(_ text: String) -> ExplorationFailure {
-        ExplorationFailure(
-            reason: "\(Explorer.scheduleVariable) is \"\(text)\", which is no schedule, and nothing was played. Put in "
-                + "what was printed, such as 4711 or 4711:0,1,0, or take it out of the environment.",
-            round: 0, rounds: 0, met: ExplorerSchedule(seed: 0), shortest: ExplorerSchedule(seed: 0), order: [])
+    /// What stands in the environment is no schedule.
+    static func noSchedule(_ text: String) -> ExplorationFailure {
+        let none = ExplorerSchedule(seed: 0)
+        return ExplorationFailure(
+            reason: "\(Explorer.scheduleVariable) is \"\(text)\", which is no schedule: nothing was played. Put in what was "
+                + "printed, such as 4711 or 4711:0,1,0, or nothing.",
+            round: 0, rounds: 0, met: none, shortest: none, order: [])
     }
 }
 
 extension ExplorationFailure: CustomStringConvertible, LocalizedError {
     /// What failed, in which order, and how to play that again.
     public var description: String {
-        guard round > 0 else { return reason }
+        if rounds == 0 { return reason }
         let isSame = shortest == met
         var lines = [
             reason, "  round \(round) of \(rounds), with seed \(met.seed)",

@@ -60,7 +60,7 @@ extension Explorer {
         rounds: Int, from first: UInt64 = 0, said text: String?, _ scene: (inout Explorer) throws -> Void
     ) throws(ExplorationFailure) {
         if let text, !text.isEmpty {
-            guard let schedule = ExplorerSchedule(text) else { throw .unreadable(text) }
+            guard let schedule = ExplorerSchedule(text) else { throw .noSchedule(text) }
             return try replay(schedule, scene)
         }
         for round in 0..<max(rounds, 0) {

@@ -9,8 +9,10 @@
 public struct ExplorerSchedule: Hashable, Sendable {
     /// What everything is drawn from that is not said.
     public var seed: UInt64
-    /// Whose turn it is, first to last; drawn from the seed if nil. Behind the last one nobody is interrupted who can
-    /// go on, but for one who goes on for some hundred turns: he may wait for another.
+    /// Whose turn it is, first to last; drawn from the seed if nil.
+    ///
+    /// Behind the last one nobody is interrupted who can go on, but for one who goes on for some hundred turns: he may
+    /// wait for another.
     public var turns: [Int]?
 
     /// Makes a schedule.

@@ -9,6 +9,7 @@ import OperationNetworking
 /// A session that writes down what goes through another one, to be played back in tests without a network.
 ///
 /// ```swift
+/// import Foundation
 /// import OperationNetworking
 /// import OperationTestKit
 ///

@@ -32,7 +32,9 @@ final class StubUpload: @unchecked Sendable {
         self.limit = limit ?? .max
     }
 
-    /// The SHA-256 of all bytes; empty if they are all kept. To be asked once, at the end.
+    /// The SHA-256 of all bytes; empty if they are all kept.
+    ///
+    /// To be asked once, at the end.
     func hash() -> String { limit == .max ? "" : checksum.finish().hexadecimal }
 
     /// Reads the next portion; nil if the producer has nothing yet and will use the waker.

@@ -26,22 +26,27 @@ final class LimitedSession: NetworkSession {
         return task
     }
 
-    /// Bytes came: calls `goOn` when more may come; false if they may at once.
-    fileprivate func hold(for count: Int, _ goOn: @escaping @Sendable () -> Void) -> Bool {
+    /// Bytes came: how long until more may; nil if they may at once.
+    fileprivate func pause(for count: Int) -> Duration? {
         let now = clock.now
-        guard let pause = line.withLock({ $0.take(count, at: now) }) else { return false }
+        return line.withLock { $0.take(count, at: now) }
+    }
+
+    fileprivate func schedule(after pause: Duration, _ goOn: @escaping @Sendable () -> Void) {
         // What comes of it too late finds a task that has ended, and does nothing.
         _ = clock.schedule(after: pause, goOn)
-        return true
     }
 }
 
-/// A task with two who may hold it: its receiver, and the limit. Bytes come in when neither does.
+/// A task with two who may hold it: its receiver, and the limit.
+///
+/// Bytes come in when neither does.
 private final class LimitedTask: NetworkTask, NetworkReceiver {
     private struct State {
         var task: (any NetworkTask)?
         var isHeldByReceiver = false
-        var isHeldByLimit = false
+        /// How many pauses of the limit have not ended.
+        var pauses = 0
         /// What the task was told last.
         var isHeld = false
         /// Whether somebody is telling it.
@@ -87,7 +92,7 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
 
     private func nextStep() -> (any NetworkTask, Bool)? {
         state.withLock { state in
-            let wanted = state.isHeldByReceiver || state.isHeldByLimit
+            let wanted = state.isHeldByReceiver || state.pauses > 0
             guard !state.isSettling, let task = state.task, state.isHeld != wanted else { return nil }
             state.isHeld = wanted
             state.isSettling = true
@@ -101,14 +106,14 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
 
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
         receiver.task(self, didReceive: bytes)
-        let count = bytes.count
-        let holds = session.hold(for: count) { [self] in
-            state.withLock { $0.isHeldByLimit = false }
+        guard let pause = session.pause(for: bytes.count) else { return }
+        // The brake comes first, or the clock might loose it before it was set.
+        state.withLock { $0.pauses += 1 }
+        settle()
+        session.schedule(after: pause) { [self] in
+            state.withLock { $0.pauses -= 1 }
             settle()
         }
-        guard holds else { return }
-        state.withLock { $0.isHeldByLimit = true }
-        settle()
     }
 
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {

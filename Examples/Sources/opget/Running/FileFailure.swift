@@ -33,7 +33,7 @@ struct FileFailure: Error, Sendable, Equatable {
     private static func hint(_ error: NetworkError) -> String? {
         switch error.code {
         case .destinationExists: "Use --continue to leave it alone, or --overwrite to replace it."
-        case .destinationBusy: "Another opget may be at it."
+        case .destinationBusy: "Another opget, or another URL of this one, is at it."
         default: nil
         }
     }

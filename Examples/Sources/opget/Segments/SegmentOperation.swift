@@ -114,7 +114,8 @@ final class SegmentWriter: Sendable {
         let begins = state.withLock { state in
             state.bytes += bytes
             if holds { state.held = flow }
-            guard !state.isWorking, state.bytes.count >= Self.portion else { return false }
+            // Whoever holds must be let go on by somebody, also where the queue took all that was there meanwhile.
+            guard !state.isWorking, holds || state.bytes.count >= Self.portion else { return false }
             state.isWorking = true
             return true
         }

@@ -95,7 +95,9 @@ final class SegmentedFile: Sendable {
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             close(descriptor)
-            throw FileFailure(.disk, "destinationBusy", "Another opget is downloading this file. Wait for it.")
+            throw FileFailure(
+                .disk, "destinationBusy",
+                "Another opget, or another URL of this one, is writing this file. Wait for it.")
         }
         return descriptor
     }

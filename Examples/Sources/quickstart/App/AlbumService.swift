@@ -6,9 +6,9 @@ import OperationNetworking
 
 /// The album service, as an app sees it: what all its requests have in common.
 struct AlbumService: Sendable {
-    let base: NetworkBase
+    var base: NetworkBase
 
-    /// Signs in. From then on every request has the token in it, and a token that expired is renewed once for all of them.
+    /// Signs in: from then on every request has the token in it, and one that expired is renewed once for all of them.
     static func signIn(_ name: String, _ password: String, at plain: NetworkBase) async throws -> AlbumService {
         let first: Tokens = try await plain.send(["name": name, "password": password], to: "session").run()
         let authenticator = Authenticator(first) { tokens, request in

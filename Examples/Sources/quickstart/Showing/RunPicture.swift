@@ -66,15 +66,17 @@ struct RunPicture {
         let fits = width > Double(bar.name.count) * 7 + 8
         let name = fits ? text(x + 5, y + 14, bar.name, "#ffffff") : ""
         return "<g><title>\(escaped(bar.name)), \(Int((bar.end - bar.start) * 1_000)) ms, \(bar.ending)</title>"
-            + "<rect x=\"\(short(x))\" y=\"\(short(y))\" width=\"\(short(width))\" height=\"\(short(Self.laneHeight - 6))\" "
-            + "rx=\"3\" fill=\"\(Self.colors[bar.ending] ?? "#888888")\"/>\(name)</g>"
+            + "<rect x=\"\(short(x))\" y=\"\(short(y))\" width=\"\(short(width))\" "
+            + "height=\"\(short(Self.laneHeight - 6))\" rx=\"3\" "
+            + "fill=\"\(Self.colors[bar.ending] ?? "#888888")\"/>\(name)</g>"
     }
 
     private func legend(_ y: Double) -> String {
         var x = Self.left
         return Self.colors.sorted { $0.key < $1.key }.map { ending, color in
             defer { x += 110 }
-            return "<rect x=\"\(short(x))\" y=\"\(short(y - 10))\" width=\"12\" height=\"12\" rx=\"2\" fill=\"\(color)\"/>"
+            return "<rect x=\"\(short(x))\" y=\"\(short(y - 10))\" width=\"12\" height=\"12\" rx=\"2\" "
+                + "fill=\"\(color)\"/>"
                 + text(x + 18, y, ending, "#666666")
         }.joined(separator: "\n")
     }
