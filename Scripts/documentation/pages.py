@@ -28,6 +28,10 @@ FENCE = re.compile(r"\s*(```+|~~~+)")
 COMMENT = re.compile(r"<!--.*?-->", re.S)
 HEADING = re.compile(r"(#{1,6}) +(.*?)\s*$")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
+# A link whose text goes over two lines.
+WRAPPED = re.compile(r"\[([^\[\]\n]*)\n *([^\[\]\n]*)\]\(([^()\s]+)\)")
+# A link to a file that was not understood as one.
+LEFT_OVER = re.compile(r"\]\([^()\s]*\.md[^()\s]*\)")
 CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -44,8 +48,9 @@ class Page:
 
 
 class Site:
-    def __init__(self, types):
+    def __init__(self, types, source_url=""):
         self.types = types  # the name of a public type, and the module that has it
+        self.source_url = source_url  # where the files of the repository are shown; none if it is empty
         self.problems = []
         self.pages = {page.path: page for page in map(read_page, pages_of_repository())}
         self.images = {}
@@ -74,7 +79,10 @@ class Site:
             if HEADING.match(line):
                 yield plain_heading(line)
             else:
-                yield self.linked_types(LINK.sub(lambda match: self.link(match, page, place), line))
+                converted = self.linked_types(LINK.sub(lambda match: self.link(match, page, place), line))
+                if LEFT_OVER.search(CODE.sub("", converted)):
+                    self.problems.append(f"{place}: error: a link in this line is not understood: {line.strip()}")
+                yield converted
             if line.startswith("# ") and not is_titled:
                 is_titled = True
                 if page.path == FRONT:
@@ -93,7 +101,7 @@ class Site:
             if not (ROOT / path).exists():
                 self.problems.append(f"{place}: error: the link leads nowhere: {address}")
             # A file of the repository that is no page of the site.
-            return text
+            return f"[{text}]({self.source_url.rstrip('/')}/{path})" if self.source_url else text
         # DocC has no anchors on the page at the root.
         if not anchor or target.path == FRONT:
             return f"[{text}](doc:{target.name})"
@@ -178,7 +186,7 @@ def pages_of_repository():
 def read_page(path):
     # What a comment leaves behind keeps its lines, so that problems are told with theirs.
     text = (ROOT / path).read_text(encoding="utf-8")
-    page = Page(path, name_of(path), without_comments(text).split("\n"))
+    page = Page(path, name_of(path), with_whole_links(without_comments(text)).split("\n"))
     is_code, counts = False, {}
     for line in page.lines:
         if FENCE.match(line):
@@ -189,6 +197,13 @@ def read_page(path):
             count = counts[slug] = counts.get(slug, -1) + 1
             page.anchors[slug if count == 0 else f"{slug}-{count}"] = fragment(words)
     return page
+
+
+def with_whole_links(text):
+    """The text with each link in one line: what stood before the link's end is moved up, and the count of lines kept."""
+    parts = re.split(r"(^\s*```.*?^\s*```[^\n]*$)", text, flags=re.S | re.M)
+    parts[::2] = [WRAPPED.sub(lambda link: f"[{link[1]} {link[2]}]({link[3]})\n", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def name_of(path):

@@ -28,9 +28,30 @@ def check(module, root):
             if not may_name(module, rooms[path], other, name):
                 problems.append(f"{place}:{line}: {rooms[path]} names {name} of {other}, which is no lower")
     for (room, other), (names, _) in module.upward.items():
-        for name in sorted(names - between[room, other]):
+        for name in sorted(name for name in names - between[room, other] if name[0].isupper()):
             problems.append(f"the table lets {room} name {name} of {other}, and it does not: take that out")
     return problems, between
+
+
+def check_members(module, root, references):
+    """The problems of a module with members, which are called without a type being named.
+
+    Where the table has a line for two rooms, its reason is good for the members of what it names, too.
+    """
+    folder = root / "Sources" / module.name
+    problems, used = [], set()
+    for path, line, name, home in references:
+        if not (path.is_relative_to(folder) and home.is_relative_to(folder)):
+            continue
+        room, other = room_of(path.relative_to(folder)), room_of(home.relative_to(folder))
+        used.add((room, other, name))
+        if room != other and (room, other) not in module.upward and not may_name(module, room, other, name):
+            place = path.relative_to(root)
+            problems.append(f"{place}:{line}: {room} uses {name} of {other}, which is no lower")
+    for (room, other), (names, _) in module.upward.items():
+        for name in sorted(name for name in names if not name[0].isupper() and (room, other, name) not in used):
+            problems.append(f"the table lets {room} use {name} of {other}, and it does not: take that out")
+    return problems
 
 
 def room_of(path):

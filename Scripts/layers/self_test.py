@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from .checks import check
+from .checks import check, check_members
 from .swift_names import SwiftFile
 from .table import BadTable, read_table
 
@@ -49,6 +49,10 @@ def run():
             failures.append(f"the table was read, with: {bad}")
         except BadTable:
             pass
+    failures += compare("member", members(TABLE), ["Cellar/Drain.swift:7: Cellar uses lift of Roof"])
+    failures += compare("allowed member", members(TABLE + "upward Cellar names lift of Roof: a pump\n"), [])
+    needless = members(TABLE + "upward Cellar names lift, lower of Roof: a pump\n")
+    failures += compare("member not needed", needless, ["the table lets Cellar use lower of Roof"])
     text = "#if os(Linux)\nimport Glibc\n#endif\nimport struct Foundation.URL\n@testable import Core"
     imports = SwiftFile(text).imports
     failures += [] if imports == [("Glibc", 2), ("Foundation", 4), ("Core", 5)] else [f"imports: {imports}"]
@@ -68,6 +72,13 @@ def problems(cellar, table):
             (sources / name).parent.mkdir(parents=True, exist_ok=True)
             (sources / name).write_text(text)
         return check(read_table(table, "table")[0], Path(folder))[0]
+
+
+def members(table):
+    root = Path("/house")
+    drain, tile = root / "Sources/House/Cellar/Drain.swift", root / "Sources/House/Roof/Tile.swift"
+    seen = [(drain, 7, "lift", tile), (tile, 8, "drain", drain), (root / "Sources/Other/A/B.swift", 9, "lift", tile)]
+    return check_members(read_table(table, "table")[0], root, seen)
 
 
 def compare(name, found, expected):

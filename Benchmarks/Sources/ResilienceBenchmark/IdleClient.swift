@@ -15,6 +15,11 @@ enum IdlePolicies: String, CaseIterable {
     case offline = "offline policy"
     case authentication = "authentication"
     case all = "all three"
+    /// No policies, but what sees to it that something is known.
+    case meter = "a meter"
+    case trace = "a timeline"
+
+    var observes: Bool { [.meter, .trace].contains(self) }
 }
 
 /// Asks for something again and again, sixteen requests at a time, on a network that is there and with a credential
@@ -24,6 +29,8 @@ struct IdleClient {
     private let session = StubSession()
     private let request: NetworkRequest
     private let callbacks = DispatchQueue(label: "callbacks")
+    private let meter = NetworkMeter()
+    private let trace = NetworkTrace()
     private let offline = OfflinePolicy(lot: ParkingLot(monitor: ManualConnectivity(.satisfied)))
     private let authenticator = Authenticator("token") { token, request in
         try request.with("Authorization", token)
@@ -56,6 +63,8 @@ struct IdleClient {
         if [.retry, .all].contains(policies) { operation.retry = .standard }
         if [.offline, .all].contains(policies) { operation.offline = offline }
         if [.authentication, .all].contains(policies) { operation.authenticate(by: authenticator) }
+        if policies == .meter { operation.addNetworkObserver(meter) }
+        if policies == .trace { operation.addNetworkObserver(trace) }
         operation.successHandler = { [self] count in
             begin(countdown)
             countdown.end(isGood: count == 5)

@@ -33,7 +33,7 @@ func idlePolicies(_ scale: Scale) -> [Figure] {
         func target(_ bound: Double) -> Figure.Target {
             client.policies == .all && !scale.isSmoke ? .atMost(bound) : .none
         }
-        let name = "\(client.policies.rawValue), idle"
+        let name = client.policies.rawValue + (client.policies.observes ? "" : ", idle")
         let time = median(zip(times[index], times[0]).map { $0 - $1 })
         figures.append(.plain("\(name): processor time of a request", unit: "µs", time, target: target(1.5)))
         guard allocation_counter_is_available() == 1 else { continue }

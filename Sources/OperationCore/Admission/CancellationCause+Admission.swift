@@ -6,6 +6,8 @@ extension CancellationCause.Code {
     public static let conditionFailed = Self("conditionFailed")
     /// The operation came before its key might run again, and its rule says that it is dropped.
     public static let throttled = Self("throttled")
+    /// Another operation with the same key took its place.
+    public static let replaced = Self("replaced")
 }
 
 extension CancellationCause {

@@ -18,6 +18,8 @@ import Foundation
 /// An operation one of whose conditions fails is cancelled with the cause `conditionFailed`, and its body does not run.
 public struct OperationCondition: Sendable {
     /// What came of a condition.
+    ///
+    /// No case will be added.
     public enum Verdict: Sendable, Equatable {
         /// The operation may begin.
         case satisfied

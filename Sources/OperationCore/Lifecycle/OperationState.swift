@@ -2,6 +2,8 @@
 // See LICENSE in the repository's root.
 
 /// Where an operation stands, in place of the three Booleans of `Foundation.Operation`.
+///
+/// No case will be added.
 public enum OperationState: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// The body has not begun: the operation waits to be started, for its dependencies, or for its delay.
     case notStarted

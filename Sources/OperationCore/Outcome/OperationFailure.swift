@@ -7,6 +7,8 @@ import Foundation
 ///
 /// This is what `value`, `run()` and `startAndWait()` throw. For an operation whose `ErrorType` is `Never` only
 /// `cancelled` is left, and the compiler knows it.
+///
+/// No case will be added.
 public enum OperationFailure<ErrorType: Error>: Error {
     /// The operation failed with the user's error.
     case failed(ErrorType)

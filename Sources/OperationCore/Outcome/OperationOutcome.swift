@@ -5,6 +5,8 @@
 ///
 /// An operation has exactly one outcome, decided once. What the library itself ends (a timeout, a dependency that
 /// failed, a body that gave no result) is a cancellation with a ``CancellationCause``: only users make an `ErrorType`.
+///
+/// No case will be added.
 public enum OperationOutcome<ResultType, ErrorType: Error> {
     /// The operation gave its result.
     case success(ResultType)

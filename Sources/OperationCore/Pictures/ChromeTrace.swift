@@ -51,7 +51,8 @@ extension QueueRecord {
         // Two nanoseconds early: readers calculate with fractions, and must not take the next one of the track for a part.
         return TraceEvent(
             name: run.name, cat: isCritical ? "executing,critical" : "executing", ph: "X", ts: started.microseconds,
-            dur: max(executing.microseconds - 0.002, 0), tid: lane + 1, cname: isCritical ? "terrible" : nil, args: figures)
+            dur: max(executing.microseconds - 0.002, 0), tid: lane + 1, cname: isCritical ? "terrible" : nil,
+            args: figures)
     }
 
     /// The waits one after another, and the way to the handler.

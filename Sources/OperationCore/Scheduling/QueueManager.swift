@@ -115,6 +115,8 @@ extension QueueManager {
     }
 
     /// What becomes of the rest of a chain when one of it gives no result.
+    ///
+    /// More cases may be added.
     public enum ChainRule: Sendable {
         /// The rest is cancelled.
         case stopAtFailure

@@ -8,8 +8,6 @@ extension CancellationCause.Code {
     public static let runRefused = Self("runRefused")
     /// Another operation with the same key is present, and is kept.
     public static let alreadyPresent = Self("alreadyPresent")
-    /// Another operation with the same key took its place.
-    public static let replaced = Self("replaced")
 }
 
 extension CancellationCause {

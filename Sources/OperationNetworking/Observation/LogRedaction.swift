@@ -120,13 +120,22 @@ public struct LogRedaction: Sendable, Hashable {
             guard let text = Self.beginning(of: body, limit: limit) else { return length }
             return body.count > limit ? "\(text)… \(length)" : text
         }
-        if let value = try? JSONSerialization.jsonObject(with: body),
-            let bytes = try? JSONSerialization.data(withJSONObject: redacted(value), options: .sortedKeys)
-        {
+        if let bytes = withoutSecrets(body) {
             let text = Self.beginning(of: bytes, limit: limit) ?? ""
             return bytes.count > limit ? "\(text)… \(length)" : text
         }
         return length
+    }
+
+    /// Objects and arrays of JSON without secrets; nil of anything else, and of what is longer.
+    func json(of body: Data, limit: Int) -> String? {
+        guard let bytes = withoutSecrets(body), bytes.count <= limit else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private func withoutSecrets(_ body: Data) -> Data? {
+        guard let value = try? JSONSerialization.jsonObject(with: body) else { return nil }
+        return try? JSONSerialization.data(withJSONObject: redacted(value), options: .sortedKeys)
     }
 
     /// The text of no more than so many bytes, which may end within a character; nil if they are none.

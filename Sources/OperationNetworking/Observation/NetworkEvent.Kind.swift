@@ -19,8 +19,9 @@ extension NetworkEvent {
         public static let wentOn = Kind("wentOn")
         /// The request of the attempt, as the operation made it, is about to be handed to the session.
         public static let sending = Kind("sending")
-        /// The session sends a request: the first of the attempt, or what follows from a redirect, a challenge, a look into
-        /// the cache. It has the fields that the session adds to it, such as cookies.
+        /// The session sends a request: the first of the attempt, or what follows from a redirect or a challenge.
+        ///
+        /// It has the fields that the session adds to it, such as cookies.
         ///
         /// A session that does no such things (`CurlSession` by itself, one of yours) does not tell of hops.
         public static let hopBegan = Kind("hopBegan")

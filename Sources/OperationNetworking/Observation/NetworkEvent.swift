@@ -67,7 +67,10 @@ public struct NetworkEvent: Sendable {
         source = nil
     }
 
-    init(_ kind: Kind, _ attempt: Int, _ hop: Int, _ moment: OperationInstant, by source: NetworkObservation?, _ name: String) {
+    init(
+        _ kind: Kind, _ attempt: Int, _ hop: Int, _ moment: OperationInstant, by source: NetworkObservation?,
+        _ name: String
+    ) {
         (self.kind, self.attempt, self.hop, self.moment) = (kind, attempt, hop, moment)
         (self.source, operationID, operationName) = (source, source?.number ?? 1, name)
         date = Date()

@@ -33,6 +33,9 @@ final class NetworkObservation: Sendable {
 
     var operation: (any AnyNetworkOperation)? { host }
 
+    /// The last request that was made ready, or sent.
+    var lastRequest: NetworkRequest? { state.withLock { $0.machine.request } }
+
     /// Adds one, unless it is an object that is there already.
     func add(_ observer: any NetworkObserver) {
         state.withLock { state in

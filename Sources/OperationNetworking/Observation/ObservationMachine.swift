@@ -51,7 +51,8 @@ struct ObservationMachine: Sendable {
     }
 
     private var began: OperationInstant?
-    private var request: NetworkRequest?
+    private(set) var request: NetworkRequest?
+    private var lastHead: ResponseHead?
     private var attempt: Attempt?
     private var lastAttempt = 0
     private var isEnded = false
@@ -167,6 +168,7 @@ struct ObservationMachine: Sendable {
             fill(&event)
         }
         events.append(ended)
+        lastHead = attempt?.head
         attempt = nil
     }
 
@@ -179,7 +181,7 @@ struct ObservationMachine: Sendable {
         event.sinceAttemptBegan = attempt?.began.duration(to: now)
         event.sinceSending = attempt?.sent?.duration(to: now)
         event.request = request
-        event.head = attempt?.head
+        event.head = attempt == nil ? lastHead : attempt?.head
         event.metrics = attempt?.metrics
         fill(&event)
         return event

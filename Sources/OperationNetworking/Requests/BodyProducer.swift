@@ -16,6 +16,8 @@ public protocol BodyProducer: AnyObject, Sendable {
 }
 
 /// What a ``BodyProducer`` gave.
+///
+/// No case will be added.
 public enum BodyPortion: Sendable, Hashable {
     /// So many bytes, at least one.
     case bytes(Int)

@@ -21,6 +21,8 @@ import OperationCore
 /// while others may. Switch it on for a service whose word is for all that you send there.
 public final class OriginPauses: Sendable {
     /// What becomes of a request that is ready to leave meanwhile.
+    ///
+    /// More cases may be added.
     public enum Meanwhile: Sendable, Hashable {
         /// It waits until the pause is over, in its turn.
         ///

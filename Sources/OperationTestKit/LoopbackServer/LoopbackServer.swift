@@ -182,6 +182,6 @@ extension LoopbackServer {
 
     /// Forgets the requests and violations that were seen; the counts go on.
     ///
-    /// So ``requests(atLeast:)`` and ``heads(atLeast:)`` still count those that were forgotten: add what `counts` said before.
+    /// So ``requests(atLeast:)`` and ``heads(atLeast:)`` still count those that were forgotten: add what ``counts`` said.
     public func forget() { journal.forget() }
 }

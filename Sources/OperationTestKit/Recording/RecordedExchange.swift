@@ -7,6 +7,8 @@ import OperationNetworking
 /// A request that was sent, and what came of it: one entry of a ``SessionRecording``, without the secrets.
 public struct RecordedExchange: Sendable, Hashable {
     /// How the exchange ended.
+    ///
+    /// No case will be added.
     public enum End: Sendable, Hashable {
         /// The response came whole.
         case complete

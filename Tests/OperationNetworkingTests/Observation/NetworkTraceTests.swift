@@ -36,7 +36,9 @@ struct NetworkTraceTests {
         for (_, track) in Dictionary(grouping: stretches, by: { [$0.pid, $0.tid] }) {
             var around: [Line] = []
             // In the order of a viewer: that of their beginnings, and of the file.
-            for line in track.enumerated().sorted(by: { ($0.element.ts ?? 0, $0.offset) < ($1.element.ts ?? 0, $1.offset) }) {
+            for line in track.enumerated().sorted(by: {
+                ($0.element.ts ?? 0, $0.offset) < ($1.element.ts ?? 0, $1.offset)
+            }) {
                 let line = line.element
                 while let last = around.last, last.end <= line.ts ?? 0 { around.removeLast() }
                 #expect(line.dur ?? -1 >= 0)

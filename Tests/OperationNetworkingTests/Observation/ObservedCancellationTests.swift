@@ -62,7 +62,9 @@ struct ObservedCancellationTests {
         for kind in Self.kinds {
             let tokens = try TokenBench()
             let log = EventLog { event in
-                guard event.kind == kind, let operation = event.operation as? NetworkUploadOperation<String> else { return }
+                guard event.kind == kind, let operation = event.operation as? NetworkUploadOperation<String> else {
+                    return
+                }
                 operation.suspend()
                 operation.resume()
             }

@@ -152,7 +152,7 @@ struct AttemptExpectationTests {
         } refresh: { _ in
             "new"
         }
-        operation.realms = [authenticator]
+        operation.realms = [authenticator.realm]
         operation.start()
         try await operation.expectSuccess(2)
         try operation.expectAttempts(.status(401, putAside: .credential), .success)

@@ -12,6 +12,8 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
     }
 
     /// Where an entry stands that has not ended.
+    ///
+    /// More cases may be added.
     public enum State: String, Sendable, Hashable, CaseIterable {
         /// Dependencies of it have not ended.
         case waiting
@@ -26,6 +28,8 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
     }
 
     /// How an entry ended.
+    ///
+    /// No case will be added.
     public enum Ending: String, Sendable, Hashable, CaseIterable {
         /// With a result. Closures, and operations of other kinds that were not cancelled, end like this.
         case success

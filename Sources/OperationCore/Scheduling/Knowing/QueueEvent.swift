@@ -3,7 +3,9 @@
 
 /// One change of a queue.
 public struct QueueEvent: Sendable, CustomStringConvertible {
-    /// What changed; kinds may be added, so keep a `default` for those you do not know.
+    /// What changed.
+    ///
+    /// More cases may be added.
     public enum Change: Sendable {
         /// An entry came in, and stands there.
         case added(QueueEntry, QueueEntry.State)

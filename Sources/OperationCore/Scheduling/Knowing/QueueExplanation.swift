@@ -27,6 +27,8 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
     public let reasons: [Reason]
 
     /// One thing that keeps an operation from running.
+    ///
+    /// More cases may be added.
     public enum Reason: Sendable {
         /// An operation that has not ended.
         case dependency(Dependency)
@@ -84,6 +86,8 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
 }
 
 /// Where an operation stands, in a queue or out of one.
+///
+/// More cases may be added.
 public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
     /// In a queue of this package, of that name.
     case inQueue(String, QueueEntry.State)

@@ -2,6 +2,8 @@
 // See LICENSE in the repository's root.
 
 /// What a reader of a queue's events is given.
+///
+/// No case will be added.
 public enum QueueUpdate: Sendable {
     /// The state of the queue to begin with; events go on from it.
     case snapshot(QueueSnapshot)

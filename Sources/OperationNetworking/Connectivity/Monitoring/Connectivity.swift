@@ -7,6 +7,8 @@
 /// ``ProbeMonitor`` looks so far.
 public struct Connectivity: Sendable, Hashable {
     /// Whether requests may leave this machine.
+    ///
+    /// No case will be added.
     public enum Status: String, Sendable, Hashable {
         /// There is a way out.
         case satisfied

@@ -19,6 +19,8 @@ import Foundation
 /// To wait is no attempt that retry counts: an attempt that failed while the network was gone is no reason to give up.
 public struct OfflinePolicy: Sendable {
     /// What is done with a request that is ready to leave, while the network is gone.
+    ///
+    /// More cases may be added.
     public enum BeforeSending: Sendable, Hashable {
         /// It is sent all the same.
         case send

@@ -15,6 +15,8 @@ import Foundation
 /// ```
 public struct NetworkProbe: Sendable {
     /// What an answer says.
+    ///
+    /// No case will be added.
     public enum Verdict: Sendable, Hashable {
         /// It is from whom it was asked of.
         case reached

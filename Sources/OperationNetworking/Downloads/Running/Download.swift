@@ -83,7 +83,7 @@ package final class Download: Sendable {
     ///   - tellMetrics: Called there before the end, if the session measured.
     ///   - whenDone: Called there once.
     package func makeReceiver(
-        watcher: AttemptReceiver? = nil, refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
+        watcher: (any HopWatcher)? = nil, refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
         mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
         tellHead: @escaping @Sendable (ResponseHead, DownloadStart) -> Void = { _, _ in },
         tellSent: @escaping @Sendable (Int64, Int64?) -> Void = { _, _ in },

@@ -4,10 +4,10 @@
 import OperationCore
 
 /// Takes in the response of one request of a download.
-final class DownloadReceiver: NetworkReceiver {
+final class DownloadReceiver: NetworkReceiver, HopWatched {
     private let download: Download
     /// The receiver of the attempt that downloads, which may want to know of each request.
-    let watcher: AttemptReceiver?
+    let hopWatcher: (any HopWatcher)?
     private let refuses: @Sendable (ResponseHead) -> Bool
     private let mayLeave: @Sendable (any NetworkTask) -> Bool
     private let tellHead: @Sendable (ResponseHead, DownloadStart) -> Void
@@ -18,7 +18,7 @@ final class DownloadReceiver: NetworkReceiver {
     private let inbox = Locked(DownloadInbox())
 
     init(
-        _ download: Download, watcher: AttemptReceiver?, refuses: @escaping @Sendable (ResponseHead) -> Bool,
+        _ download: Download, watcher: (any HopWatcher)?, refuses: @escaping @Sendable (ResponseHead) -> Bool,
         mayLeave: @escaping @Sendable (any NetworkTask) -> Bool,
         tellHead: @escaping @Sendable (ResponseHead, DownloadStart) -> Void,
         tellSent: @escaping @Sendable (Int64, Int64?) -> Void,
@@ -27,7 +27,7 @@ final class DownloadReceiver: NetworkReceiver {
         whenDone: @escaping @Sendable (DownloadConclusion) -> Void
     ) {
         self.download = download
-        self.watcher = watcher
+        self.hopWatcher = watcher
         self.refuses = refuses
         self.mayLeave = mayLeave
         self.tellHead = tellHead

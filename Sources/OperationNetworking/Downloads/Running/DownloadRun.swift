@@ -9,7 +9,7 @@ package final class DownloadRun: Sendable {
     private let request: NetworkRequest
     private let session: any NetworkSession
     private let download: Download
-    private let watcher: AttemptReceiver?
+    private let hopWatcher: (any HopWatcher)?
     private let refuses: @Sendable (ResponseHead) -> Bool
     private let mayLeave: @Sendable (any NetworkTask) -> Bool
     private let tellHead: @Sendable (ResponseHead, DownloadStart) -> Void
@@ -21,7 +21,7 @@ package final class DownloadRun: Sendable {
 
     package init(
         _ request: NetworkRequest, over session: any NetworkSession, with download: Download,
-        watcher: AttemptReceiver? = nil, refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
+        watcher: (any HopWatcher)? = nil, refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
         mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
         tellHead: @escaping @Sendable (ResponseHead, DownloadStart) -> Void = { _, _ in },
         tellSent: @escaping @Sendable (Int64, Int64?) -> Void = { _, _ in },
@@ -32,7 +32,7 @@ package final class DownloadRun: Sendable {
         self.request = request
         self.session = session
         self.download = download
-        self.watcher = watcher
+        self.hopWatcher = watcher
         self.refuses = refuses
         self.mayLeave = mayLeave
         self.tellHead = tellHead
@@ -87,7 +87,7 @@ package final class DownloadRun: Sendable {
 
     private func send(_ request: NetworkRequest) {
         let receiver = download.makeReceiver(
-            watcher: watcher, refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellSent: tellSent,
+            watcher: hopWatcher, refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellSent: tellSent,
             tellProgress: tellProgress, tellMetrics: tellMetrics
         ) { [self] conclusion in
             guard case .again = conclusion else { return end(conclusion) }

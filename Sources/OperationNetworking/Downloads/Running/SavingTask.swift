@@ -16,7 +16,7 @@ final class SavingTask: NetworkTask, GivingUp {
         let telling = SavingTell(receiver, didSave)
         self.telling = telling
         run = DownloadRun(
-            request, over: session, with: download, watcher: receiver as? AttemptReceiver,
+            request, over: session, with: download, watcher: (receiver as? any HopWatched)?.hopWatcher,
             // Those who have a say learn of each head, as soon as it is there.
             refuses: { (receiver as? AttemptReceiver)?.refuses($0) ?? false },
             mayLeave: { (receiver as? AttemptReceiver)?.taskMayLeave($0) ?? true },

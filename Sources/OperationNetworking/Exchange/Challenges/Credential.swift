@@ -2,6 +2,8 @@
 // See LICENSE in the repository's root.
 
 /// What proves to a server who one is.
+///
+/// More cases may be added.
 public enum Credential: Sendable, Hashable {
     /// A user's name and password, for `Basic` and `Digest`.
     case password(user: String, password: String)

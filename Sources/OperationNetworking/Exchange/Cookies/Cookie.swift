@@ -9,6 +9,8 @@ public struct Cookie: Hashable, Sendable, Codable {
     ///
     /// A program that is no browser has no other sites: the attribute is kept for whoever looks at the jar, and changes
     /// nothing in what is sent.
+    ///
+    /// No case will be added.
     public enum SameSite: String, Sendable, Codable {
         /// Only with requests that its own site caused.
         case strict

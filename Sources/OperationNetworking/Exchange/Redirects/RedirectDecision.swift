@@ -2,6 +2,8 @@
 // See LICENSE in the repository's root.
 
 /// What becomes of a redirect.
+///
+/// More cases may be added.
 public enum RedirectDecision: Sendable, Hashable {
     /// The request is made that the server proposes.
     case follow

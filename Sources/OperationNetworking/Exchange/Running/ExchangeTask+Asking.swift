@@ -98,7 +98,11 @@ extension ExchangeTask {
         let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
         let flight = Flight(
             prepared: prepared, task: task, brakes: BrakeLine(task), sent: configuration.now(), kept: kept)
-        let (isPresent, watcher) = state.withLock { ($0.machine.asked(.network(flight), step), $0.watcher) }
+        let (isPresent, watcher) = state.withLock { state in
+            let isPresent = state.machine.asked(.network(flight), step)
+            if isPresent { state.sent = request }
+            return (isPresent, state.watcher)
+        }
         if isPresent { watcher?.hopBegins(request) }
         // One that was never resumed is not in anybody's way; it is let go of by its end.
         if isPresent { settle() } else { task.cancel() }

@@ -16,8 +16,10 @@ final class ExchangeTask: OrderedTask {
         /// When a response that is not the answer is given up.
         var drainTimer: (any OperationTimer)?
         var question: Task<Void, Never>?
+        /// The last request that was handed to the session.
+        var sent: NetworkRequest?
         /// Who is told of each request, beside the receiver; nil where nobody is, and after the end.
-        var watcher: AttemptReceiver?
+        var watcher: (any HopWatcher)?
     }
 
     let session: ExchangeSession
@@ -36,12 +38,7 @@ final class ExchangeTask: OrderedTask {
             State(
                 redirects: RedirectMachine(policy: configuration.redirects),
                 challenges: ChallengeMachine(maximumTries: configuration.challenges?.maximumTries ?? 0),
-                watcher: Self.watcher(of: receiver)))
-    }
-
-    private static func watcher(of receiver: any NetworkReceiver) -> AttemptReceiver? {
-        let watcher = receiver as? AttemptReceiver ?? (receiver as? DownloadReceiver)?.watcher
-        return watcher?.isObserved == true ? watcher : nil
+                watcher: (receiver as? any HopWatched)?.hopWatcher))
     }
 
     deinit {
@@ -49,6 +46,9 @@ final class ExchangeTask: OrderedTask {
         guard case .cache(_, let body?)? = state.withLock({ $0.machine.finish() })?.source else { return }
         session.configuration.cache?.perform { disk, _ in disk.closeReader(body) }
     }
+
+    /// The last request that was handed to the session.
+    var sentRequest: NetworkRequest? { state.withLock { $0.sent } }
 
     func error(_ code: NetworkError.Code, _ phase: NetworkError.Phase, _ message: String) -> NetworkError {
         NetworkError(code: code, phase: phase, message: message, request: first.summary)
@@ -142,7 +142,7 @@ extension ExchangeTask {
     ///   - isAbrupt: Whether it comes from outside, when calls of the receiver may be on their way: they are not made any
     ///     more, and the end is told on another thread, because the caller may be within one.
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
-        var watcher: AttemptReceiver?
+        var watcher: (any HopWatcher)?
         let (left, timers, question) = state.withLock { state in
             let left = state.machine.finish()
             guard left != nil else { return (left, [(any OperationTimer)?](), nil as Task<Void, Never>?) }

@@ -60,7 +60,8 @@ extension TracedOperation {
 extension TracedOperation.Wait {
     fileprivate func stretch(until end: OperationInstant) -> TraceStretch {
         TraceStretch(
-            name: name, category: "waiting", began: began, ended: ended ?? end, figures: note.map { ["why": $0] } ?? [:],
+            name: name, category: "waiting", began: began, ended: ended ?? end,
+            figures: note.map { ["why": $0] } ?? [:],
             colour: "grey")
     }
 }
@@ -68,7 +69,8 @@ extension TracedOperation.Wait {
 extension TracedOperation.Attempt {
     fileprivate func stretch(until last: OperationInstant) -> TraceStretch {
         let end = ended ?? last
-        var parts = waits.map { $0.stretch(until: end) } + hops.enumerated().map { $0.element.stretch($0.offset, until: end) }
+        var parts =
+            waits.map { $0.stretch(until: end) } + hops.enumerated().map { $0.element.stretch($0.offset, until: end) }
         let busy = parts.map(\.began).min() ?? end
         parts.append(TraceStretch(name: "prepare", category: "phase", began: began, ended: min(sent ?? busy, busy)))
         if let over = hops.last?.ended, ending == .success {

@@ -39,8 +39,8 @@ package struct TransferPhases: Sendable {
         add(.tls, until: metrics.secured)
         // What passes between the connection and the request is neither.
         if let began = metrics.requestBegan { moment = min(max(began, moment), end) }
-        // The body may be done with when the answer is there already.
-        let sent = bodySent.map { min($0, metrics.firstByte ?? $0) }
+        // Word of the last portion may come with the answer: then it is not known how long it took to send them.
+        let sent = bodySent.flatMap { $0 < metrics.firstByte ?? end ? $0 : nil }
         if metrics.requestBegan != nil { add(.request, until: sent ?? moment) }
         add(.wait, until: metrics.firstByte)
         if metrics.firstByte != nil { add(.receive, until: metrics.ended) }

@@ -8,7 +8,7 @@ package final class AttemptReceiver: NetworkReceiver {
     private let attempts: NetworkAttempts
     private let number: Int
     /// Whether somebody is told of the requests that the session sends for it.
-    let isObserved: Bool
+    private let isObserved: Bool
 
     init(_ attempts: NetworkAttempts, _ number: Int, isObserved: Bool) {
         self.attempts = attempts
@@ -53,17 +53,18 @@ package final class AttemptReceiver: NetworkReceiver {
         attempts.refuses(head, number)
     }
 
-    /// The session sends that: the request as it was made, or one that follows from a response.
-    func hopBegins(_ request: NetworkRequest) { attempts.noteHop(.hopBegins(request), number) }
-
-    /// The response to it is not the answer.
-    func left(_ head: ResponseHead) { attempts.noteHop(.left(head), number) }
-
-    /// So it spent its time.
-    func measured(_ metrics: TransferMetrics) { attempts.noteHop(.measured(metrics), number) }
-
     /// So much of a file is on the disk.
     func saved(_ progress: DownloadProgress) {
         attempts.saved(progress, number)
     }
+}
+
+extension AttemptReceiver: HopWatcher, HopWatched {
+    var hopWatcher: (any HopWatcher)? { isObserved ? self : nil }
+
+    func hopBegins(_ request: NetworkRequest) { attempts.noteHop(.hopBegins(request), number) }
+
+    func left(_ head: ResponseHead) { attempts.noteHop(.left(head), number) }
+
+    func measured(_ metrics: TransferMetrics) { attempts.noteHop(.measured(metrics), number) }
 }

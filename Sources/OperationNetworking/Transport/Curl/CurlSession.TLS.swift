@@ -10,6 +10,8 @@
         /// There is no way to trust everybody: to talk to a server with a certificate of your own, give its authority.
         public struct TLS: Sendable, Hashable {
             /// Where the certificates are that are trusted.
+            ///
+            /// More cases may be added.
             public enum Trust: Sendable, Hashable {
                 /// Those of the system.
                 case system

@@ -4,6 +4,8 @@
 import OperationCore
 
 /// The hash of a digest challenge.
+///
+/// More cases may be added.
 public enum DigestAlgorithm: Hashable, Sendable, CaseIterable {
     /// MD5, which is the oldest.
     case md5

@@ -2,6 +2,8 @@
 // See LICENSE in the repository's root.
 
 /// How a ``LoopbackServer`` ends a connection, or leaves it hanging.
+///
+/// More cases may be added.
 public enum LoopbackEnding: Hashable, Sendable, CaseIterable {
     /// The connection is closed (FIN).
     case close

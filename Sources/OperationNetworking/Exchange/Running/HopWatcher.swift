@@ -1,0 +1,18 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// Is told of each request that an exchange sends, beside the receiver of its answer.
+protocol HopWatcher: AnyObject, Sendable {
+    /// The session sends that: the request as it was made, or one that follows from a response.
+    func hopBegins(_ request: NetworkRequest)
+    /// The response to it is not the answer.
+    func left(_ head: ResponseHead)
+    /// So it spent its time.
+    func measured(_ metrics: TransferMetrics)
+}
+
+/// A receiver that knows who wants to be told of each request.
+protocol HopWatched {
+    /// Nil where nobody does.
+    var hopWatcher: (any HopWatcher)? { get }
+}

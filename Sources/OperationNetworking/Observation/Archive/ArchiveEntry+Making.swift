@@ -1,0 +1,167 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// From what was told to an entry, without what is to be left out.
+extension ArchiveEntry {
+    private static let stars = "***"
+
+    init(_ exchange: ArchivedExchange, _ options: NetworkArchive.Options) {
+        let timings = ArchiveTimings(exchange)
+        startedDateTime = exchange.date.formatted(
+            Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+        time = timings.sum
+        self.timings = timings
+        request = Self.request(exchange, options)
+        response = Self.response(exchange, options)
+        serverIPAddress = exchange.metrics?.remoteAddress.map(Self.withoutPort)
+        var words = ["\(exchange.operationName) #\(exchange.operationID)", "attempt \(exchange.attempt)"]
+        if exchange.hop > 0 { words.append("request \(exchange.hop)") }
+        if exchange.hop == 0, exchange.metrics == nil, exchange.head != nil {
+            words.append("sent by a session that tells no more, or answered from the cache")
+        }
+        comment = words.joined(separator: ", ")
+    }
+
+    private static func request(_ exchange: ArchivedExchange, _ options: NetworkArchive.Options) -> Request {
+        let redaction = options.redaction
+        guard let request = exchange.request else {
+            return Request(
+                method: "GET", url: "", httpVersion: "unknown", cookies: [], headers: [], queryString: [],
+                postData: nil, headersSize: -1, bodySize: -1)
+        }
+        return Request(
+            method: request.method,
+            url: redaction.keepsSecrets ? request.url.absoluteString : request.summary.url,
+            httpVersion: version(exchange), cookies: cookies(request.headers, redaction),
+            headers: pairs(request.headers, redaction), queryString: query(request.url, redaction),
+            postData: postData(request, options), headersSize: -1,
+            bodySize: request.body.isNone ? 0 : request.body.length ?? -1)
+    }
+
+    private static func response(_ exchange: ArchivedExchange, _ options: NetworkArchive.Options) -> Response {
+        let redaction = options.redaction
+        let failure = exchange.error.map { "\($0)" } ?? (exchange.ending == .cancelled ? "cancelled" : nil)
+        guard let head = exchange.head else {
+            return Response(
+                status: 0, statusText: "", httpVersion: version(exchange), cookies: [], headers: [],
+                content: Content(size: 0, mimeType: "x-unknown"), redirectURL: "", headersSize: -1, bodySize: -1,
+                _error: failure ?? "no response")
+        }
+        let location = head.headers.first { $0.name.lowercased() == "location" }
+        return Response(
+            status: head.status, statusText: head.reason, httpVersion: version(exchange),
+            cookies: setCookies(head.headers, at: exchange.date, redaction), headers: pairs(head.headers, redaction),
+            content: content(exchange, head, options), redirectURL: location.map { redaction.value(of: $0) } ?? "",
+            headersSize: exchange.metrics.map { $0.headerBytesReceived > 0 ? $0.headerBytesReceived : -1 } ?? -1,
+            bodySize: exchange.metrics?.bodyBytesReceived ?? -1, _error: failure)
+    }
+
+    private static func version(_ exchange: ArchivedExchange) -> String {
+        (exchange.metrics?.version ?? exchange.head?.version)?.description ?? "unknown"
+    }
+
+    private static func pairs(_ fields: HeaderFields, _ redaction: LogRedaction) -> [Pair] {
+        fields.map { Pair(name: $0.name, value: redaction.value(of: $0)) }
+    }
+
+    private static func query(_ url: URL, _ redaction: LogRedaction) -> [Pair] {
+        guard let query = URLComponents(url: url, resolvingAgainstBaseURL: true)?.percentEncodedQuery, !query.isEmpty
+        else {
+            return []
+        }
+        return query.split(separator: "&").map { part in
+            let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map { side in
+                let text = side.replacing("+", with: " ")
+                return text.removingPercentEncoding ?? String(text)
+            }
+            guard redaction.keepsSecrets else {
+                // A part without an equals sign may be a secret as a whole.
+                return sides.count > 1 ? Pair(name: sides[0], value: stars) : Pair(name: stars, value: "")
+            }
+            return Pair(name: sides[0], value: sides.count > 1 ? sides[1] : "")
+        }
+    }
+
+    private static func cookies(_ fields: HeaderFields, _ redaction: LogRedaction) -> [Cookie] {
+        fields.values("Cookie").flatMap { $0.split(separator: ";") }.map { part in
+            let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let name = sides[0].trimmingCharacters(in: .whitespaces)
+            let value = sides.count > 1 ? sides[1].trimmingCharacters(in: .whitespaces) : ""
+            if redaction.keepsSecrets { return Cookie(name: name, value: value) }
+            return sides.count > 1 ? Cookie(name: name, value: stars) : Cookie(name: stars, value: "")
+        }
+    }
+
+    private static func setCookies(_ fields: HeaderFields, at date: Date, _ redaction: LogRedaction) -> [Cookie] {
+        fields.values("Set-Cookie").compactMap { SetCookie($0, now: date) }.map { cookie in
+            Cookie(
+                name: cookie.name, value: redaction.keepsSecrets ? cookie.value : stars, path: cookie.path,
+                domain: cookie.domain.isEmpty ? nil : cookie.domain,
+                expires: cookie.expires.map { max($0, Date(timeIntervalSince1970: 0)).formatted(.iso8601) },
+                httpOnly: cookie.isHTTPOnly, secure: cookie.isSecure)
+        }
+    }
+
+    private static func postData(_ request: NetworkRequest, _ options: NetworkArchive.Options) -> PostData? {
+        guard !request.body.isNone else { return nil }
+        let type = request.headers["Content-Type"] ?? "application/octet-stream"
+        guard options.keepsBodies else { return PostData(mimeType: type, text: "", comment: "bodies are not kept") }
+        guard let data = request.body.bytesInMemory else {
+            return PostData(mimeType: type, text: "", comment: "from a file or a stream, and not kept")
+        }
+        let shown = ShownBody(data, options)
+        let comment = shown.isBase64 ? "in base64" : nil
+        return PostData(mimeType: type, text: shown.text ?? "", comment: shown.comment ?? comment)
+    }
+
+    private static func content(
+        _ exchange: ArchivedExchange, _ head: ResponseHead, _ options: NetworkArchive.Options
+    ) -> Content {
+        let type = head.headers["Content-Type"] ?? "x-unknown"
+        let wire = exchange.metrics?.bodyBytesReceived
+        let size =
+            exchange.receivedBytes.flatMap { $0 > 0 ? $0 : nil } ?? exchange.body.map { Int64($0.count) } ?? wire ?? 0
+        var content = Content(size: size, mimeType: type)
+        if head.isDecoded, let wire, wire > 0, size >= wire { content.compression = size - wire }
+        guard options.keepsBodies else { return content }
+        guard let body = exchange.body else {
+            if size > 0 { content.comment = "not in memory, and not kept" }
+            return content
+        }
+        let shown = ShownBody(body, options)
+        (content.text, content.comment) = (shown.text, shown.comment)
+        if shown.isBase64 { content.encoding = "base64" }
+        return content
+    }
+
+    private static func withoutPort(_ address: String) -> String {
+        if address.hasPrefix("[") { return String(address.dropFirst().prefix { $0 != "]" }) }
+        return address.lastIndex(of: ":").map { String(address[..<$0]) } ?? address
+    }
+}
+
+/// What an archive shows of a body.
+private struct ShownBody {
+    var text: String?
+    var isBase64 = false
+    var comment: String?
+
+    init(_ body: Data, _ options: NetworkArchive.Options) {
+        let limit = max(options.bodyBytes, 0)
+        guard options.redaction.keepsSecrets else {
+            text = options.redaction.json(of: body, limit: limit)
+            if text == nil { comment = "left out: it is no JSON, or too long, and may be secret" }
+            return
+        }
+        if body.count > limit { comment = "the first \(limit) of \(body.count) bytes" }
+        let kept = body.prefix(limit)
+        // A limit may lie within a character.
+        if let whole = String(bytes: body, encoding: .utf8), !whole.utf8.contains(0) {
+            text = body.count > limit ? String(decoding: kept, as: UTF8.self) : whole
+        } else {
+            (text, isBase64) = (kept.base64EncodedString(), true)
+        }
+    }
+}

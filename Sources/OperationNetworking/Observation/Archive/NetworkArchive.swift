@@ -1,0 +1,113 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// Keeps requests and responses as an HTTP archive (HAR 1.2), which the developer tools of browsers open.
+///
+/// ```swift
+/// func keep(_ shop: inout NetworkBase) throws {
+///     let archive = NetworkArchive()
+///     shop.observers.append(archive)
+///     // … run operations of the shop …
+///     try archive.har().write(to: URL(fileURLWithPath: "/tmp/shop.har"))
+/// }
+/// ```
+///
+/// Each request that a session sent is an entry: each attempt, and each redirect and challenge within it, as far as the
+/// session tells of them. What is left out by the redaction is never kept, not even in memory.
+public final class NetworkArchive: NetworkObserver {
+    /// How much an archive keeps.
+    public struct Options: Sendable {
+        /// How many entries are kept at most: the oldest give way.
+        public var limit = 1_000
+        /// Whether bodies are kept, as far as they were in memory.
+        public var keepsBodies = false
+        /// How many bytes of a body are kept at most.
+        public var bodyBytes = 64 << 10
+        /// How many bytes of all bodies are kept at most: the oldest entries give way.
+        public var totalBodyBytes = 16 << 20
+        /// What is left out: the usual secrets.
+        ///
+        /// As long as secrets are left out, values of queries and cookies are, and bodies that are not JSON.
+        public var redaction = LogRedaction.secrets
+
+        /// Makes the stated options.
+        public init() {}
+    }
+
+    private struct State {
+        /// The requests of attempts that have not ended.
+        var open: [UInt64: [ArchivedExchange]] = [:]
+        var entries = Fifo<ArchiveEntry>()
+        var bodyBytes = 0
+        var forgottenCount = 0
+    }
+
+    private let options: Options
+    private let state = Locked(State())
+
+    /// Makes an empty archive.
+    public init(_ options: Options = Options()) { self.options = options }
+
+    /// How many entries are kept.
+    public var count: Int { state.withLock { $0.entries.count } }
+
+    /// How many entries gave way to others.
+    public var forgottenCount: Int { state.withLock { $0.forgottenCount } }
+
+    /// Notes an event.
+    public func observe(_ event: NetworkEvent) {
+        switch event.kind {
+        case .sending:
+            // Until the session tells more, it stands for all requests of the attempt.
+            state.withLock { $0.open[event.operationID] = [ArchivedExchange(event)] }
+        case .hopBegan:
+            state.withLock { state in
+                if event.hop == 1 { state.open[event.operationID] = [] }
+                state.open[event.operationID, default: []].append(ArchivedExchange(event))
+            }
+        case .bodySent, .leftBehind, .responded, .hopEnded:
+            state.withLock { state in
+                guard let last = state.open[event.operationID]?.indices.last else { return }
+                state.open[event.operationID]?[last].note(event)
+            }
+        case .attemptEnded: end(event)
+        default: break
+        }
+    }
+
+    private func end(_ event: NetworkEvent) {
+        guard var exchanges = state.withLock({ $0.open.removeValue(forKey: event.operationID) }),
+            event.ending != .takenBack, let last = exchanges.indices.last
+        else { return }
+        exchanges[last].end(event)
+        let entries = exchanges.map { ArchiveEntry($0, options) }
+        state.withLock { state in
+            for entry in entries {
+                state.entries.append(entry)
+                state.bodyBytes += entry.bodyBytes
+            }
+            while state.entries.count > max(options.limit, 0)
+                || state.bodyBytes > max(options.totalBodyBytes, 0) && !state.entries.isEmpty
+            {
+                guard let oldest = state.entries.popFirst() else { break }
+                state.bodyBytes -= oldest.bodyBytes
+                state.forgottenCount += 1
+            }
+        }
+    }
+
+    /// The archive as a file: JSON in UTF-8.
+    public func har() throws -> Data {
+        let (kept, forgotten) = state.withLock { ($0.entries, $0.forgottenCount) }
+        var (entries, list) = (kept, [ArchiveEntry]())
+        while let entry = entries.popFirst() { list.append(entry) }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        let comment = forgotten > 0 ? "\(forgotten) entries before these are not kept." : nil
+        let log = ArchiveLog(entries: list.sorted { $0.startedDateTime < $1.startedDateTime }, comment: comment)
+        return try encoder.encode(["log": log])
+    }
+}

@@ -1,0 +1,137 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+/// A metric with its lines.
+struct MeterFamily: Sendable {
+    enum Kind: String, Sendable { case counter, gauge, histogram }
+
+    let name: String
+    let kind: Kind
+    let help: String
+    let samples: [NetworkMeter.Sample]
+}
+
+extension MeterBook {
+    /// All metrics that have lines.
+    func families(prefix: String) -> [MeterFamily] {
+        [
+            counter(prefix, "operations_started_total", "Operations that began.", [Key(): began]) { _ in [] },
+            counter(
+                prefix, "operations_ended_total",
+                "Operations that ended, by how; unbegun: cancelled before they began, and not among those started.",
+                ended
+            ) { [("method", $0.method), ("host", $0.host), ("status", $0.status), ("outcome", $0.word)] },
+            counter(prefix, "attempts_total", "Attempts that ended, by how.", attempts) {
+                [("method", $0.method), ("host", $0.host), ("status", $0.status), ("outcome", $0.word)]
+            },
+            counter(prefix, "retries_total", "Attempts that are followed by another, by the reason.", retries) {
+                [("reason", $0.word)]
+            },
+            counter(prefix, "waits_total", "Operations that were held back or put aside, by what for.", waits) {
+                [("reason", $0.word)]
+            },
+            counter(prefix, "refreshes_total", "Refreshes of credentials, by how far they came; set: by hand.", refreshes) {
+                [("outcome", $0.word)]
+            },
+            counter(prefix, "sent_body_bytes_total", "Bytes of requests' bodies that were sent.", sentBytes) {
+                [("host", $0.host)]
+            },
+            counter(
+                prefix, "received_body_bytes_total", "Bytes of responses' bodies as they came over the wire.",
+                receivedBytes
+            ) { [("host", $0.host)] },
+            Self.gauge(prefix, "operations_in_flight", "Operations that began and have not ended.", Double(inFlight)),
+            Self.gauge(
+                prefix, "attempts_in_flight", "Attempts that began and have not ended.", Double(attemptsInFlight)),
+            histogram(
+                prefix, "operation_duration_seconds", "How long operations took, waits and retries included.", durations
+            ),
+            histogram(
+                prefix, "time_to_first_byte_seconds",
+                "How long it took from handing a request to the session until the head of its response.", firstBytes),
+        ].filter { !$0.samples.isEmpty }
+    }
+
+    private func counter(
+        _ prefix: String, _ name: String, _ help: String, _ lines: [Key: UInt64],
+        _ labels: (Key) -> [(String, String)]
+    ) -> MeterFamily {
+        let name = MeterText.name(prefix, name)
+        let samples = lines.map { key, count in
+            NetworkMeter.Sample(name: name, labels: Self.labels(labels(key)), value: Double(count))
+        }
+        return MeterFamily(name: name, kind: .counter, help: help, samples: Self.sorted(samples))
+    }
+
+    private static func gauge(_ prefix: String, _ name: String, _ help: String, _ value: Double) -> MeterFamily {
+        let name = MeterText.name(prefix, name)
+        return MeterFamily(
+            name: name, kind: .gauge, help: help, samples: [NetworkMeter.Sample(name: name, labels: [], value: value)])
+    }
+
+    private func histogram(
+        _ prefix: String, _ name: String, _ help: String, _ lines: [Key: Histogram]
+    ) -> MeterFamily {
+        let name = MeterText.name(prefix, name)
+        let ordered = lines.sorted { Self.order($0.key).lexicographicallyPrecedes(Self.order($1.key)) }
+        let samples = ordered.flatMap { key, histogram in
+            let labels = Self.labels([("method", key.method), ("host", key.host), ("status", key.status)])
+            var sum: UInt64 = 0
+            var lines = zip(bounds.map(MeterText.number) + ["+Inf"], histogram.counts).map { bound, count in
+                sum += count
+                return NetworkMeter.Sample(
+                    name: name + "_bucket", labels: labels + Self.labels([("le", bound)]), value: Double(sum))
+            }
+            lines.append(NetworkMeter.Sample(name: name + "_sum", labels: labels, value: histogram.sum))
+            lines.append(NetworkMeter.Sample(name: name + "_count", labels: labels, value: Double(histogram.total)))
+            return lines
+        }
+        return MeterFamily(name: name, kind: .histogram, help: help, samples: samples)
+    }
+
+    private static func order(_ key: Key) -> [String] { [key.method, key.host, key.status, key.word] }
+
+    private static func labels(_ pairs: [(String, String)]) -> [NetworkMeter.Label] {
+        pairs.map { NetworkMeter.Label(name: $0.0, value: $0.1) }
+    }
+
+    private static func sorted(_ samples: [NetworkMeter.Sample]) -> [NetworkMeter.Sample] {
+        samples.sorted { $0.labels.map(\.value).lexicographicallyPrecedes($1.labels.map(\.value)) }
+    }
+
+    /// What queues say of themselves.
+    static func families(of queues: [(name: String, counts: QueueCounts)], prefix: String) -> [MeterFamily] {
+        guard !queues.isEmpty else { return [] }
+        let byName = Dictionary(grouping: queues, by: \.name).sorted { $0.key < $1.key }
+        func samples(
+            _ name: String, _ label: String, _ parts: [(String, (QueueCounts) -> Int)]
+        ) -> [NetworkMeter.Sample] {
+            byName.flatMap { queue, all in
+                parts.map { part, value in
+                    NetworkMeter.Sample(
+                        name: name, labels: labels([("queue", queue), (label, part)]),
+                        value: Double(all.reduce(0) { $0 + value($1.counts) }))
+                }
+            }
+        }
+        let depth = MeterText.name(prefix, "queue_operations"), ended = MeterText.name(prefix, "queue_ended_total")
+        return [
+            MeterFamily(
+                name: depth, kind: .gauge,
+                help: "Operations in a queue, by where they stand; running ones that wait for something are resting.",
+                samples: samples(
+                    depth, "state",
+                    [
+                        ("waiting", \.waiting), ("held", \.held), ("ready", \.ready),
+                        ("running", { $0.running - $0.resting }), ("resting", \.resting), ("ending", \.ending),
+                    ])),
+            MeterFamily(
+                name: ended, kind: .counter, help: "Operations of a queue that ended, by how.",
+                samples: samples(
+                    ended, "outcome",
+                    [("success", \.finished), ("failure", \.failed), ("cancelled", \.cancelled)])),
+        ]
+    }
+}

@@ -1,0 +1,157 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("Counters and histograms of network operations", .timeLimit(.minutes(3)))
+struct NetworkMeterTests {
+    private func event(
+        _ kind: NetworkEvent.Kind, _ url: String = "http://example.com/path", method: String = "GET",
+        _ fill: (inout NetworkEvent) -> Void = { _ in }
+    ) throws -> NetworkEvent {
+        var event = NetworkEvent(kind)
+        event.request = try NetworkRequest(method, url: try #require(URL(string: url)))
+        fill(&event)
+        return event
+    }
+
+    @Test("What real operations do is counted: ends, attempts, retries, bytes, what is in flight")
+    func story() async throws {
+        let bench = try OperationBench(), meter = NetworkMeter(), log = EventLog(), gate = Gate()
+        bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
+        bench.server.route("GET", "/there") { _ in .text("Hello") }
+        bench.server.route("PUT", "/flaky") { $0.number < 5 ? .status(503) : .text("done") }
+        bench.server.route("GET", "/slow") { _ in .text("late").after(gate) }
+        func observed<Kind: AnyNetworkOperation>(_ operation: Kind) -> Kind {
+            operation.addNetworkObserver(meter)
+            operation.addNetworkObserver(log)
+            return operation
+        }
+        let queue = QueueManager("the \"main\"\\queue\n", width: 4)
+        meter.watch(queue)
+        meter.watch(queue)
+        let slow = observed(bench.text("/slow"))
+        try queue.add(slow)
+        _ = await bench.server.heads(atLeast: 1)
+        var shown = try Exposition(meter.text)
+        #expect(shown.sum("operationkit_operations_in_flight") == 1)
+        #expect(shown.sum("operationkit_attempts_in_flight") == 1)
+        let label = ["queue": queue.name]
+        #expect(shown.sum("operationkit_queue_operations", label) == 1)
+        gate.open()
+        #expect(try await observed(bench.text()).run() == "Hello")
+        let flaky = observed(
+            NetworkUploadOperation(
+                url: bench.server.url("/flaky"), method: "PUT", body: .data(Data("twelve bytes".utf8)),
+                urlSession: bench.session
+            ) { data, _ in data.count })
+        flaky.retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero))
+        #expect(try await flaky.run() == 4)
+        #expect(await failure(of: observed(bench.text("/nowhere")))?.status == 404)
+        let unbegun = observed(bench.text())
+        unbegun.cancel()
+        await log.ended(5)
+        await queue.drained()
+        shown = try Exposition(meter.text)
+        let host = "127.0.0.1:\(bench.server.port)"
+        #expect(shown.sum("operationkit_operations_started_total") == 4)
+        #expect(shown.sum("operationkit_operations_in_flight") == 0)
+        #expect(shown.sum("operationkit_attempts_in_flight") == 0)
+        #expect(shown.sum("operationkit_operations_ended_total", ["outcome": "success", "host": host]) == 3)
+        #expect(shown.sum("operationkit_operations_ended_total", ["outcome": "failure", "status": "4xx"]) == 1)
+        #expect(shown.sum("operationkit_operations_ended_total", ["outcome": "unbegun"]) == 1)
+        let attempts = shown.sum("operationkit_attempts_total", ["method": "PUT"])
+        #expect(shown.sum("operationkit_retries_total", ["reason": "mayPass"]) == attempts - 1 && attempts > 1)
+        #expect(shown.sum("operationkit_sent_body_bytes_total", ["host": host]) == 12 * attempts)
+        #expect(shown.sum("operationkit_received_body_bytes_total") >= 13)
+        #expect(shown.sum("operationkit_operation_duration_seconds_count") == 4)
+        #expect(shown.sum("operationkit_time_to_first_byte_seconds_count") == 3 + attempts)
+        #expect(shown.sum("operationkit_queue_operations") == 0)
+        #expect(shown.sum("operationkit_queue_ended_total", ["queue": queue.name, "outcome": "success"]) == 1)
+        #expect(meter.samples.count == shown.lines.count)
+    }
+
+    @Test("Refreshes and waits are counted")
+    func refreshes() async throws {
+        let tokens = try TokenBench(), meter = NetworkMeter(), log = EventLog()
+        let told = EventRecorder<AuthenticationEvent>()
+        let authenticator = tokens.authenticator(change: { options in
+            options.eventHandler = { event in
+                meter.note(event)
+                told.record(event)
+            }
+        })
+        let operation = tokens.operation(authenticator)
+        operation.addNetworkObserver(meter)
+        operation.addNetworkObserver(log)
+        #expect(try await operation.run() == "Hello")
+        await log.ended()
+        await until { told.events.count { $0.kind == .credentialCame } == 2 }
+        let shown = try Exposition(meter.text)
+        // The first one was given by hand.
+        for outcome in ["began", "success", "set"] {
+            #expect(shown.sum("operationkit_refreshes_total", ["outcome": outcome]) == 1, "\(outcome)")
+        }
+        #expect(shown.sum("operationkit_waits_total", ["reason": "credential"]) <= 1)
+    }
+
+    @Test("However many hosts and methods come, the lines are bounded, and no path is in them")
+    func cardinality() throws {
+        var options = NetworkMeter.Options()
+        options.hostLimit = 10
+        options.prefix = "9 my-app"
+        let meter = NetworkMeter(options)
+        for number in 0..<1_000 {
+            let ended = try event(.attemptEnded, "http://h\(number).example/secret/\(number)?q=1", method: "M\(number)")
+            {
+                $0.ending = .success
+            }
+            meter.observe(try event(.attemptBegan))
+            meter.observe(ended)
+        }
+        let shown = try Exposition(meter.text)
+        let name = "_9_my_app_attempts_total"
+        #expect(shown.lines.filter { $0.name == name }.count == 11)
+        #expect(shown.sum(name, ["host": "other", "method": "other"]) == 990)
+        #expect(shown.sum(name) == 1_000)
+        #expect(!meter.text.contains("secret") && !meter.text.contains("M7"))
+    }
+
+    @Test("Times are sorted into buckets; bounds that are no numbers are left out")
+    func histogram() throws {
+        var options = NetworkMeter.Options()
+        options.buckets = [1, .nan, 0.1, .infinity, -1, 0.1, 1e-7]
+        let meter = NetworkMeter(options)
+        for milliseconds in [50, 100, 101, 1_000, 5_000, -3] {
+            meter.observe(
+                try event(.operationEnded) {
+                    ($0.ending, $0.sinceOperationBegan) = (.success, .milliseconds(milliseconds))
+                })
+        }
+        let shown = try Exposition(meter.text)
+        let name = "operationkit_operation_duration_seconds"
+        let buckets = shown.lines.filter { $0.name == name + "_bucket" }
+        #expect(buckets.map { $0.labels["le"] } == ["1e-07", "0.1", "1", "+Inf"])
+        #expect(buckets.map(\.value) == [1, 3, 5, 6])
+        #expect(abs(shown.sum(name + "_sum") - 6.251) < 1e-9)
+        options.buckets = []
+        let plain = NetworkMeter(options)
+        plain.observe(try event(.responded) { $0.sinceSending = .seconds(1) })
+        #expect(try Exposition(plain.text).lines.contains { $0.labels["le"] == "+Inf" && $0.value == 1 })
+    }
+
+    @Test("Nothing that many threads count is lost")
+    func threads() async throws {
+        let meter = NetworkMeter()
+        let event = try event(.attemptBegan)
+        try await TestThread.run {
+            DispatchQueue.concurrentPerform(iterations: 8) { _ in
+                for _ in 0..<1_000 { meter.observe(event) }
+            }
+        }
+        #expect(try Exposition(meter.text).sum("operationkit_attempts_in_flight") == 8_000)
+    }
+}
