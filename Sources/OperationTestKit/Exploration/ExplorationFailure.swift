@@ -29,8 +29,9 @@ public struct ExplorationFailure: Error, Sendable {
     static func noSchedule(_ text: String) -> ExplorationFailure {
         let none = ExplorerSchedule(seed: 0)
         return ExplorationFailure(
-            reason: "\(Explorer.scheduleVariable) is \"\(text)\", which is no schedule: nothing was played. Put in what was "
-                + "printed, such as 4711 or 4711:0,1,0, or nothing.",
+            reason:
+                "\(Explorer.scheduleVariable) is \"\(text)\", which is no schedule: nothing was played. Put in what "
+                + "was printed, such as 4711 or 4711:0,1,0, or nothing.",
             round: 0, rounds: 0, met: none, shortest: none, order: [])
     }
 }

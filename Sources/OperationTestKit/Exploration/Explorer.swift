@@ -19,7 +19,9 @@
 /// What a step calls runs whole: interleaved are the steps, not the instructions within them. With ``ManualWorkers``
 /// the threads of a queue are such steps, too, and with a ``ManualClock`` the passing of time.
 public struct Explorer {
-    /// For how many turns one goes on that nobody is to interrupt. He may wait for another one by asking again and
+    /// For how many turns one goes on that nobody is to interrupt.
+    ///
+    /// He may wait for another one by asking again and
     /// again.
     private static let patience = 200
 

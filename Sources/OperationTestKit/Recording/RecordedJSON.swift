@@ -150,7 +150,9 @@ struct RecordedJSON {
         index += count
     }
 
-    /// The string that begins here: what is between its quotes, and where it ends. It may break off.
+    /// The string that begins here: what is between its quotes, and where it ends.
+    ///
+    /// It may break off.
     private func string() -> (inside: Range<Int>, end: Int, isWhole: Bool) {
         var end = index + 1
         while end < bytes.count, bytes[end] != 0x22 { end += bytes[end] == 0x5C ? 2 : 1 }

@@ -18,8 +18,10 @@ struct RecordingRedactor: Sendable {
         redaction.keepsSecrets ? url.absoluteString : addresses.redacted(url.absoluteString)
     }
 
-    /// A message as it is written down, and compared: fields and body without secrets, and with the usual boundary
-    /// where the body has parts. The body is nil if it cannot be looked into.
+    /// A message as it is written down, and compared.
+    ///
+    /// Its fields and its body have no secrets, and the usual boundary where the body has parts. The body is nil if it
+    /// cannot be looked into.
     ///
     /// - Parameters:
     ///   - headers: The header fields.

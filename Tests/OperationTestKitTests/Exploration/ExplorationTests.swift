@@ -86,10 +86,12 @@ struct ExplorationTests {
         let failure = #expect(throws: ExplorationFailure.self) {
             try Explorer.explore(rounds: 1) { explorer in
                 var left = 30
-                explorer.add("row", asking: { _ in
-                    left -= 1
-                    return left >= 0
-                })
+                explorer.add(
+                    "row",
+                    asking: { _ in
+                        left -= 1
+                        return left >= 0
+                    })
                 explorer.run()
                 try explorer.expect(false, "no")
             }
@@ -124,7 +126,8 @@ struct ExplorationTests {
             let failure = #expect(throws: ExplorationFailure.self) {
                 try Explorer.explore(rounds: 10, said: text) { _ in played += 1 }
             }
-            #expect(failure?.description.hasPrefix("OPERATIONKIT_SCHEDULE is \"\(text)\", which is no schedule") == true)
+            let start = "OPERATIONKIT_SCHEDULE is \"\(text)\", which is no schedule"
+            #expect(failure?.description.hasPrefix(start) == true)
             #expect(failure?.description.contains("to play this one again") == false)
         }
         #expect(played == 0)

@@ -69,7 +69,8 @@ struct SecretCase: Sendable, CustomTestStringConvertible {
             answer: json(#"{"text":"see /a?token=\#(secret),\#(secret), and (C#), a@b.c, #1"}"#),
             kept: ["see /a?token=*** and (C#), a@b.c, #1"]),
         SecretCase(
-            testDescription: "a form", answer: .data(
+            testDescription: "a form",
+            answer: .data(
                 Data("a=1&password=\(secret)#\(secret)&b=2".utf8), type: "application/x-www-form-urlencoded"),
             kept: ["a=1&password=***&b=2"]),
         SecretCase(

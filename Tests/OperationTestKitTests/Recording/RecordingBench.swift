@@ -80,7 +80,9 @@ private final class HastyTask: NetworkTask {
 
     func resume() {
         DispatchQueue.global().async { [self] in
-            guard case .stream(let makeProducer) = request.body.source, let producer = try? makeProducer() else { return }
+            guard case .stream(let makeProducer) = request.body.source, let producer = try? makeProducer() else {
+                return
+            }
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
             var (count, isAtEnd) = (0, false)
             while !isAtEnd, count < portions ?? .max {
