@@ -2,7 +2,7 @@
 // See LICENSE in the repository's root.
 
 /// Is told of each request that an exchange sends, beside the receiver of its answer.
-protocol HopWatcher: AnyObject, Sendable {
+package protocol HopWatcher: AnyObject, Sendable {
     /// The session sends that: the request as it was made, or one that follows from a response.
     func hopBegins(_ request: NetworkRequest)
     /// The response to it is not the answer.
@@ -12,7 +12,7 @@ protocol HopWatcher: AnyObject, Sendable {
 }
 
 /// A receiver that knows who wants to be told of each request.
-protocol HopWatched {
+package protocol HopWatched {
     /// Nil where nobody does.
     var hopWatcher: (any HopWatcher)? { get }
 }

@@ -60,11 +60,11 @@ package final class AttemptReceiver: NetworkReceiver {
 }
 
 extension AttemptReceiver: HopWatcher, HopWatched {
-    var hopWatcher: (any HopWatcher)? { isObserved ? self : nil }
+    package var hopWatcher: (any HopWatcher)? { isObserved ? self : nil }
 
-    func hopBegins(_ request: NetworkRequest) { attempts.noteHop(.hopBegins(request), number) }
+    package func hopBegins(_ request: NetworkRequest) { attempts.noteHop(.hopBegins(request), number) }
 
-    func left(_ head: ResponseHead) { attempts.noteHop(.left(head), number) }
+    package func left(_ head: ResponseHead) { attempts.noteHop(.left(head), number) }
 
-    func measured(_ metrics: TransferMetrics) { attempts.noteHop(.measured(metrics), number) }
+    package func measured(_ metrics: TransferMetrics) { attempts.noteHop(.measured(metrics), number) }
 }
