@@ -146,14 +146,17 @@ struct AttemptExpectationTests {
     }
 
     @Test func `what it was put aside for`() async throws {
-        let operation = try operation(.status(401))
+        let operation = try operation(.status(401)), gate = Gate()
         let authenticator = Authenticator("old") { token, request in
             try request.with("Authorization", token)
         } refresh: { _ in
-            "new"
+            await gate.passage()
+            return "new"
         }
         operation.realms = [authenticator.realm]
         operation.start()
+        try await waitUntil("it waits for a credential") { operation.waitReason?.kind == .credential }
+        gate.open()
         try await operation.expectSuccess(2)
         try operation.expectAttempts(.status(401, putAside: .credential), .success)
         try operation.expectAttempts(.status(401), .success)
