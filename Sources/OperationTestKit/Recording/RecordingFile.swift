@@ -46,7 +46,9 @@ struct RecordingFile: Codable {
         /// The bytes as text that a person can read.
         private static func text(_ data: Data) -> String? {
             // Foundation drops a mark of the bytes' order.
-            guard !data.starts(with: [0xEF, 0xBB, 0xBF]), let text = String(data: data, encoding: .utf8) else { return nil }
+            guard !data.starts(with: [0xEF, 0xBB, 0xBF]), let text = String(data: data, encoding: .utf8) else {
+                return nil
+            }
             let isReadable = text.unicodeScalars.allSatisfy { $0.value >= 32 || [9, 10, 13].contains($0.value) }
             return isReadable ? text : nil
         }
