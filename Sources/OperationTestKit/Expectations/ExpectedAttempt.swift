@@ -4,7 +4,7 @@
 import OperationCore
 import OperationNetworking
 
-/// What a test expects of one attempt, for ``OperationNetworking/AnyNetworkOperation/expectAttempts(_:fileID:line:)``.
+/// What a test expects of one attempt, for `expectAttempts` of a network operation.
 ///
 /// A pause that is not named may be any, or none, and so may be what the operation was put aside for.
 public struct ExpectedAttempt: Sendable, CustomStringConvertible {

@@ -27,7 +27,7 @@ extension NetworkError.Code {
 /// ```
 ///
 /// Each exchange answers once, in the order of the recording among those that a request fits; see ``PlaybackRules``.
-/// A request that fits none fails with ``OperationNetworking/NetworkError/Code/notRecorded``, and says which one is
+/// A request that fits none fails with `notRecorded`, and says which one is
 /// the nearest and how to record anew. Secrets are left out of requests before they are compared, as they were from
 /// the recording.
 ///

@@ -1,0 +1,106 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What is said about answers and fields in few words.
+@Suite(.timeLimit(.minutes(2)))
+struct AnswerTests {
+    private func fetch(_ url: URL, _ session: any NetworkSession) -> NetworkDataOperation<String> {
+        let operation = NetworkDataOperation(url: url, urlSession: session) { data, response in
+            "\(response.value(forHTTPHeaderField: "Content-Type") ?? "none") \(String(decoding: data, as: UTF8.self))"
+        }
+        operation.start()
+        return operation
+    }
+
+    @Test func `answers in turn, and the last one from then on, of both servers`() async throws {
+        let stub = StubSession(), server = try LoopbackServer()
+        stub.route("GET", "/", inTurn: .status(503), .text("one"), .text("two"))
+        server.route("GET", "/", inTurn: .status(503), .text("one"), .text("two"))
+        let url = try #require(URL(string: "http://example.com/"))
+        for (url, session) in [(url, stub as any NetworkSession), (server.url(), DefaultNetworkSession.standard)] {
+            try await fetch(url, session).expectFailure(.unacceptableStatus, status: 503)
+            for wanted in ["one", "two", "two"] {
+                #expect(try await fetch(url, session).expectSuccess().hasSuffix(" \(wanted)"))
+            }
+        }
+    }
+
+    @Test func `a field takes the place of those of its name, or stands beside them`() async throws {
+        let server = try LoopbackServer()
+        server.route("GET", "/") { _ in
+            .text("x").with("content-type", "text/csv").adding("X-One", "1").adding("X-One", "2")
+        }
+        let operation = fetch(server.url(), DefaultNetworkSession.standard)
+        try await operation.expectSuccess("text/csv x")
+        #expect(operation.responseHead?.headers.values("Content-Type") == ["text/csv"])
+        #expect(operation.responseHead?.headers.values("x-one") == ["1", "2"])
+        var fields = [LoopbackField("X-One", "1"), LoopbackField("x-one", "2"), LoopbackField("A", "b")]
+        fields.set("X-One", "3")
+        fields.set("X-Two", "4")
+        #expect(fields.map(\.description) == ["X-One: 3", "A: b", "X-Two: 4"])
+        let stub = StubSession()
+        stub.route("GET", "/") { _ in .json(encoding: ["a": 1]).with("Content-Type", "text/csv").adding("X", "1") }
+        let url = try #require(URL(string: "http://example.com/"))
+        try await fetch(url, stub).expectSuccess(#"text/csv {"a":1}"#)
+    }
+
+    @Test func `a value that cannot be encoded is an answer that says so`() async throws {
+        let stub = StubSession(), server = try LoopbackServer()
+        stub.route("GET", "/") { _ in .json(encoding: [Double.nan]) }
+        server.route("GET", "/") { _ in .json(encoding: [Double.nan]) }
+        let url = try #require(URL(string: "http://example.com/"))
+        for (url, session) in [(url, stub as any NetworkSession), (server.url(), DefaultNetworkSession.standard)] {
+            let error = try await fetch(url, session).expectFailure(.unacceptableStatus, status: 500)
+            let text = error.bodyPrefix.map { String(decoding: $0, as: UTF8.self) }
+            #expect(text?.hasPrefix("The test's own answer cannot be encoded") == true)
+        }
+    }
+
+    @Test func `an error of a test's own comes as it is`() async throws {
+        let stub = StubSession()
+        let own = NetworkError(code: .timedOut, phase: .receiving, message: "Too slow for this test.")
+        stub.route("GET", "/") { _ in StubAnswer(.head(200), .bytes("x"), .fail(own)) }
+        let error = try await fetch(try #require(URL(string: "http://example.com/a?b=c")), stub)
+            .expectFailure(.unacceptableStatus)
+        #expect(error.status == 404)
+        let url = try #require(URL(string: "http://example.com/?b=c"))
+        let told = try await fetch(url, stub).expectFailure(.timedOut)
+        #expect(told.message == "Too slow for this test." && told.request?.url == "http://example.com/?b=***")
+    }
+}
+
+/// Who waits for something in a test goes on when the test's time is over.
+@Suite(.timeLimit(.minutes(2)))
+struct AbandonedWaitTests {
+    @Test func `a clock tells when there is something to wait for`() async {
+        let clock = ManualClock()
+        async let waited: Void = clock.pending(atLeast: 2)
+        let timers = (1...2).map { clock.schedule(after: .seconds($0)) {} }
+        await waited
+        await clock.pending(atLeast: 2)
+        #expect(clock.pendingCount == 2)
+        for timer in timers { timer.cancel() }
+    }
+
+    @Test func `waiting ends with the task that waits`() async {
+        let clock = ManualClock(), events = EventRecorder<Int>()
+        events.record(1)
+        let waiting = [
+            Task { await clock.pending(atLeast: 1) }, Task { _ = await events.events(atLeast: 2) },
+        ]
+        for task in waiting { task.cancel() }
+        for task in waiting { await task.value }
+        #expect(await events.events(atLeast: 1) == [1])
+        events.forget()
+        #expect(events.count == 0)
+    }
+}
