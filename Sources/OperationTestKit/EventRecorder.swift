@@ -19,7 +19,7 @@ import OperationCore
 public final class EventRecorder<Event: Sendable>: Sendable {
     private struct State {
         var events: [Event] = []
-        var waiting: [(count: Int, pass: @Sendable () -> Void)] = []
+        var waiting: [Waiter] = []
     }
 
     private let state = Locked(State())
@@ -34,16 +34,18 @@ public final class EventRecorder<Event: Sendable>: Sendable {
     public var count: Int { state.withLock { $0.events.count } }
 
     /// Forgets what happened so far; those who wait for a number of events count anew.
-    public func forget() { state.withLock { $0.events = [] } }
+    ///
+    /// Events are let go of after the lock: the end of one may be the next.
+    public func forget() { _ = state.withLock { exchange(&$0.events, with: []) } }
+
+    /// How many wait for events.
+    package var waitingCount: Int { state.withLock { $0.waiting.count } }
 
     /// Writes down an event.
     public func record(_ event: Event) {
         let passing = state.withLock { state in
             state.events.append(event)
-            let count = state.events.count
-            let passing = state.waiting.filter { $0.count <= count }
-            if !passing.isEmpty { state.waiting.removeAll { $0.count <= count } }
-            return passing
+            return state.waiting.takeAll(at: state.events.count)
         }
         for waiter in passing { waiter.pass() }
     }
@@ -52,13 +54,16 @@ public final class EventRecorder<Event: Sendable>: Sendable {
     ///
     /// Where its task is cancelled, as by the time limit of a test, it returns what there is.
     public func events(atLeast count: Int) async -> [Event] {
-        let isThere = FirstAnswer<Void>()
+        let waiter = Waiter(until: count)
         let isNow = state.withLock { state in
             if state.events.count >= count { return true }
-            state.waiting.append((count, { isThere.give(()) }))
+            state.waiting.append(waiter)
             return false
         }
-        if !isNow { await isThere.valueUnlessCancelled(or: ()) }
+        if !isNow {
+            await waiter.passage()
+            state.withLock { state in state.waiting.removeAll { $0 === waiter } }
+        }
         return events
     }
 }

@@ -21,7 +21,7 @@ public final class ManualClock: OperationClock {
     private struct State {
         var now: OperationInstant
         var heap = TimerHeap<@Sendable () -> Void>()
-        var awaited: [(count: Int, pass: @Sendable () -> Void)] = []
+        var awaited: [Waiter] = []
     }
 
     private let state: Locked<State>
@@ -65,10 +65,7 @@ public final class ManualClock: OperationClock {
     ) -> any OperationTimer {
         let (id, passing) = state.withLock { state in
             let id = state.heap.insert(action, due: instant)
-            let count = state.heap.count
-            let passing = state.awaited.filter { $0.count <= count }
-            if !passing.isEmpty { state.awaited.removeAll { $0.count <= count } }
-            return (id, passing)
+            return (id, state.awaited.takeAll(at: state.heap.count))
         }
         for waiter in passing { waiter.pass() }
         return Timer(clock: self, id: id)
@@ -91,14 +88,19 @@ public final class ManualClock: OperationClock {
     ///
     /// A timeout or a deadline is an action, too, from the start of its operation on.
     public func pending(atLeast count: Int) async {
-        let isThere = FirstAnswer<Void>()
+        let waiter = Waiter(until: count)
         let isNow = state.withLock { state in
             if state.heap.count >= count { return true }
-            state.awaited.append((count, { isThere.give(()) }))
+            state.awaited.append(waiter)
             return false
         }
-        if !isNow { await isThere.valueUnlessCancelled(or: ()) }
+        guard !isNow else { return }
+        await waiter.passage()
+        state.withLock { state in state.awaited.removeAll { $0 === waiter } }
     }
+
+    /// How many wait for actions.
+    package var waitingCount: Int { state.withLock { $0.awaited.count } }
 
     private func nextAction(until goal: OperationInstant) -> (@Sendable () -> Void)? {
         state.withLock { state in

@@ -28,6 +28,24 @@ struct RecordingTests {
         #expect(await recorder.events(atLeast: 3) == [1, 2, 3])
     }
 
+    @Test func `what is forgotten may say a last word to the same recorder`() {
+        let recorder = EventRecorder<LastWord>(), words = EventRecorder<String>()
+        recorder.record(LastWord { [weak recorder] in words.record("\(recorder?.count ?? -1) left") })
+        recorder.forget()
+        #expect(words.events == ["0 left"])
+    }
+
+    @Test func `whoever is cancelled does not go on waiting`() async {
+        let recorder = EventRecorder<Int>(), clock = ManualClock()
+        let events = Task { await recorder.events(atLeast: 1) }
+        let pending = Task { await clock.pending(atLeast: 1) }
+        events.cancel()
+        pending.cancel()
+        #expect(await events.value == [])
+        await pending.value
+        #expect(recorder.waitingCount == 0 && clock.waitingCount == 0)
+    }
+
     @Test func `no event of several threads is lost and each thread's order is kept`() async throws {
         let recorder = EventRecorder<[Int]>()
         try await TestThread.run {
@@ -67,6 +85,12 @@ struct RecordingTests {
         }
         #expect(census.count == 0)
     }
+}
+
+private final class LastWord: Sendable {
+    private let say: @Sendable () -> Void
+    init(_ say: @escaping @Sendable () -> Void) { self.say = say }
+    deinit { say() }
 }
 
 private final class First: Sendable {}

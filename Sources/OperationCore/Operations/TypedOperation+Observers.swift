@@ -8,7 +8,7 @@ extension ManagedOperation {
     ///
     /// Returns what removes him.
     @discardableResult
-    final func addObserver(
+    package final func addObserver(
         isWaiter: Bool, _ tell: @escaping @Sendable (ManagedOperation) -> Void
     ) -> OutcomeObservation {
         let id = core.withLock { core -> UInt64? in

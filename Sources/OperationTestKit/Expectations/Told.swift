@@ -29,11 +29,12 @@ enum Told {
 
     /// `250 ms`, `1.5 s`, `1 min 30 s`.
     static func time(_ duration: Duration) -> String {
-        let milliseconds = (duration.saturatedNanoseconds + 500_000) / 1_000_000
+        let (whole, part) = duration.saturatedNanoseconds.quotientAndRemainder(dividingBy: 1_000_000)
+        let milliseconds = whole + (part >= 500_000 ? 1 : 0)
         if milliseconds < 1_000 { return "\(milliseconds) ms" }
         let (minutes, rest) = (milliseconds / 60_000, milliseconds % 60_000)
-        let (seconds, part) = (rest / 1_000, rest % 1_000)
-        var decimals = String(String(part + 1_000).dropFirst())
+        let (seconds, thousandths) = (rest / 1_000, rest % 1_000)
+        var decimals = String(String(thousandths + 1_000).dropFirst())
         while decimals.hasSuffix("0") { decimals.removeLast() }
         let short = "\(seconds)\(decimals.isEmpty ? "" : ".\(decimals)") s"
         if minutes == 0 { return short }

@@ -37,7 +37,12 @@ extension TypedOperation {
         let answer = FirstAnswer<End>()
         let timer = SystemClock.shared.schedule(after: limit) { answer.give(.notWithin(limit)) }
         defer { timer.cancel() }
-        Task { answer.give(.outcome(await finalOutcome)) }
+        // And not by awaiting it: whoever gave up to wait would keep the operation until it ends, if it ever does.
+        let observation = addObserver(isWaiter: true) { operation in
+            guard let outcome = (operation as? TypedOperation)?.outcome else { return }
+            answer.give(.outcome(outcome))
+        }
+        defer { observation.cancel() }
         return await answer.valueUnlessCancelled(or: .notAwaited)
     }
 

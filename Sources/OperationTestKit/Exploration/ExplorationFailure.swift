@@ -14,7 +14,7 @@ import Foundation
 public struct ExplorationFailure: Error, Sendable {
     /// What the round threw.
     public let reason: String
-    /// In which round it was met first, from 1.
+    /// In which round it was met first, from 1; 0 if none was played.
     public let round: Int
     /// How many rounds there were to be.
     public let rounds: Int
@@ -29,8 +29,9 @@ public struct ExplorationFailure: Error, Sendable {
     static func noSchedule(_ text: String) -> ExplorationFailure {
         let none = ExplorerSchedule(seed: 0)
         return ExplorationFailure(
-            reason: "\(Explorer.scheduleVariable) is \"\(text)\", which is no schedule. Put in what was printed, such "
-                + "as 4711 or 4711:0,1,0, or nothing.",
+            reason:
+                "\(Explorer.scheduleVariable) is \"\(text)\", which is no schedule: nothing was played. Put in what "
+                + "was printed, such as 4711 or 4711:0,1,0, or nothing.",
             round: 0, rounds: 0, met: none, shortest: none, order: [])
     }
 }
@@ -42,12 +43,24 @@ extension ExplorationFailure: CustomStringConvertible, LocalizedError {
         let isSame = shortest == met
         var lines = [
             reason, "  round \(round) of \(rounds), with seed \(met.seed)",
-            "  order: \(order.isEmpty ? "nobody had a turn" : order.joined(separator: ", "))",
+            "  order: \(order.isEmpty ? "nobody had a turn" : told)",
             "  to play this one again: Explorer.replay(\"\(shortest)\"), or "
                 + "\(Explorer.scheduleVariable)=\(shortest) in the environment",
         ]
         if !isSame { lines.append("  as it was met first: \"\(met)\"") }
         return lines.joined(separator: "\n")
+    }
+
+    /// The order, with what one does many times in a row said once.
+    private var told: String {
+        var rows: [(name: String, count: Int)] = []
+        for name in order {
+            if rows.last?.name == name { rows[rows.count - 1].count += 1 } else { rows.append((name, 1)) }
+        }
+        let names = rows.flatMap { row in
+            row.count > 5 ? ["\(row.name) (\(row.count) times)"] : Array(repeating: row.name, count: row.count)
+        }
+        return names.joined(separator: ", ")
     }
 
     /// What failed, in which order, and how to play that again.

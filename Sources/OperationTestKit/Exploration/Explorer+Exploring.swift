@@ -7,6 +7,8 @@ extension Explorer {
     /// The variable of the environment that has every exploration play one schedule and no other.
     ///
     /// `OPERATIONKIT_SCHEDULE=37:0,1,0 swift test --filter signOut`
+    ///
+    /// Where it says something that is no schedule, each exploration fails and says so.
     public static let scheduleVariable = "OPERATIONKIT_SCHEDULE"
 
     /// How many schedules are tried to find a shorter one that fails.
@@ -14,10 +16,12 @@ extension Explorer {
 
     /// Plays many schedules of the same scene, each drawn from a seed of its own, until one fails.
     ///
-    /// The scene is made anew in each round: operations, queues and clocks of its own, and an explorer to which it adds its
-    /// actors and which it lets run. A round fails if the scene throws: from ``expect(_:_:)``, from the expectations of
-    /// operations (``UnmetExpectation``), or anything. The schedule that failed is then made as short as can be found in some
-    /// hundred tries, and thrown as an ``ExplorationFailure``, which says how to play it again.
+    /// The scene is made anew in each round: operations, queues and clocks of its own, and an explorer to which it
+    /// adds its actors and which it lets run. A round fails if the scene throws: from ``expect(_:_:)``, from the
+    /// expectations of operations (``UnmetExpectation``), or anything. The schedule that failed is then made as short
+    /// as can be found in some hundred tries, and thrown as an ``ExplorationFailure``, which says how to play it
+    /// again. A shorter one counts only if it fails in the same way: with an error of the same type, and the same
+    /// text but for words with digits in them.
     ///
     /// ```swift
     /// import OperationCore
@@ -38,8 +42,8 @@ extension Explorer {
     /// }
     /// ```
     ///
-    /// The scene must depend on nothing but the explorer: what threads of their own do is in no schedule. Checks that write a
-    /// failure down and go on (`#expect`, `XCTAssert`) are not seen here; throw.
+    /// The scene must depend on nothing but the explorer: what threads of their own do is in no schedule. Checks that
+    /// write a failure down and go on (`#expect`, `XCTAssert`) are not seen here; throw.
     ///
     /// - Parameters:
     ///   - rounds: How many schedules are played.
@@ -48,7 +52,14 @@ extension Explorer {
     public static func explore(
         rounds: Int, from first: UInt64 = 0, _ scene: (inout Explorer) throws -> Void
     ) throws(ExplorationFailure) {
-        if let text = ProcessInfo.processInfo.environment[scheduleVariable], !text.isEmpty {
+        try explore(rounds: rounds, from: first, said: ProcessInfo.processInfo.environment[scheduleVariable], scene)
+    }
+
+    /// The same with what the environment says.
+    package static func explore(
+        rounds: Int, from first: UInt64 = 0, said text: String?, _ scene: (inout Explorer) throws -> Void
+    ) throws(ExplorationFailure) {
+        if let text, !text.isEmpty {
             guard let schedule = ExplorerSchedule(text) else { throw .noSchedule(text) }
             return try replay(schedule, scene)
         }
@@ -77,27 +88,41 @@ extension Explorer {
         var schedule: ExplorerSchedule
         /// Why it failed; nil if it did not.
         var reason: String?
+        /// What it has in common with the same failure in another order; nil if it did not fail.
+        var kind: String?
         var order: [String]
         var turns: [Int]
     }
 
     private static func play(_ schedule: ExplorerSchedule, _ scene: (inout Explorer) throws -> Void) -> Played {
         var explorer = Explorer(schedule)
-        var reason: String?
-        do { try scene(&explorer) } catch { reason = "\(error)" }
-        return Played(schedule: schedule, reason: reason, order: explorer.order, turns: explorer.turns)
+        var (reason, kind): (String?, String?)
+        do {
+            try scene(&explorer)
+        } catch {
+            let text = "\(error)"
+            (reason, kind) = (text, "\(type(of: error)): \(withoutNumbers(text))")
+        }
+        return Played(schedule: schedule, reason: reason, kind: kind, order: explorer.order, turns: explorer.turns)
     }
 
-    /// A schedule that fails, too, in which fewer actors are interrupted by others, or fewer turns must be said.
+    /// The words of a text in which there are no digits: counts, lines and addresses may be other ones.
+    private static func withoutNumbers(_ text: String) -> String {
+        let words = text.split { !$0.isLetter && !$0.isNumber }
+        return words.filter { word in !word.contains { $0.isNumber } }.joined(separator: " ")
+    }
+
+    /// A schedule that fails in the same way, in which fewer actors are interrupted by others, or fewer turns must be
+    /// said.
     private static func shorten(_ played: Played, _ scene: (inout Explorer) throws -> Void) -> Played {
         var (best, said, tries) = (played, played.turns, 0)
-        // Takes these turns if they fail, too, and are calmer or fewer.
+        // Takes these turns if they fail in the same way, and are calmer or fewer.
         func take(_ turns: [Int]) -> Bool {
             guard tries < triesToShorten else { return false }
             tries += 1
             let other = play(ExplorerSchedule(seed: played.schedule.seed, turns: turns), scene)
             let isCalmer = (changes(other.turns), turns.count) < (changes(best.turns), said.count)
-            guard other.reason != nil, isCalmer else { return false }
+            guard other.kind == played.kind, isCalmer else { return false }
             (best, said) = (other, turns)
             return true
         }

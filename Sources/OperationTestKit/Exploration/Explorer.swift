@@ -16,9 +16,15 @@
 /// }
 /// ```
 ///
-/// What a step calls runs whole: interleaved are the steps, not the instructions within them. With ``ManualWorkers`` the
-/// threads of a queue are such steps, too, and with a ``ManualClock`` the passing of time.
+/// What a step calls runs whole: interleaved are the steps, not the instructions within them. With ``ManualWorkers``
+/// the threads of a queue are such steps, too, and with a ``ManualClock`` the passing of time.
 public struct Explorer {
+    /// For how many turns one goes on that nobody is to interrupt.
+    ///
+    /// He may wait for another one by asking again and
+    /// again.
+    private static let patience = 200
+
     /// One of those that take turns.
     private struct Actor {
         let name: String
@@ -43,6 +49,9 @@ public struct Explorer {
 
     /// Which actor had its turn, by the order in which they were added.
     private(set) var turns: [Int] = []
+
+    /// How many turns one had without a break, behind those that the schedule says.
+    private var stay = 0
 
     /// Makes an explorer that draws from `seed`.
     public init(seed: UInt64) {
@@ -91,7 +100,7 @@ public struct Explorer {
             case true?:
                 idle = []
                 order.append(actors[index].name)
-                turns.append(index)
+                note(index)
                 if !afterEach() { return false }
             case false?: present.removeAll { $0 == index }
             case nil: idle.insert(index)
@@ -105,11 +114,24 @@ public struct Explorer {
         if !isSo { throw ExplorerFlaw(description: message()) }
     }
 
+    private mutating func note(_ actor: Int) {
+        let isBehindEnd = schedule.turns.map { turns.count >= $0.count } ?? false
+        stay = isBehindEnd && turns.last == actor ? stay + 1 : 0
+        turns.append(actor)
+    }
+
     /// Whose turn it is: as the schedule says, and behind its end whoever had the last one, for as long as he can.
+    ///
+    /// One who asks again and again for what another has to do is interrupted all the same, or he would go on for ever.
     private mutating func choice(among choices: [Int]) -> Int {
         guard let wanted = schedule.turns else { return choices[Int.random(in: 0..<choices.count, using: &chooser)] }
-        let next = turns.count < wanted.count ? wanted[turns.count] : turns.last
-        return next.flatMap { choices.contains($0) ? $0 : nil } ?? choices[0]
+        let last = turns.last ?? -1
+        let next = turns.count < wanted.count ? wanted[turns.count] : last
+        if turns.count >= wanted.count, stay >= Self.patience {
+            // All have their turn in time.
+            return choices.first { $0 > last } ?? choices[0]
+        }
+        return choices.contains(next) ? next : choices[0]
     }
 }
 

@@ -3,14 +3,16 @@
 
 /// An order in which the actors of an ``Explorer`` take their turns: drawn from a seed, or said turn by turn.
 ///
-/// It is what a failed exploration prints, and what is put in to play it again: `4711`, or with turns `4711:0,1,0`. A turn is
-/// the number of an actor, by the order in which they were added; where that one can do nothing, the first does that can.
+/// It is what a failed exploration prints, and what is put in to play it again: `4711`, or with turns `4711:0,1,0`. A
+/// turn is the number of an actor, by the order in which they were added; where that one can do nothing, the first
+/// does that can.
 public struct ExplorerSchedule: Hashable, Sendable {
     /// What everything is drawn from that is not said.
     public var seed: UInt64
     /// Whose turn it is, first to last; drawn from the seed if nil.
     ///
-    /// Behind the last one nobody is interrupted.
+    /// Behind the last one nobody is interrupted who can go on, but for one who goes on for some hundred turns: he may
+    /// wait for another.
     public var turns: [Int]?
 
     /// Makes a schedule.

@@ -30,12 +30,7 @@ struct BodyTally: Sendable {
     /// The bytes, or how many there were and what they come to.
     var recorded: RecordedBody {
         guard count > limit else { return RecordedBody(data) }
-        return RecordedBody(leftOut: count, checksum: sum)
-    }
-
-    /// The checksum of all bytes so far.
-    var sum: String {
         var checksum = checksum
-        return checksum.finish().hexadecimal
+        return RecordedBody(leftOut: count, checksum: checksum.finish().hexadecimal, because: .tooLong)
     }
 }

@@ -7,21 +7,29 @@ import OperationNetworking
 
 /// Sees the body of a request that is sent.
 final class BodyTap: Sendable {
+    /// What a producer gave.
+    private struct Produced {
+        var tally: BodyTally
+        var isAtEnd = false
+    }
+
     private let body: RequestBody
     private let limit: Int
-    /// What a producer gave.
-    private let produced: Locked<BodyTally>
+    private let produced: Locked<Produced>
+    /// The file, opened before anybody can delete it; nil if it cannot be opened, or there is none.
+    private let file: BodyFile?
 
     init(_ body: RequestBody, limit: Int) {
         (self.body, self.limit) = (body, limit)
-        produced = Locked(BodyTally(limit: limit))
+        produced = Locked(Produced(tally: BodyTally(limit: limit)))
+        if case .file(let region) = body.source { file = BodyFile(region) } else { file = nil }
     }
 
     /// The request, with a body whose bytes are seen.
     func tapped(_ request: NetworkRequest) -> NetworkRequest {
         guard case .stream(let makeProducer) = body.source else { return request }
         let stream = RequestBody.stream(length: body.length, canBeSentAgain: body.canBeSentAgain) { [self] in
-            produced.withLock { $0 = BodyTally(limit: limit) }
+            produced.withLock { $0 = Produced(tally: BodyTally(limit: limit)) }
             return TappedProducer(try makeProducer(), self)
         }
         // What the body said of itself is among the headers by now.
@@ -31,31 +39,29 @@ final class BodyTap: Sendable {
     }
 
     /// A producer gave these bytes.
-    fileprivate func note(_ bytes: UnsafeRawBufferPointer) { produced.withLock { $0.take(bytes) } }
+    fileprivate func note(_ bytes: UnsafeRawBufferPointer) { produced.withLock { $0.tally.take(bytes) } }
 
-    /// What is written down of it; a file is read for that, so not on a thread of a session.
-    func recorded(_ redactor: RecordingRedactor, _ headers: HeaderFields) -> RecordedBody {
-        var tally = produced.withLock { $0 }
+    /// A producer has no more.
+    fileprivate func noteEnd() { produced.withLock { $0.isAtEnd = true } }
+
+    /// What was sent, with its secrets; a file is read for that, so not on a thread of a session.
+    func recorded() -> RecordedBody {
         switch body.source {
         case .none: return .none
-        case .data(let data): tally.take(data)
-        case .file(let region): Self.read(region, into: &tally)
-        case .stream: break
-        }
-        let seen = tally.recorded
-        guard let data = seen.data else { return seen }
-        let clean = redactor.body(data, type: headers["Content-Type"], encoding: headers["Content-Encoding"])
-        return clean.map { RecordedBody($0) } ?? RecordedBody(leftOut: data.count, checksum: tally.sum)
-    }
-
-    private static func read(_ region: FileRegion, into tally: inout BodyTally) {
-        guard let file = try? FileHandle(forReadingFrom: region.url) else { return }
-        defer { try? file.close() }
-        try? file.seek(toOffset: UInt64(region.offset))
-        var left = Int(region.length)
-        while left > 0, let portion = try? file.read(upToCount: min(left, 1 << 16)), !portion.isEmpty {
-            tally.take(portion)
-            left -= portion.count
+        case .data(let data):
+            var tally = BodyTally(limit: limit)
+            tally.take(data)
+            return tally.recorded
+        case .file(let region):
+            let bytes = file?.tally(limit: limit)
+            return bytes?.recorded ?? RecordedBody(leftOut: Int(clamping: region.length), because: .unreadable)
+        case .stream:
+            let produced = produced.withLock { $0 }
+            let seen = produced.tally.recorded
+            // One whose length is known need not be asked whether that was all.
+            if produced.isAtEnd || body.length == Int64(seen.count) { return seen }
+            return seen.data.map { RecordedBody(brokenOff: $0) }
+                ?? RecordedBody(leftOut: seen.count, because: .brokenOff)
         }
     }
 }
@@ -71,8 +77,10 @@ private final class TappedProducer: BodyProducer {
 
     func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
         let portion = try producer.produce(into: buffer, waker: waker)
-        if case .bytes(let count) = portion {
-            tap.note(UnsafeRawBufferPointer(rebasing: buffer[..<min(max(count, 0), buffer.count)]))
+        switch portion {
+        case .bytes(let count): tap.note(UnsafeRawBufferPointer(rebasing: buffer[..<min(max(count, 0), buffer.count)]))
+        case .end: tap.noteEnd()
+        case .notYet: break
         }
         return portion
     }

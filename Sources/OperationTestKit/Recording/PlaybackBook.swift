@@ -21,12 +21,11 @@ struct PlaybackBook: Sendable {
 
     /// Takes the first exchange that answers one of these forms of a request.
     mutating func take(_ forms: [PlaybackKey]) -> Int? {
-        for key in forms {
-            guard let number = left[key]?.popFirst() else { continue }
-            used.insert(number)
-            return number
-        }
-        return nil
+        let fitting = forms.compactMap { key in left[key]?.first.map { (number: $0, key: key) } }
+        guard let first = fitting.min(by: { $0.number < $1.number }) else { return nil }
+        left[first.key]?.removeFirst()
+        used.insert(first.number)
+        return first.number
     }
 
     /// The exchange that is most like a request which none answers, and in what it differs.

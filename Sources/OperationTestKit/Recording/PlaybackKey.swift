@@ -12,6 +12,9 @@ struct PlaybackKey: Hashable, Sendable {
         case headers = "header fields"
     }
 
+    /// In the place of a body that is not known whole: it fits all.
+    static let anyBody = "any"
+
     private let parts: [String]
 
     init(method: String, url: String, body: String, headers: HeaderFields, _ rules: PlaybackRules) {
@@ -36,15 +39,19 @@ struct PlaybackKey: Hashable, Sendable {
 
     /// In which parts they differ.
     func differences(from other: PlaybackKey) -> [Part] {
-        Part.allCases.filter { self[$0] != other[$0] }
+        Part.allCases.filter { !agrees(with: other, in: $0) }
     }
 
     /// How much they have in common: the path counts most.
     func likeness(to other: PlaybackKey) -> Int {
         let worth: [Part: Int] = [.path: 8, .method: 4, .host: 2, .query: 2, .body: 1, .headers: 1]
-        let same = Part.allCases.filter { self[$0] == other[$0] }.reduce(0) { $0 + (worth[$1] ?? 0) }
+        let same = Part.allCases.filter { agrees(with: other, in: $0) }.reduce(0) { $0 + (worth[$1] ?? 0) }
         // Of two other paths, the one that begins in the same way.
         return 100 * same + min(zip(self[.path], other[.path]).prefix { $0 == $1 }.count, 99)
+    }
+
+    private func agrees(with other: PlaybackKey, in part: Part) -> Bool {
+        self[part] == other[part] || part == .body && [self[part], other[part]].contains(Self.anyBody)
     }
 
     static func body(_ data: Data) -> String { SHA256.checksum(of: data, startingWith: SHA256()).hexadecimal }

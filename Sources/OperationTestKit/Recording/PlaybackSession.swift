@@ -26,9 +26,10 @@ extension NetworkError.Code {
 /// }
 /// ```
 ///
-/// Each exchange answers once, in the order of the recording among those that a request fits; see ``PlaybackRules``. A
-/// request that fits none fails with `notRecorded`, and says which one is the nearest
-/// and how to record anew. Secrets are left out of requests before they are compared, as they were from the recording.
+/// Each exchange answers once, in the order of the recording among those that a request fits; see ``PlaybackRules``.
+/// A request that fits none fails with `notRecorded`, and says which one is
+/// the nearest and how to record anew. Secrets are left out of requests before they are compared, as they were from
+/// the recording.
 ///
 /// An exchange that failed or was cancelled when it was recorded does so again. Of a request's body no more than
 /// `bodyLimit` bytes are kept in memory; it must be the limit of the recording.
@@ -110,14 +111,13 @@ public final class PlaybackSession: NetworkSession {
     /// The request as it is compared: without its secrets, or where it could not be looked into, as it is.
     private func keys(of request: StubRequest) -> [PlaybackKey] {
         let raw = request.bodyCount == 0 ? PlaybackKey.body(Data()) : request.bodyHash
-        let isWhole = request.bodyCount <= bodyLimit
-        let encoding = request.headers["Content-Encoding"]
-        let clean =
-            isWhole ? redactor.body(request.body, type: request.headers["Content-Type"], encoding: encoding) : nil
-        let fields = redactor.fields(request.headers)
-        return ([clean.map { PlaybackKey.body($0) }, raw].compactMap(\.self)).map { body in
+        let whole = request.bodyCount <= bodyLimit ? request.body : nil
+        let message = redactor.message(request.headers, whole)
+        let opaque = whole.map { redactor.checksum(request.headers, $0) }
+        let bodies = [message.body.map { PlaybackKey.body($0) }, opaque, raw, PlaybackKey.anyBody]
+        return bodies.compactMap(\.self).map { body in
             PlaybackKey(
-                method: request.method, url: redactor.url(request.url), body: body, headers: fields, rules)
+                method: request.method, url: redactor.url(request.url), body: body, headers: message.headers, rules)
         }
     }
 
@@ -151,9 +151,10 @@ public final class PlaybackSession: NetworkSession {
         "To record anew, run the code once with a RecordingSession over a real session, and write its recording to the file."
 
     private func leftOut(_ exchange: RecordedExchange, _ number: Int) -> NetworkError {
-        Self.error(
+        let body = exchange.responseBody
+        return Self.error(
             "Exchange \(number + 1) of \(name), \(exchange), cannot be played: its body of "
-                + "\(exchange.responseBody.count) bytes was left out. Record it with a greater bodyLimit.")
+                + "\(body.count) bytes was left out. \((body.gap ?? .tooLong).advice)")
     }
 
     private func refusal(of request: StubRequest, _ key: PlaybackKey) -> NetworkError {
@@ -177,7 +178,8 @@ public final class PlaybackSession: NetworkSession {
 extension RecordedExchange {
     /// What a request must be like to be answered by it.
     func key(_ rules: PlaybackRules) -> PlaybackKey {
-        let body = requestBody.data.map { PlaybackKey.body($0) } ?? requestBody.checksum ?? ""
+        let whole = requestBody.gap == .brokenOff ? nil : requestBody.data
+        let body = whole.map { PlaybackKey.body($0) } ?? requestBody.checksum ?? PlaybackKey.anyBody
         return PlaybackKey(method: method, url: url, body: body, headers: requestHeaders, rules)
     }
 }

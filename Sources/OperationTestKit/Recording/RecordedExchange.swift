@@ -20,7 +20,7 @@ public struct RecordedExchange: Sendable, Hashable {
 
     /// The method of the request.
     public var method: String
-    /// The URL of the request.
+    /// The URL of the request, as ``RecordingSession`` writes it: secret values and those without a name are `***`.
     public var url: String
     /// The header fields of the request, without those that a session writes itself.
     public var requestHeaders: HeaderFields
@@ -34,6 +34,29 @@ public struct RecordedExchange: Sendable, Hashable {
     public var trailers: HeaderFields
     /// How it ended.
     public var end: End
+
+    /// Makes an exchange by hand: a request to `url`, and what comes of it.
+    ///
+    /// ```swift
+    /// import Foundation
+    /// import OperationNetworking
+    /// import OperationTestKit
+    ///
+    /// func player(for url: URL) -> PlaybackSession {
+    ///     let songs = RecordedExchange(
+    ///         url: url.absoluteString, response: ResponseHead(url: url, status: 200),
+    ///         responseBody: RecordedBody(Data(#"["One", "Two"]"#.utf8)))
+    ///     return PlaybackSession(SessionRecording([songs]))
+    /// }
+    /// ```
+    public init(
+        _ method: String = "GET", url: String, requestHeaders: HeaderFields = [:], requestBody: RecordedBody = .none,
+        response: ResponseHead? = nil, responseBody: RecordedBody = .none, trailers: HeaderFields = [:],
+        end: End = .complete
+    ) {
+        (self.method, self.url, self.requestHeaders, self.requestBody) = (method, url, requestHeaders, requestBody)
+        (self.response, self.responseBody, self.trailers, self.end) = (response, responseBody, trailers, end)
+    }
 }
 
 extension RecordedExchange: CustomStringConvertible {
@@ -48,30 +71,4 @@ extension RecordedExchange: CustomStringConvertible {
             }
         return "\(method) \(url): \([answer, ending].compactMap(\.self).joined(separator: ", "))"
     }
-}
-
-/// The body of a request or response in a ``SessionRecording``.
-public struct RecordedBody: Sendable, Hashable {
-    /// The bytes; nil if they were left out, because there were too many or they cannot be looked into for secrets.
-    public var data: Data?
-    /// How many there are.
-    public var count: Int
-    /// The SHA-256 of those that were left out, in hexadecimal digits.
-    public var checksum: String?
-
-    /// No bytes.
-    public static let none = RecordedBody(Data())
-
-    /// These bytes.
-    public init(_ data: Data) {
-        self.data = data
-        count = data.count
-    }
-
-    init(leftOut count: Int, checksum: String) {
-        (self.count, self.checksum) = (count, checksum)
-    }
-
-    /// The bytes as text, if they are.
-    public var text: String? { data.flatMap { String(data: $0, encoding: .utf8) } }
 }

@@ -3,111 +3,162 @@
 
 import Foundation
 
-/// JSON of which single values are replaced, and all else stays as it was written, byte by byte.
+/// JSON of which secret values are replaced, and all else stays as it was written, byte by byte.
+///
+/// It may break off anywhere, as a transfer does; what came before is looked into all the same. Values keep their
+/// kinds, so that what decodes them goes on to do so: of what is secret, texts become `***` and numbers 0.
 struct RecordedJSON {
+    private enum Expected {
+        /// A value; the first one of an array, or its end.
+        case value, firstValue
+        /// A name; the first one of an object, or its end.
+        case key, firstKey
+        case colon
+        /// A comma, or the end of what the value is in.
+        case next
+        /// Nothing, or one more array or object: JSON by lines.
+        case another
+        /// Nothing.
+        case nothing
+    }
+
+    private struct Container {
+        let isObject: Bool
+        /// Whether it is the value of a secret name.
+        let isHidden: Bool
+    }
+
     private let bytes: [UInt8]
+    private let hides: (String) -> Bool
+    private let text: (String) -> String
+    private var index = 0
+    private var result: [UInt8] = []
+    private var containers: [Container] = []
+    private var expected = Expected.value
+    /// Whether the name before the value is a secret one.
+    private var isHidden = false
 
-    /// Nil if it is no JSON.
-    init?(_ data: Data) {
-        guard let first = data.first(where: { ![9, 10, 13, 32].contains($0) }), first == 0x7B || first == 0x5B,
-            (try? JSONSerialization.jsonObject(with: data)) != nil
-        else { return nil }
+    private init(_ data: Data, _ hides: @escaping (String) -> Bool, _ text: @escaping (String) -> String) {
         bytes = Array(data)
-    }
-
-    /// The same without the values of such names, and with other texts in the place of its texts.
-    func redacted(hides: (String) -> Bool, text: (String) -> String) -> Data {
-        var result: [UInt8] = []
+        (self.hides, self.text) = (hides, text)
         result.reserveCapacity(bytes.count)
-        var index = 0
-        while index < bytes.count {
-            guard bytes[index] == 0x22 else {
-                result.append(bytes[index])
-                index += 1
-                continue
-            }
-            let end = endOfString(from: index)
-            let string = bytes[index..<end]
-            let colon = afterBlanks(end)
-            guard colon < bytes.count, bytes[colon] == 0x3A else {
-                let plain = String(decoding: string.dropFirst().dropLast(), as: UTF8.self)
-                result += [0x22] + Array(text(plain).utf8) + [0x22]
-                index = end
-                continue
-            }
-            let value = afterBlanks(colon + 1)
-            result += bytes[index..<value]
-            index = value
-            if hides(Self.name(string)) {
-                index = endOfValue(from: value)
-                result += masked(value..<index)
-            }
-        }
-        return Data(result)
     }
 
-    /// A value of the same shape, so that it is decoded as before: stars for texts, zeros for numbers.
-    private func masked(_ range: Range<Int>) -> [UInt8] {
-        var result: [UInt8] = []
-        var index = range.lowerBound
-        while index < range.upperBound {
+    /// The same without the values of such names, and with other texts in the place of its texts; nil if it is no JSON.
+    static func redacted(
+        _ data: Data, hides: @escaping (String) -> Bool, text: @escaping (String) -> String
+    ) -> Data? {
+        var json = Self(data, hides, text)
+        return json.read() ? Data(json.result) : nil
+    }
+
+    private mutating func read() -> Bool {
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { copy(3) }
+        while index < bytes.count {
             let byte = bytes[index]
-            if byte == 0x22 {
-                let end = endOfString(from: index)
-                let next = afterBlanks(end)
-                let isName = next < range.upperBound && bytes[next] == 0x3A
-                result += isName ? Array(bytes[index..<end]) : Array("\"\(RecordingRedactor.stars)\"".utf8)
-                index = end
-            } else if byte == 0x2D || (0x30...0x39).contains(byte) {
-                let number = bytes[index..<range.upperBound].prefix { "+-.eE0123456789".utf8.contains($0) }
-                result.append(0x30)
-                index += number.count
-            } else {
-                result.append(byte)
-                index += 1
+            let isBlank = Self.isBlank(byte) || containers.isEmpty && byte == 0x1E
+            if isBlank { copy(1) } else if !step(byte) { return false }
+        }
+        return true
+    }
+
+    /// Takes what begins with this byte; false if it must not stand there.
+    private mutating func step(_ byte: UInt8) -> Bool {
+        switch (expected, byte) {
+        case (.value, 0x7B), (.firstValue, 0x7B), (.another, 0x7B): begin(isObject: true)
+        case (.value, 0x5B), (.firstValue, 0x5B), (.another, 0x5B): begin(isObject: false)
+        case (.firstValue, 0x5D), (.firstKey, 0x7D): end()
+        case (.next, 0x5D) where containers.last?.isObject == false: end()
+        case (.next, 0x7D) where containers.last?.isObject == true: end()
+        case (.next, 0x2C):
+            copy(1)
+            expected = containers.last?.isObject == true ? .key : .value
+        case (.key, 0x22), (.firstKey, 0x22): takeName()
+        case (.colon, 0x3A):
+            copy(1)
+            expected = .value
+        case (.value, 0x22), (.firstValue, 0x22): takeText()
+        case (.value, _), (.firstValue, _): return takeWord()
+        default: return false
+        }
+        return true
+    }
+
+    private var isValueHidden: Bool { isHidden || containers.last?.isHidden == true }
+
+    private mutating func begin(isObject: Bool) {
+        containers.append(Container(isObject: isObject, isHidden: isValueHidden))
+        isHidden = false
+        copy(1)
+        expected = isObject ? .firstKey : .firstValue
+    }
+
+    private mutating func end() {
+        copy(1)
+        containers.removeLast()
+        expected = containers.isEmpty ? .another : .next
+    }
+
+    private mutating func takeName() {
+        let string = string()
+        copy(string.end - index)
+        isHidden = hides(JSONText.decoded(bytes[string.inside]))
+        expected = .colon
+    }
+
+    private mutating func takeText() {
+        let string = string()
+        let inside = bytes[string.inside]
+        let quote: [UInt8] = string.isWhole ? [0x22] : []
+        if isValueHidden {
+            result += [0x22] + Array(RecordingRedactor.stars.utf8) + quote
+        } else {
+            let plain = JSONText.decoded(inside)
+            let shown = text(plain)
+            result += [0x22] + (shown == plain ? Array(inside) : JSONText.encoded(shown)) + quote
+        }
+        index = string.end
+        valueIsOver()
+    }
+
+    /// A number, true, false or null, and what some take for a number, such as NaN.
+    private mutating func takeWord() -> Bool {
+        let word = bytes[index...].prefix { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2B, 0x2D, 0x2E: true
+            default: false
             }
         }
-        return result
-    }
-
-    private static func name(_ string: ArraySlice<UInt8>) -> String {
-        let text = try? JSONSerialization.jsonObject(with: Data(string), options: .fragmentsAllowed) as? String
-        return text ?? String(decoding: string.dropFirst().dropLast(), as: UTF8.self)
-    }
-
-    private func afterBlanks(_ start: Int) -> Int {
-        var index = start
-        while index < bytes.count, [9, 10, 13, 32].contains(bytes[index]) { index += 1 }
-        return index
-    }
-
-    /// Behind the closing quote.
-    private func endOfString(from start: Int) -> Int {
-        var index = start + 1
-        while index < bytes.count, bytes[index] != 0x22 { index += bytes[index] == 0x5C ? 2 : 1 }
-        return min(index + 1, bytes.count)
-    }
-
-    private func endOfValue(from start: Int) -> Int {
-        var index = start
-        var depth = 0
-        while index < bytes.count {
-            switch bytes[index] {
-            case 0x22:
-                index = endOfString(from: index)
-                if depth == 0 { return index }
-                continue
-            case 0x7B, 0x5B: depth += 1
-            case 0x7D, 0x5D:
-                // The end of what the value is in.
-                if depth == 0 { return index }
-                depth -= 1
-                if depth == 0 { return index + 1 }
-            case 0x2C, 9, 10, 13, 32: if depth == 0 { return index }
-            default: break
-            }
-            index += 1
+        guard let first = word.first else { return false }
+        if !isValueHidden || ["true", "false", "null"].contains(String(decoding: word, as: UTF8.self)) {
+            result += word
+        } else {
+            result += Array((first == 0x2D || (0x30...0x39).contains(first) ? "0" : "null").utf8)
         }
-        return index
+        index = word.endIndex
+        valueIsOver()
+        return true
     }
+
+    private mutating func valueIsOver() {
+        isHidden = false
+        expected = containers.isEmpty ? .nothing : .next
+    }
+
+    private mutating func copy(_ count: Int) {
+        result += bytes[index..<index + count]
+        index += count
+    }
+
+    /// The string that begins here: what is between its quotes, and where it ends.
+    ///
+    /// It may break off.
+    private func string() -> (inside: Range<Int>, end: Int, isWhole: Bool) {
+        var end = index + 1
+        while end < bytes.count, bytes[end] != 0x22 { end += bytes[end] == 0x5C ? 2 : 1 }
+        guard end < bytes.count else { return (index + 1..<bytes.count, bytes.count, false) }
+        return (index + 1..<end, end + 1, true)
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 32 || byte == 9 || byte == 10 || byte == 13 }
 }

@@ -21,38 +21,51 @@ struct RecordingFile: Codable {
         let names: [String]
     }
 
+    /// What is wrong within a file; which file that is, its reader knows.
+    struct Flaw: Error {
+        let detail: String
+    }
+
     struct Body: Codable {
         var text: String?
         var base64: String?
         var count: Int?
         var sha256: String?
+        var gap: String?
 
         init?(_ body: RecordedBody) {
+            gap = body.gap.map { "\($0)" }
             guard let data = body.data else {
                 (count, sha256) = (body.count, body.checksum)
                 return
             }
-            if data.isEmpty { return nil }
+            if data.isEmpty, gap == nil { return nil }
             if let text = Self.text(data) { self.text = text } else { base64 = data.base64EncodedString() }
         }
 
         /// The bytes as text that a person can read.
         private static func text(_ data: Data) -> String? {
-            guard let text = String(data: data, encoding: .utf8), !text.hasPrefix("\u{FEFF}") else { return nil }
+            // Foundation drops a mark of the bytes' order.
+            guard !data.starts(with: [0xEF, 0xBB, 0xBF]), let text = String(data: data, encoding: .utf8) else {
+                return nil
+            }
             let isReadable = text.unicodeScalars.allSatisfy { $0.value >= 32 || [9, 10, 13].contains($0.value) }
             return isReadable ? text : nil
         }
 
         func recorded() throws -> RecordedBody {
-            if let text { return RecordedBody(Data(text.utf8)) }
-            if let base64 {
-                guard let data = Data(base64Encoded: base64) else {
-                    throw SessionRecordingError(.notARecording, "The recording", "a body is no base64")
-                }
-                return RecordedBody(data)
+            guard let data = try text.map({ Data($0.utf8) }) ?? decoded() else {
+                guard sha256 != nil || gap != nil else { return .none }
+                let reason = gap.map { RecordedBody.Gap($0) } ?? .tooLong
+                return RecordedBody(leftOut: count ?? 0, checksum: sha256, because: reason)
             }
-            guard let sha256 else { return .none }
-            return RecordedBody(leftOut: max(count ?? 0, 0), checksum: sha256)
+            return gap == "\(RecordedBody.Gap.brokenOff)" ? RecordedBody(brokenOff: data) : RecordedBody(data)
+        }
+
+        private func decoded() throws -> Data? {
+            guard let base64 else { return nil }
+            guard let data = Data(base64Encoded: base64) else { throw Flaw(detail: "a body is no base64") }
+            return data
         }
     }
 
@@ -132,8 +145,7 @@ extension RecordingFile.Exchange {
         var head: ResponseHead?
         if let response {
             guard let url = URL(string: response.url ?? request.url), (200...999).contains(response.status) else {
-                throw SessionRecordingError(
-                    .notARecording, "The recording", "the answer to \(request.method) \(request.url) has no right head")
+                throw RecordingFile.Flaw(detail: "the answer to \(request.method) \(request.url) has no right head")
             }
             head = ResponseHead(
                 url: url, status: response.status, headers: HeaderFields(lines: response.headers ?? []),
@@ -146,7 +158,7 @@ extension RecordingFile.Exchange {
                     code: .init(failure.code), phase: .init(failure.phase), message: failure.message))
         }
         return RecordedExchange(
-            method: request.method, url: request.url, requestHeaders: HeaderFields(lines: request.headers ?? []),
+            request.method, url: request.url, requestHeaders: HeaderFields(lines: request.headers ?? []),
             requestBody: try request.body?.recorded() ?? .none, response: head,
             responseBody: try response?.body?.recorded() ?? .none,
             trailers: HeaderFields(lines: response?.trailers ?? []), end: end)

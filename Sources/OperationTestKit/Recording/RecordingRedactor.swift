@@ -4,98 +4,91 @@
 import Foundation
 import OperationNetworking
 
-/// Leaves the secrets out of exchanges, by the names that a ``LogRedaction`` hides, and keeps all else as it is: what is
-/// recorded must still be an answer.
+/// Leaves the secrets out of exchanges, by the names that a ``LogRedaction`` hides, and keeps all else as it is: what
+/// is recorded must still be an answer.
 struct RecordingRedactor: Sendable {
     static let stars = "***"
+    /// Fields whose value is one address, to its end.
+    private static let addressFields = ["Location", "Content-Location", "Referer"]
 
     let redaction: LogRedaction
 
-    /// A URL with the values of secret names in its query left out.
+    /// A URL without secrets.
     func url(_ url: URL) -> String {
-        let text = url.absoluteString
-        guard !redaction.keepsSecrets, let mark = text.firstIndex(of: "?") else { return text }
-        return text[...mark] + items(text[text.index(after: mark)...], hidesNameless: true)
+        redaction.keepsSecrets ? url.absoluteString : addresses.redacted(url.absoluteString)
+    }
+
+    /// A message as it is written down, and compared.
+    ///
+    /// Its fields and its body have no secrets, and the usual boundary where the body has parts. The body is nil if it
+    /// cannot be looked into.
+    ///
+    /// - Parameters:
+    ///   - headers: The header fields.
+    ///   - body: The body; nil if it is not there.
+    ///   - isDecoded: Whether it was decompressed, whatever the fields say.
+    func message(
+        _ headers: HeaderFields, _ body: Data?, isDecoded: Bool = false
+    ) -> (headers: HeaderFields, body: Data?) {
+        var shown = fields(headers)
+        let encoding = headers["Content-Encoding"]?.lowercased() ?? "identity"
+        guard isDecoded || encoding == "identity" else {
+            return (shown, redaction.keepsSecrets || body?.isEmpty == true ? body : nil)
+        }
+        guard let type = headers["Content-Type"], let range = RecordedMultipart.boundary(in: type) else {
+            return (shown, body.flatMap { self.body($0, type: headers["Content-Type"]) })
+        }
+        let rewritten = body.flatMap { multipart($0, String(type[range]), boundary: RecordedMultipart.usualBoundary) }
+        // Head and body go together, also where the body is none in parts after all.
+        if let body, rewritten == nil, !body.isEmpty { return (shown, redaction.keepsSecrets ? body : nil) }
+        shown["Content-Type"] = type.replacingCharacters(in: range, with: RecordedMultipart.usualBoundary)
+        return (shown, rewritten ?? body)
+    }
+
+    /// What a body that cannot be looked into is compared by: all of it but for the boundary between its parts.
+    func checksum(_ headers: HeaderFields, _ body: Data) -> String {
+        PlaybackKey.body(RecordingRedactor(redaction: .none).message(headers, body).body ?? body)
     }
 
     /// Header fields without the secret values, and without those in addresses among the others.
     func fields(_ fields: HeaderFields) -> HeaderFields {
         guard !redaction.keepsSecrets else { return fields }
-        return HeaderFields(
-            fields.map { field in
-                if field.isNamed("Set-Cookie") { return HeaderFields.Field(field.name, cookie(field.value)) }
-                return HeaderFields.Field(
-                    field.name, redaction.hides(field.name) ? Self.stars : withoutSecretAddresses(field.value))
-            })
+        return HeaderFields(fields.map { HeaderFields.Field($0.name, value(of: $0)) })
     }
 
-    /// A body without the secrets; nil if it cannot be looked into.
-    func body(_ data: Data, type: String?, encoding: String? = nil) -> Data? {
+    private func value(of field: HeaderFields.Field) -> String {
+        if field.isNamed("Set-Cookie") { return RecordedCookies.redacted(field.value) }
+        if redaction.hides(field.name) { return Self.stars }
+        let isAddress = Self.addressFields.contains { field.isNamed($0) }
+        return isAddress ? addresses.redacted(field.value) : addresses.redacted(in: field.value)
+    }
+
+    /// A body without the secrets; nil if it is of a kind that has them in known places, and cannot be looked into.
+    private func body(_ data: Data, type: String?) -> Data? {
         guard !redaction.keepsSecrets, !data.isEmpty else { return data }
-        if let encoding, encoding.lowercased() != "identity" { return nil }
-        let kind = type?.lowercased() ?? ""
-        if kind.hasPrefix("application/x-www-form-urlencoded") {
-            return String(data: data, encoding: .utf8).map { Data(items($0[...], hidesNameless: false).utf8) } ?? data
+        let kind = (type ?? "").prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+        if kind == "application/x-www-form-urlencoded" {
+            return String(data: data, encoding: .utf8).map { Data(addresses.pairs($0[...]).utf8) }
         }
-        if kind.hasPrefix("multipart/"), let boundary = RecordedMultipart.boundary(in: type ?? "") {
-            return RecordedMultipart(data, boundary: boundary).redacted { redaction.hides($0) }
+        if let type, kind.hasPrefix("multipart/") {
+            // Within a part: its head stays as it is, so the boundary does, too.
+            let boundary = RecordedMultipart.boundary(in: type).map { String(type[$0]) }
+            return boundary.flatMap { multipart(data, $0, boundary: $0) }
         }
-        return RecordedJSON(data)?.redacted(hides: redaction.hides, text: withoutSecretAddresses) ?? data
+        // Much of what is JSON does not say so.
+        let isCalledJSON = kind.contains("json")
+        let begins = data.first { ![9, 10, 13, 32, 0xEF, 0xBB, 0xBF].contains($0) }
+        guard isCalledJSON || begins == 0x7B || begins == 0x5B else { return data }
+        let clean = RecordedJSON.redacted(data, hides: redaction.hides) { addresses.redacted(in: $0) }
+        return clean ?? (isCalledJSON ? nil : data)
     }
 
-    /// The type of a body without the boundary, which is another one each time.
-    func type(_ type: String) -> String {
-        guard let boundary = RecordedMultipart.boundary(in: type) else { return type }
-        return type.replacing(boundary, with: RecordedMultipart.usualBoundary)
-    }
-
-    /// The pairs of a query or a form.
-    private func items(_ text: Substring, hidesNameless: Bool) -> String {
-        let (pairs, fragment) = text.firstIndex(of: "#").map { (text[..<$0], text[$0...]) } ?? (text, "")
-        let shown = pairs.split(separator: "&", omittingEmptySubsequences: false).map { pair -> String in
-            guard let equals = pair.firstIndex(of: "=") else {
-                return hidesNameless && !pair.isEmpty ? Self.stars : String(pair)
-            }
-            let name = pair[..<equals]
-            let isHidden = redaction.hides(name.removingPercentEncoding ?? String(name))
-            return isHidden ? "\(name)=\(Self.stars)" : String(pair)
+    private func multipart(_ data: Data, _ old: String, boundary: String) -> Data? {
+        RecordedMultipart(data, boundary: old).rewritten(boundary: boundary) { name, type, content in
+            if let name, redaction.hides(name) { return Data(Self.stars.utf8) }
+            return body(content, type: type)
         }
-        return shown.joined(separator: "&") + fragment
     }
 
-    /// A cookie with its name and what is said of it, and without its value.
-    private func cookie(_ value: String) -> String {
-        let end = value.firstIndex(of: ";") ?? value.endIndex
-        guard let equals = value[..<end].firstIndex(of: "=") else { return Self.stars }
-        return value[...equals] + Self.stars + value[end...]
-    }
-
-    /// A text in which addresses may stand: without user and password, and without secret values in queries.
-    private func withoutSecretAddresses(_ text: String) -> String {
-        guard text.contains(where: { "?@".contains($0) }) else { return text }
-        let ends: Set<Character> = [" ", "\t", "\r", "\n", "\r\n", "\"", "<", ">", "\\", "'", ","]
-        var result = ""
-        var rest = text[...]
-        while let first = rest.first {
-            if ends.contains(first) {
-                result.append(rest.removeFirst())
-                continue
-            }
-            let word = rest.prefix { !ends.contains($0) }
-            rest = rest.dropFirst(word.count)
-            result += address(word)
-        }
-        return result
-    }
-
-    private func address(_ word: Substring) -> String {
-        var word = word
-        if let start = word.range(of: "://"), let at = word[start.upperBound...].firstIndex(of: "@"),
-            !word[start.upperBound..<at].contains("/")
-        {
-            word = word[..<start.upperBound] + Self.stars + word[at...]
-        }
-        guard let mark = word.firstIndex(of: "?"), word[mark...].contains("=") else { return String(word) }
-        return word[...mark] + items(word[word.index(after: mark)...], hidesNameless: false)
-    }
+    private var addresses: RecordedAddresses { RecordedAddresses(redaction: redaction) }
 }

@@ -25,17 +25,24 @@ import OperationNetworking
 /// Over a session that follows redirects, a redirect and what it leads to are one exchange; to write down each request,
 /// put it beneath: `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
 ///
-/// Secrets are left out by their names: of header fields, of queries, of JSON and of forms. In JSON a text becomes three
-/// stars and a number zero, so that an answer is decoded as before. What is in other bodies, in paths, and in texts without
-/// a name stays: look at the file before you share it.
+/// Secrets are left out by their names: of header fields, of cookies, of queries and fragments, of JSON and of forms.
+/// Values keep their kinds: a secret text becomes `***`, and a secret number 0, so that what is played back can be
+/// decoded as before. What is in other bodies, in paths, and in texts without a name stays: look at the file before
+/// you share it.
 ///
-/// In memory are the bodies of all exchanges, each as far as ``init(over:redaction:bodyLimit:)`` says. Of a longer one there
-/// is the length and a checksum: a request is compared by that, and a response cannot be played back. Time, metrics and
-/// informational heads are not written down.
+/// In memory are the bodies of all exchanges, each as far as ``init(over:redaction:bodyLimit:)`` says. Of a longer
+/// one there is the length and a checksum: a request is compared by that, and a response cannot be played back. It is
+/// the same with a body that cannot be looked into for secrets, because it is compressed or is not what its type
+/// says; with `redaction: .none` it is kept. A file that is sent is held open until it was read for the recording.
+/// Time, metrics and informational heads are not written down.
 public final class RecordingSession: NetworkSession {
     private struct State {
         var made = 0
+        /// The numbers of those that may still come to an end.
+        var open: Set<Int> = []
         var done: [Int: RecordedExchange] = [:]
+        /// Those who wait for all to have ended.
+        var waiting: [Waiter] = []
     }
 
     private let session: any NetworkSession
@@ -59,51 +66,103 @@ public final class RecordingSession: NetworkSession {
 
     /// What was written down so far: the exchanges that ended, in the order in which their tasks were made.
     ///
-    /// An exchange is there as soon as its operation has its outcome; one that was cancelled, a moment later.
+    /// An exchange that ended by itself is there as soon as its operation has its outcome. An operation that is
+    /// cancelled, or has enough of a body, has it earlier than its task is over: wait for ``settled()``.
+    ///
+    /// It waits until what ended was looked at for secrets, and files that were sent were read for that.
     public var recording: SessionRecording {
         let done = queue.sync { state.withLock { $0.done } }
         return SessionRecording(done.sorted { $0.key < $1.key }.map(\.value), redaction: redactor.redaction)
+    }
+
+    /// Waits until all tasks are over and written down, those included that are made meanwhile.
+    ///
+    /// Where the test's own task is cancelled, as by its time limit, it returns.
+    ///
+    /// ```swift
+    /// import OperationNetworking
+    /// import OperationTestKit
+    ///
+    /// func cancelled(_ operation: NetworkDataOperation<Int>, seenBy session: RecordingSession) async throws {
+    ///     operation.cancel()
+    ///     try await operation.expectCancelled(.requested)
+    ///     await session.settled()
+    ///     print(session.recording.exchanges.count)
+    /// }
+    /// ```
+    public func settled() async {
+        let waiter = Waiter(until: 0)
+        let isNow = state.withLock { state in
+            if state.open.isEmpty { return true }
+            state.waiting.append(waiter)
+            return false
+        }
+        guard !isNow else { return }
+        await waiter.passage()
+        state.withLock { state in state.waiting.removeAll { $0 === waiter } }
     }
 
     /// Makes a task of the session beneath, and writes down what comes of it.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         let number = state.withLock { state in
             state.made += 1
+            state.open.insert(state.made)
             return state.made
         }
         let body = BodyTap(request.body, limit: bodyLimit)
+        // One that nobody begins is let go of without an end.
+        let farewell = Farewell { [weak self] in self?.close(number) }
         let tap = ExchangeTap(request, body, receiver, limit: bodyLimit) { [weak self] seen in
-            self?.queue.async { [weak self] in self?.note(seen, number) }
+            self?.queue.async { [weak self] in
+                self?.note(seen, number)
+                withExtendedLifetime(farewell) {}
+            }
         }
         return session.makeTask(with: body.tapped(request), receiver: tap)
     }
 
     private func note(_ seen: ExchangeTap.Seen, _ number: Int) {
         let request = seen.request
-        var headers = redactor.fields(request.headers)
-        if let type = headers["Content-Type"] { headers["Content-Type"] = redactor.type(type) }
-        let sent = seen.body.recorded(redactor, request.headers)
-        var (received, head) = (seen.received.recorded, seen.head)
-        if let data = received.data, let whole = head {
-            let encoding = whole.isDecoded ? nil : whole.headers["Content-Encoding"]
-            // An answer that cannot be looked into is needed all the same.
-            let clean = redactor.body(data, type: whole.headers["Content-Type"], encoding: encoding) ?? data
-            head = redactor.head(whole, bodyGrewBy: clean.count - data.count)
-            received = RecordedBody(clean)
-        } else if let whole = head {
-            head = redactor.head(whole, bodyGrewBy: 0)
+        let sent = seen.body.recorded()
+        let sending = redactor.message(request.headers, sent.data)
+        var exchange = RecordedExchange(
+            request.method, url: redactor.url(request.url), requestHeaders: sending.headers,
+            requestBody: sent.cleaned(sending.body) { redactor.checksum(request.headers, $0) },
+            trailers: redactor.fields(seen.trailers), end: seen.end)
+        if let head = seen.head {
+            let received = seen.received.recorded
+            let message = redactor.message(head.headers, received.data, isDecoded: head.isDecoded)
+            exchange.responseBody = received.cleaned(message.body) { PlaybackKey.body($0) }
+            let growth = exchange.responseBody.data.map { $0.count - received.count } ?? 0
+            exchange.response = redactor.head(head, message.headers, bodyGrewBy: growth)
         }
-        let exchange = RecordedExchange(
-            method: request.method, url: redactor.url(request.url), requestHeaders: headers, requestBody: sent,
-            response: head, responseBody: received, trailers: redactor.fields(seen.trailers), end: seen.end)
         state.withLock { $0.done[number] = exchange }
+        close(number)
     }
+
+    /// That one is written down, or will never be.
+    private func close(_ number: Int) {
+        let passing = state.withLock { state -> [Waiter] in
+            guard state.open.remove(number) != nil, state.open.isEmpty else { return [] }
+            return exchange(&state.waiting, with: [])
+        }
+        for waiter in passing { waiter.pass() }
+    }
+}
+
+/// Says when it is let go of.
+private final class Farewell: Sendable {
+    private let say: @Sendable () -> Void
+
+    init(_ say: @escaping @Sendable () -> Void) { self.say = say }
+
+    deinit { say() }
 }
 
 extension RecordingRedactor {
     /// A head without secrets, which tells the length that the body has without them.
-    fileprivate func head(_ head: ResponseHead, bodyGrewBy growth: Int) -> ResponseHead {
-        var headers = fields(head.headers)
+    fileprivate func head(_ head: ResponseHead, _ fields: HeaderFields, bodyGrewBy growth: Int) -> ResponseHead {
+        var headers = fields
         if growth != 0, let length = headers["Content-Length"].flatMap({ Int($0) }) {
             headers["Content-Length"] = "\(max(length + growth, 0))"
         }

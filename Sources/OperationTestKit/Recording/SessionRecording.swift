@@ -7,8 +7,8 @@ import OperationNetworking
 
 /// What a ``RecordingSession`` saw, to be kept in a file beside the tests and played by a ``PlaybackSession``.
 ///
-/// The file is JSON, one exchange after another, made to be read, compared and changed by hand: bodies are text where they
-/// are text, and base64 where they are not.
+/// The file is JSON, one exchange after another, made to be read, compared and changed by hand: bodies are text where
+/// they are text, and base64 where they are not. Exchanges can be made by hand, too.
 public struct SessionRecording: Sendable {
     /// The exchanges, in the order in which their tasks were made.
     public var exchanges: [RecordedExchange]
@@ -51,8 +51,8 @@ public struct SessionRecording: Sendable {
         }
         do {
             self = try JSONDecoder().decode(RecordingFile.self, from: data).recording()
-        } catch let error as SessionRecordingError {
-            throw error
+        } catch let flaw as RecordingFile.Flaw {
+            throw SessionRecordingError(.notARecording, name, flaw.detail)
         } catch {
             throw SessionRecordingError(.notARecording, name, Self.place(of: error))
         }

@@ -69,6 +69,18 @@ struct ExpectationTests {
         forgotten.cancel()
     }
 
+    @Test func `whoever gave up to wait keeps nothing`() async throws {
+        let census = LiveObjects()
+        func giveUp() async {
+            let forgotten = census.track(ClosureOperation { 2 })
+            await #expect(throws: UnmetExpectation.self) {
+                try await forgotten.expectSuccess(within: .milliseconds(1))
+            }
+        }
+        await giveUp()
+        #expect(try await TestThread.run { census.countAtRest(limit: .seconds(10)) } == 0)
+    }
+
     @Test func `what nobody tells of is asked for until it is so, but not for ever`() async throws {
         let gate = Gate()
         Thread { gate.open() }.start()
@@ -131,6 +143,42 @@ struct AttemptExpectationTests {
         }
         #expect(unmet?.details.first?.hasPrefix("attempt 2 is the first that differs: expected 502, found c") == true)
         #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `what it was put aside for`() async throws {
+        let operation = try operation(.status(401)), gate = Gate()
+        let authenticator = Authenticator("old") { token, request in
+            try request.with("Authorization", token)
+        } refresh: { _ in
+            await gate.passage()
+            return "new"
+        }
+        operation.realms = [authenticator.realm]
+        operation.start()
+        try await waitUntil("it waits for a credential") { operation.waitReason?.kind == .credential }
+        gate.open()
+        try await operation.expectSuccess(2)
+        try operation.expectAttempts(.status(401, putAside: .credential), .success)
+        try operation.expectAttempts(.status(401), .success)
+        let unmet = #expect(throws: UnmetExpectation.self) {
+            try operation.expectAttempts(.status(401, putAside: .network), .success)
+        }
+        #expect(unmet?.expected == "401, put aside for: network, success")
+        #expect(throws: UnmetExpectation.self) {
+            try operation.expectAttempts(.failure(.notConnected, putAside: .credential), .success)
+        }
+    }
+
+    @Test func `pauses of any length can be told`() throws {
+        let operation = try operation(.status(404))
+        let long: ExpectedAttempt = .status(503, pause: .zero ... .seconds(Int64.max))
+        let unmet = #expect(throws: UnmetExpectation.self) { try operation.expectAttempts(long) }
+        #expect(unmet?.expected.hasPrefix("503, pause 0 ms to ") == true)
+        let told: [(Duration, String)] = [
+            (.microseconds(499), "0 ms"), (.microseconds(1_500), "2 ms"), (.milliseconds(999), "999 ms"),
+            (.microseconds(999_500), "1 s"), (.seconds(90.25), "1 min 30.25 s"), (.seconds(120), "2 min"),
+        ]
+        for (pause, text) in told { #expect("\(ExpectedAttempt.status(503, pause: pause))" == "503, pause \(text)") }
     }
 
     @Test func `a failure, its kind, and its secrets left out`() async throws {

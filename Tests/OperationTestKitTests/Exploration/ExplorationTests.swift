@@ -60,6 +60,83 @@ struct ExplorationTests {
         try Explorer.explore(rounds: 0) { try $0.expect(false, "no") }
     }
 
+    @Test func `one who waits for another by asking does not go on for ever`() throws {
+        let failure = #expect(throws: ExplorationFailure.self) {
+            try Explorer.explore(rounds: 1) { explorer in
+                let isDone = Mutex(false)
+                explorer.add("poll", asking: { _ in isDone.withLock { $0 } ? false : true })
+                explorer.add("work", {}, {}, { isDone.withLock { $0 = true } })
+                explorer.run()
+                try explorer.expect(false, "It fails in any order.")
+            }
+        }
+        let schedule = try #require(failure?.shortest)
+        #expect(failure?.order.filter { $0 == "work" }.count == 3, "\(schedule)")
+        // Said turn by turn the poller has the first word, and the last.
+        var explorer = Explorer(ExplorerSchedule(seed: 0, turns: []))
+        let isDone = Mutex(false)
+        explorer.add("poll", asking: { _ in isDone.withLock { $0 } ? false : true })
+        explorer.add("idle", asking: { _ in isDone.withLock { $0 } ? false : nil })
+        explorer.add("work", { isDone.withLock { $0 = true } })
+        let isOver = explorer.run()
+        #expect(isOver && explorer.order.last == "work" && explorer.order.count > 100)
+    }
+
+    @Test func `a long row is told once`() {
+        let failure = #expect(throws: ExplorationFailure.self) {
+            try Explorer.explore(rounds: 1) { explorer in
+                var left = 30
+                explorer.add(
+                    "row",
+                    asking: { _ in
+                        left -= 1
+                        return left >= 0
+                    })
+                explorer.run()
+                try explorer.expect(false, "no")
+            }
+        }
+        #expect(failure?.description.contains("order: row (30 times)\n") == true)
+    }
+
+    @Test func `a shorter schedule fails in the same way`() throws {
+        func scene(_ explorer: inout Explorer) throws {
+            let order = Mutex<[Int]>([])
+            for index in 0..<2 {
+                let step: () -> Void = { order.withLock { $0.append(index) } }
+                explorer.add("\(index)", step, step, step)
+            }
+            explorer.run()
+            // The calmest schedules fail in another way.
+            let isCalm = order.withLock { [[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0]].contains($0) }
+            try explorer.expect(!isCalm, "calm")
+            try explorer.expect(false, "mixed, for the \(order.withLock { $0[1] })th time")
+        }
+        for seed: UInt64 in 0..<20 {
+            let failure = try #require(
+                #expect(throws: ExplorationFailure.self) { try Explorer.explore(rounds: 1, from: seed, scene) })
+            let met = #expect(throws: ExplorationFailure.self) { try Explorer.replay(failure.met, scene) }
+            #expect(failure.reason.prefix(4) == met?.reason.prefix(4), "\(failure)")
+        }
+    }
+
+    @Test func `what is no schedule in the environment is said, and nothing is played`() throws {
+        var played = 0
+        for text in ["37;0,1", "replay", "37:x"] {
+            let failure = #expect(throws: ExplorationFailure.self) {
+                try Explorer.explore(rounds: 10, said: text) { _ in played += 1 }
+            }
+            let start = "OPERATIONKIT_SCHEDULE is \"\(text)\", which is no schedule"
+            #expect(failure?.description.hasPrefix(start) == true)
+            #expect(failure?.description.contains("to play this one again") == false)
+        }
+        #expect(played == 0)
+        try Explorer.explore(rounds: 10, said: "37:0,1") { _ in played += 1 }
+        #expect(played == 1)
+        for text in [nil, ""] { try Explorer.explore(rounds: 10, said: text) { _ in played += 1 } }
+        #expect(played == 21)
+    }
+
     @Test func `chance belongs to the schedule, whatever the order`() {
         var drawn: [[Int]] = []
         for turns in [nil, [0, 0, 1, 1], [1, 0, 1, 0]] as [[Int]?] {

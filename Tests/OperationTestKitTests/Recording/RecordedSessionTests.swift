@@ -226,8 +226,8 @@ struct RecordedSessionTests {
         try await course(recorder)
         gate.open()
         // The task tells its end after the operation has its own.
-        while recorder.recording.exchanges.isEmpty { await Task.yield() }
-        #expect(recorder.recording.exchanges[0].end == .cancelled)
+        await recorder.settled()
+        #expect(recorder.recording.exchanges.map(\.end) == [.cancelled])
         try await course(PlaybackSession(recorder.recording))
     }
 
@@ -245,6 +245,12 @@ struct RecordedSessionTests {
         #expect(incomplete?.detail == "there is no method at .exchanges[0].request")
         let request = #""exchanges":[{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"#
         #expect(error(start + request + #""body":{"base64":"?"}}}]}"#)?.detail == "a body is no base64")
+        #expect(error(start + request + #""body":{"base64":"?"}}}]}"#)?.file == "the recording")
+        let flawed = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID())")
+        defer { try? FileManager.default.removeItem(at: flawed) }
+        try Data((start + request + #""body":{"base64":"?"}}}]}"#).utf8).write(to: flawed)
+        let named = #expect(throws: SessionRecordingError.self) { try SessionRecording(contentsOf: flawed) }
+        #expect(named?.file == flawed.path && named?.detail == "a body is no base64")
         let missing = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID())")
         let unreadable = #expect(throws: SessionRecordingError.self) { try SessionRecording(contentsOf: missing) }
         #expect(unreadable?.code == .unreadable)

@@ -1,0 +1,81 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+
+/// Addresses without user and password, and without the secret values in their queries and fragments.
+struct RecordedAddresses {
+    let redaction: LogRedaction
+
+    /// One address, to its end: what has no name in its query or its fragment is left out, too.
+    func redacted(_ address: String) -> String {
+        redacted(address[...], hidesNameless: true)
+    }
+
+    /// A text in which addresses may stand: of those, what has no name stays.
+    ///
+    /// A fragment such as `#intro` is a part of what an app shows or compares; that of an answer to a sign-in has
+    /// names.
+    func redacted(in text: String) -> String {
+        guard text.contains(where: { "?#@".contains($0) }) else { return text }
+        var result = ""
+        var rest = text[...]
+        while let first = rest.first {
+            let word = word(rest)
+            if word.isEmpty {
+                result.append(first)
+                rest = rest.dropFirst()
+            } else {
+                result += redacted(word, hidesNameless: false)
+                rest = rest[word.endIndex...]
+            }
+        }
+        return result
+    }
+
+    /// The pairs of a query, a fragment or a form.
+    func pairs(_ text: Substring, hidesNameless: Bool = false) -> String {
+        text.split(separator: "&", omittingEmptySubsequences: false).map { pair in
+            guard let equals = pair.firstIndex(of: "=") else {
+                return hidesNameless && !pair.isEmpty ? RecordingRedactor.stars : String(pair)
+            }
+            // In a fragment there may be a path and a query, as in `#/signed-in?code=1`.
+            let name = pair[..<equals].split(separator: "?").last ?? ""
+            let plain = name.replacing("+", with: " ").removingPercentEncoding ?? String(name)
+            return redaction.hides(plain) ? pair[...equals] + RecordingRedactor.stars : String(pair)
+        }.joined(separator: "&")
+    }
+
+    /// What belongs together at the beginning of a text: behind a question mark or a number sign, all but blanks and
+    /// what closes brackets and quotes may be a part of a secret.
+    private func word(_ text: Substring) -> Substring {
+        var isBehindMark = false
+        return text.prefix { letter in
+            if letter.isWhitespace || "\"<>".contains(letter) { return false }
+            if "?#".contains(letter) { isBehindMark = true }
+            return isBehindMark || !"',".contains(letter)
+        }
+    }
+
+    private func redacted(_ address: Substring, hidesNameless: Bool) -> String {
+        let mark = address.firstIndex { "?#".contains($0) } ?? address.endIndex
+        let place = withoutUser(address[..<mark])
+        let number = address[mark...].firstIndex(of: "#") ?? address.endIndex
+        let query = shown(address[mark..<number], hidesNameless)
+        return place + query + shown(address[number...], hidesNameless)
+    }
+
+    /// A query or a fragment with its mark, if there is one.
+    private func shown(_ text: Substring, _ hidesNameless: Bool) -> String {
+        guard let mark = text.first else { return "" }
+        return String(mark) + pairs(text.dropFirst(), hidesNameless: hidesNameless)
+    }
+
+    private func withoutUser(_ place: Substring) -> String {
+        guard let start = place.range(of: "//")?.upperBound else { return String(place) }
+        let end = place[start...].firstIndex(of: "/") ?? place.endIndex
+        guard let at = place[start..<end].lastIndex(of: "@") else { return String(place) }
+        return place[..<start] + RecordingRedactor.stars + place[at...]
+    }
+}

@@ -1,0 +1,201 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// An answer with secrets, and what of it must stand in the file.
+struct SecretCase: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let answer: StubAnswer
+    var kept: [String] = []
+    /// Nil if the body can be played.
+    var gap: RecordedBody.Gap?
+
+    static let secret = "t0ps3cret"
+
+    private static func json(_ text: String) -> StubAnswer { .json(text) }
+
+    private static func with(_ fields: HeaderFields) -> StubAnswer {
+        StubAnswer(.head(200, fields))
+    }
+
+    static let all: [SecretCase] = [
+        SecretCase(
+            testDescription: "a token's answer that breaks off",
+            answer: StubAnswer(
+                .head(200, ["Content-Type": "application/json"]),
+                .bytes(#"{"expires":5,"access_token":"\#(secret)"#), .fail(.connectionLost)),
+            kept: [#"\"expires\":5,\"access_token\":\"***"#]),
+        SecretCase(
+            testDescription: "a body that breaks off within an escape",
+            answer: StubAnswer(
+                .head(200, ["Content-Type": "application/json"]),
+                .bytes(#"{"token":"\#(secret)","next":"/a?token=\#(secret)\u00"#), .fail(.connectionLost)),
+            kept: ["/a?token=***"]),
+        SecretCase(
+            testDescription: "JSON with a mark of its bytes' order",
+            answer: json("\u{FEFF}" + #"{"token":"\#(secret)"}"#)),
+        SecretCase(
+            testDescription: "JSON in two bytes for each character",
+            answer: .data(
+                Data(#"{"token":"\#(secret)"}"#.utf16.flatMap { [UInt8($0 & 0xFF), 0] }), type: "application/json"),
+            gap: .opaque),
+        SecretCase(
+            testDescription: "what is called JSON and is none",
+            answer: json("token=\(secret)"), gap: .opaque),
+        SecretCase(
+            testDescription: "a piece out of the middle of JSON",
+            answer: json(#"oken": "\#(secret)", "a": 1}"#), gap: .opaque),
+        SecretCase(
+            testDescription: "a compressed body that nobody decompressed",
+            answer: json(#"{"token":"\#(secret)"}"#).with("Content-Encoding", "br"), gap: .opaque),
+        SecretCase(
+            testDescription: "JSON by lines",
+            answer: .data(
+                Data("{\"token\":\"\(secret)\"}\n{\"token\":\"\(secret)\",\"n\":1}\n".utf8),
+                type: "application/x-ndjson"),
+            kept: [#"\"n\":1"#]),
+        SecretCase(
+            testDescription: "escaped signs in addresses",
+            answer: json(
+                #"{"next":"https:\/\/ada:\#(secret)@x.y\/a?page=2\u0026token=\#(secret)","text":"a \u00e9 \/"}"#),
+            kept: [#"https://***@x.y/a?page=2&token=***"#, #"a \\u00e9 \\/"#]),
+        SecretCase(
+            testDescription: "a secret with a comma, in a text",
+            answer: json(#"{"text":"see /a?token=\#(secret),\#(secret), and (C#), a@b.c, #1"}"#),
+            kept: ["see /a?token=*** and (C#), a@b.c, #1"]),
+        SecretCase(
+            testDescription: "a form",
+            answer: .data(
+                Data("a=1&password=\(secret)#\(secret)&b=2".utf8), type: "application/x-www-form-urlencoded"),
+            kept: ["a=1&password=***&b=2"]),
+        SecretCase(
+            testDescription: "a form in no known text",
+            answer: .data(
+                Data([0xFF, 0xFE]) + Data("password=\(secret)".utf8), type: "application/x-www-form-urlencoded"),
+            gap: .opaque),
+        SecretCase(
+            testDescription: "fragments of addresses",
+            answer: with([
+                "Location": "https://app/cb#access_token=\(secret)&state=1",
+                "Content-Location": "https://app/cb?a=1#\(secret)",
+                "Link": "<https://app/a?page=2#/cb?code=\(secret)>; rel=\"next\"", "Referer": "/a?\(secret)",
+            ]),
+            kept: ["https://app/cb#access_token=***&state=1", "https://app/cb?a=1#***", "page=2#/cb?code=***>; rel="]),
+        SecretCase(
+            testDescription: "cookies that were joined",
+            answer: with([
+                "Set-Cookie": "a=\(secret); Path=/, b=\(secret); Expires=Wed, 21 Oct 2026 07:28:00 GMT; HttpOnly, "
+                    + "c=\(secret),d=\(secret); Expires=Wed, 21 Oct 2026 07:28:00 GMT, \(secret); Other=\(secret)"
+            ]),
+            kept: [
+                "a=***; Path=/, b=***; Expires=Wed, 21 Oct 2026 07:28:00 GMT; HttpOnly, c=***,d=***; "
+                    + "Expires=Wed, 21 Oct 2026 07:28:00 GMT, ***; ***"
+            ]),
+        SecretCase(
+            testDescription: "a body in parts",
+            answer: .data(
+                Data(
+                    ("--b\r\nContent-Type: application/json\r\n\r\n{\"token\":\"\(secret)\",\"a\":\"--b\"}\r\n--b\r\n"
+                        + "Content-Disposition: form-data; filename=\"a\"; name=\"password\"\r\n\r\n\(secret)\r\n--b--\r\n")
+                        .utf8), type: "multipart/mixed; boundary=b"),
+            kept: [#"\"a\":\"--b\""#, "--recorded-boundary--", "multipart/mixed; boundary=recorded-boundary"]),
+        SecretCase(
+            testDescription: "a body in parts that breaks off",
+            answer: StubAnswer(
+                .head(200, ["Content-Type": "multipart/form-data; boundary=\"b\""]),
+                .bytes("--b\r\nContent-Disposition: form-data; name=password\r\n\r\n\(secret)"), .fail(.connectionLost)),
+            kept: ["--recorded-boundary"]),
+    ]
+}
+
+@Suite("Secrets in recordings", .timeLimit(.minutes(3)))
+struct RecordedSecretsTests {
+    @Test(arguments: SecretCase.all)
+    func `no secret is written down, and what is written down is played`(_ one: SecretCase) async throws {
+        let bench = try RecordingBench()
+        let recording = try await bench.recorded(one.answer)
+        let file = try recording.file
+        #expect(!file.contains(SecretCase.secret), "\(file)")
+        for text in one.kept { #expect(file.contains(text), "\(text) is not in \(file)") }
+        let exchange = try #require(recording.exchanges.first)
+        #expect(exchange.responseBody.gap == one.gap)
+        // Some stand there as base64.
+        let body = String(decoding: exchange.responseBody.data ?? Data(), as: UTF8.self)
+        #expect(!body.contains(SecretCase.secret))
+        let live = await bench.end(bench.session)
+        let played = await bench.end(PlaybackSession(recording))
+        if one.gap == nil {
+            #expect(played.error == live.error)
+        } else {
+            #expect(played.error == .notRecorded && exchange.responseBody.checksum != nil)
+        }
+    }
+
+    @Test(arguments: SecretCase.all)
+    func `without redaction all of it is written down and played`(_ one: SecretCase) async throws {
+        let bench = try RecordingBench()
+        let recording = try await bench.recorded(one.answer, redaction: .none)
+        #expect(recording.exchanges.first?.responseBody.gap == nil)
+        let (live, played) = (await bench.end(bench.session), await bench.end(PlaybackSession(recording)))
+        #expect(played.error == live.error)
+        // But for the boundary, which is rewritten in head and body together.
+        guard live.type?.hasPrefix("multipart/") != true else { return }
+        #expect(played == live)
+    }
+
+    @Test func `values keep their kinds, and are decoded as before`() async throws {
+        struct Answer: Decodable, Equatable {
+            struct Session: Decodable, Equatable {
+                var id: Int
+                var name: String
+                var isNew: Bool
+                var tags: [String?]
+                var size: Double
+            }
+            var code: Int
+            var session: Session
+            var key: Int?
+        }
+        let text =
+            #"{"code":404,"session":{"id":7,"name":"n","isNew":true,"tags":["t",null],"size":-1.5e3},"key":null}"#
+        let bench = try RecordingBench()
+        let recording = try await bench.recorded(.json(text))
+        let played = await bench.end(PlaybackSession(recording))
+        let answer = try JSONDecoder().decode(Answer.self, from: try #require(played.body))
+        let session = Answer.Session(id: 0, name: "***", isNew: true, tags: ["***", nil], size: 0)
+        #expect(answer == Answer(code: 0, session: session, key: nil))
+    }
+
+    @Test(arguments: [
+        "[]", "{}", " [1, -2.5e+3 , true,null,\"a\"] ", #"{"a":{"b":[{"c":"d"}],"":""}}"#, #"{"a":"\""}"#, "1", "\"a\"",
+        "{\"a\":NaN}", "{\n}\n",
+    ])
+    func `JSON without secrets stays as it was written`(_ text: String) async throws {
+        let bench = try RecordingBench()
+        #expect(try await bench.recorded(.json(text)).exchanges.first?.responseBody.text == text)
+    }
+
+    @Test(arguments: ["{", "[[", "{\"a\"", "{\"a\":", "{\"a\":\"", "{\"a\":1,", "[\"\\"])
+    func `JSON may break off anywhere`(_ text: String) async throws {
+        let bench = try RecordingBench()
+        #expect(try await bench.recorded(.json(text)).exchanges.first?.responseBody.text == text)
+    }
+
+    @Test(arguments: ["]", "{]", "[}", "{1:2}", "[1 2]", "1 2", "{\"a\",", "[,", "a\"b\"", "{}}", "{}1", "[1,]"])
+    func `what is no JSON cannot be looked into, unless it is not called so`(_ text: String) async throws {
+        let bench = try RecordingBench()
+        #expect(try await bench.recorded(.json(text)).exchanges.first?.responseBody.gap == .opaque)
+        #expect(try await bench.recorded(.text(text)).exchanges.first?.responseBody.text == text)
+    }
+
+    @Test func `deep JSON harms nobody`() async throws {
+        let bench = try RecordingBench()
+        let deep = String(repeating: "[", count: 300_000)
+        #expect(try await bench.recorded(.json(deep)).exchanges.first?.responseBody.count == 300_000)
+    }
+}
