@@ -5,7 +5,7 @@ import Foundation
 import OperationCore
 
 /// A step of an operation, as those who take it tell it.
-enum AttemptStep: Sendable {
+package enum AttemptStep: Sendable {
     case started
     /// The preparation of an attempt begins, maybe not for the first time.
     case begins
@@ -32,7 +32,7 @@ enum AttemptStep: Sendable {
 ///
 /// Steps come from several threads. One that comes too late, of an attempt that is over, is not told; what has begun and
 /// not ended when something ends around it ends before that.
-struct ObservationMachine: Sendable {
+package struct ObservationMachine: Sendable {
     private struct Hop: Sendable {
         let number: Int
         var head: ResponseHead?
@@ -58,10 +58,14 @@ struct ObservationMachine: Sendable {
     private var isEnded = false
 
     /// Makes an event: kind, attempt, hop and moment.
-    typealias Make = (NetworkEvent.Kind, Int, Int, OperationInstant) -> NetworkEvent
+    package typealias Make = (NetworkEvent.Kind, Int, Int, OperationInstant) -> NetworkEvent
+
+    package init() {}
 
     /// What is to be told of a step, in this order.
-    mutating func note(_ step: AttemptStep, _ number: Int, at now: OperationInstant, _ make: Make) -> [NetworkEvent] {
+    package mutating func note(
+        _ step: AttemptStep, _ number: Int, at now: OperationInstant, _ make: Make
+    ) -> [NetworkEvent] {
         guard !isEnded else { return [] }
         var events: [NetworkEvent] = []
         func add(_ kind: NetworkEvent.Kind, _ fill: (inout NetworkEvent) -> Void = { _ in }) {
@@ -138,9 +142,11 @@ struct ObservationMachine: Sendable {
             events.append(event(.bodySent, now, make))
         case .takenBack: end(.takenBack, now, make, &events)
         case .received(let head):
+            // That of a file is told when it comes, and again when all of the file is there.
+            let isNews = attempt?.head == nil
             attempt?.head = head
             attempt?.hop?.head = head
-            events.append(event(.responded, now, make))
+            if isNews { events.append(event(.responded, now, make)) }
         case .evaluated(let body, let count):
             end(.success, now, make, &events) { ($0.responseBody, $0.receivedBytes) = (body, count) }
         case .failed(let error, let count):

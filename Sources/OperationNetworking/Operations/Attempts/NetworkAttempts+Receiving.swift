@@ -65,9 +65,12 @@ extension NetworkAttempts {
 
     /// The head of a file that is being saved: it is told by itself only when all of it is there.
     func foresee(_ head: ResponseHead, _ number: Int) {
-        state.withLock { state in
-            if state.machine.mayBeTold(number) { state.take(head) }
+        let host: (any AttemptHost)? = state.withLock { state in
+            guard state.machine.mayBeTold(number) else { return nil }
+            state.take(head)
+            return state.host
         }
+        if let host { note(.received(head), number, host) }
     }
 
     /// Whether one of those who have a say refuses the response that begins: a file of it must not come to its place.
@@ -138,10 +141,12 @@ extension NetworkAttempts {
     }
 
     func collected(_ metrics: TransferMetrics, _ number: Int) {
-        state.withLock { state in
-            if state.machine.mayBeTold(number) { state.metrics = metrics }
+        let (observation, host): (NetworkObservation?, (any AttemptHost)?) = state.withLock { state in
+            guard state.machine.mayBeTold(number) else { return (nil, nil) }
+            state.metrics = metrics
+            return (state.observation, state.observation == nil ? nil : state.host)
         }
-        noteHop(.measured(metrics), number)
+        if let observation, let host { observation.note(.measured(metrics), number, by: host) }
     }
 }
 

@@ -102,13 +102,13 @@ public final class NetworkAttempts: Sendable {
     var isEnded: Bool { state.withLock { $0.machine.phase == .ended } }
 
     func start(for host: any AttemptHost) {
-        note(.started, 0, host)
-        perform(
-            state.withLock { state in
-                let action = state.machine.start()
-                if state.machine.phase != .ended { state.host = host }
-                return action
-            })
+        let (action, observation) = state.withLock { state in
+            let action = state.machine.start()
+            if state.machine.phase != .ended { state.host = host }
+            return (action, state.observation)
+        }
+        observation?.note(.started, 0, by: host)
+        perform(action)
     }
 
     func setSuspended(_ isSuspended: Bool) {
