@@ -72,8 +72,7 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
     func cancel() { task?.cancel() }
 
     func hold() {
-        state.withLock { $0.isHeldByReceiver = true }
-        settle()
+        brake { $0.isHeldByReceiver = true }
     }
 
     func proceed() {
@@ -81,12 +80,26 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
         settle()
     }
 
+    /// Holds the task on this thread: called from within the receiver, nothing comes after it.
+    private func brake(_ reason: (inout State) -> Void) {
+        let task = state.withLock { state in
+            reason(&state)
+            state.isHeld = true
+            return state.task
+        }
+        task?.hold()
+    }
+
     /// Brings the task to what is wanted; one thread at a time does, and looks again when it is done, so that no step which
     /// is late undoes a newer one.
     private func settle() {
         while let (task, holds) = nextStep() {
             if holds { task.hold() } else { task.proceed() }
-            state.withLock { $0.isSettling = false }
+            state.withLock { state in
+                state.isSettling = false
+                // Whoever pulled the brake meanwhile may have been overtaken: it is pulled again.
+                if !holds { state.isHeld = false }
+            }
         }
     }
 
@@ -108,8 +121,7 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
         receiver.task(self, didReceive: bytes)
         guard let pause = session.pause(for: bytes.count) else { return }
         // The brake comes first, or the clock might loose it before it was set.
-        state.withLock { $0.pauses += 1 }
-        settle()
+        brake { $0.pauses += 1 }
         session.schedule(after: pause) { [self] in
             state.withLock { $0.pauses -= 1 }
             settle()
