@@ -13,6 +13,7 @@ extension NetworkAttempts {
             return (state.host, state.request)
         }
         guard let host, let request else { return }
+        note(.received(head), number, host)
         let isJudged = judge(head, request, number)
         let isRefused = isJudged && host.accepts(head)
         // A stream of events has no end that could be waited for, and its connection is worth less than the time.
@@ -33,7 +34,6 @@ extension NetworkAttempts {
             if !(collector is ErrorBodyCollector) {
                 teller.note(.download, nil, of: head.expectedLength, for: host)
             }
-            note(.received(head), number, host)
             if isJudged { linger(head, number) }
         } catch {
             giveUp(task, error, number)
@@ -138,10 +138,12 @@ extension NetworkAttempts {
     }
 
     func collected(_ metrics: TransferMetrics, _ number: Int) {
-        state.withLock { state in
-            if state.machine.mayBeTold(number) { state.metrics = metrics }
+        let (observation, host): (NetworkObservation?, (any AttemptHost)?) = state.withLock { state in
+            guard state.machine.mayBeTold(number) else { return (nil, nil) }
+            state.metrics = metrics
+            return (state.observation, state.observation == nil ? nil : state.host)
         }
-        noteHop(.measured(metrics), number)
+        if let observation, let host { observation.note(.measured(metrics), number, by: host) }
     }
 }
 
