@@ -5,7 +5,7 @@ import Foundation
 import OperationCore
 
 /// A step of an operation, as those who take it tell it.
-enum AttemptStep: Sendable {
+package enum AttemptStep: Sendable {
     case started
     /// The preparation of an attempt begins, maybe not for the first time.
     case begins
@@ -35,7 +35,7 @@ enum AttemptStep: Sendable {
 /// Steps come from several threads, which read the clock before they come: a moment is never told that lies before the
 /// last one. A step that comes too late, of an attempt that is over, is not told; what has begun and not ended when
 /// something ends around it ends before that, and in the same way.
-struct ObservationMachine: Sendable {
+package struct ObservationMachine: Sendable {
     private struct Hop: Sendable {
         let number: Int
         var head: ResponseHead?
@@ -67,10 +67,14 @@ struct ObservationMachine: Sendable {
     var hasBegun: Bool { began != nil }
 
     /// Makes an event: kind, attempt, hop and moment.
-    typealias Make = (NetworkEvent.Kind, Int, Int, OperationInstant) -> NetworkEvent
+    package typealias Make = (NetworkEvent.Kind, Int, Int, OperationInstant) -> NetworkEvent
+
+    package init() {}
 
     /// What is to be told of a step, in this order.
-    mutating func note(_ step: AttemptStep, _ number: Int, at now: OperationInstant, _ make: Make) -> [NetworkEvent] {
+    package mutating func note(
+        _ step: AttemptStep, _ number: Int, at now: OperationInstant, _ make: Make
+    ) -> [NetworkEvent] {
         guard !isEnded else { return [] }
         let now = max(now, last)
         last = now

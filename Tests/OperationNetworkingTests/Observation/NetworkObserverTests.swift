@@ -41,6 +41,35 @@ struct NetworkObserverTests {
         #expect(events[9].sinceSending != nil && events[10].sinceAttemptBegan == nil)
     }
 
+    @Test("The head of a download is told when it comes, not when the file is there")
+    func download() async throws {
+        let bench = try OperationBench(), log = EventLog(), rest = Gate()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "200000", "ETag": "\"a\""]),
+                .send(TestPattern.bytes(count: 100_000)), .stall(until: rest),
+                .send(TestPattern.bytes(from: 100_000, count: 100_000)))
+        }
+        let operation = bench.watched(
+            NetworkDownloadOperation(url: bench.server.url("/"), urlSession: bench.session) { file, _ in
+                try Data(contentsOf: file).count
+            })
+        operation.addNetworkObserver(log)
+        operation.start()
+        await until { log.kinds.contains(.responded) }
+        rest.open()
+        #expect(try await operation.value == 200_000)
+        await log.ended()
+        log.check()
+        #expect(
+            log.kinds == [
+                .operationBegan, .attemptBegan, .sending, .hopBegan, .responded, .hopEnded, .attemptEnded,
+                .operationEnded,
+            ])
+        let end = log.events.events[6]
+        #expect(end.receivedBytes == 200_000 && end.metrics?.bodyBytesReceived == 200_000 && end.responseBody == nil)
+    }
+
     @Test("Attempts that are repeated, and what was decided after them")
     func retries() async throws {
         let retries = try RetryBench(), log = EventLog()

@@ -32,9 +32,9 @@ extension MeterBook {
             counter(prefix, "waits_total", "Operations that were held back or put aside, by what for.", waits) {
                 [("reason", $0.word)]
             },
-            counter(prefix, "refreshes_total", "Refreshes of credentials, by how far they came; set: by hand.", refreshes) {
-                [("outcome", $0.word)]
-            },
+            counter(
+                prefix, "refreshes_total", "Refreshes of credentials, by how far they came; set: by hand.", refreshes
+            ) { [("outcome", $0.word)] },
             counter(prefix, "sent_body_bytes_total", "Bytes of requests' bodies that were sent.", sentBytes) {
                 [("host", $0.host)]
             },
