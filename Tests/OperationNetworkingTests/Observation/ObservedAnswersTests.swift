@@ -69,7 +69,8 @@ struct ObservedAnswersTests {
                 .hopBegan, .leftBehind, .hopEnded, .hopBegan, .responded, .hopEnded, .attemptEnded,
             ])
         #expect(second.map { $0.head?.status } == [nil, 416, 416, nil, 200, 200, 200])
-        #expect(second.filter { $0.kind == .hopEnded }.allSatisfy { $0.metrics?.ended != nil })
+        // The first is cut off as soon as its head is known, maybe before there is word of its time.
+        #expect(second.last { $0.kind == .hopEnded }?.metrics?.ended != nil)
     }
 
     private func run(_ session: ExchangeSession, _ url: URL, _ observers: any NetworkObserver...) async throws -> Int {
