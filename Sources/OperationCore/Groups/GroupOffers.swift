@@ -19,22 +19,24 @@ extension GroupEngine {
         state.withLock { $0.offers[type] }
     }
 
-    /// Changes what the group says, for what begins from now on.
+    /// Changes what the group says, for what begins from now on; false if nothing begins any more.
     ///
     /// - Parameters:
     ///   - start: What is changed if it said nothing.
     ///   - change: Called under the lock of the group.
-    package func changeOffer<Offer: Sendable>(from start: Offer, _ change: (inout Offer) -> Void) {
+    @discardableResult
+    package func changeOffer<Offer: Sendable>(from start: Offer, _ change: (inout Offer) -> Void) -> Bool {
         // It may be the user's what it held: let go of outside the lock.
-        let old = state.withLock { state -> Offer? in
-            if state.machine.isOver { return nil }
+        let (old, isTaken) = state.withLock { state -> (Offer?, Bool) in
+            if state.machine.isOver { return (nil, false) }
             let old = state.offers[Offer.self]
             var offer = old ?? start
             change(&offer)
             state.offers[Offer.self] = offer
-            return old
+            return (old, true)
         }
         withExtendedLifetime(old) {}
+        return isTaken
     }
 }
 

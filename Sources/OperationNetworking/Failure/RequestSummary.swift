@@ -28,10 +28,22 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
         parts.percentEncodedQuery = nil
         guard let text = parts.string else { return "(a URL that is none)" }
         guard let query else { return text }
-        // A part without an equals sign may be a secret as a whole.
         let items = query.split(separator: "&", omittingEmptySubsequences: false).map { item in
-            item.firstIndex(of: "=").map { "\(item[..<$0])=***" } ?? (item.isEmpty ? "" : "***")
+            name(ofPart: item).map { "\($0)=***" } ?? (item.isEmpty ? "" : "***")
         }
         return "\(text)?\(items.joined(separator: "&"))"
     }
+
+    /// The name in a part of a query; nil of a part that may be a secret as a whole.
+    ///
+    /// That is one without an equals sign, and one that only ends with such signs, as bytes in base64 do, unless it is as
+    /// short as names are.
+    static func name(ofPart part: Substring) -> Substring? {
+        guard let equals = part.firstIndex(of: "=") else { return nil }
+        let (name, value) = (part[..<equals], part[equals...].dropFirst())
+        if value.isEmpty { return name.count > longestBareName ? nil : name }
+        return value.allSatisfy { $0 == "=" } ? nil : name
+    }
+
+    private static let longestBareName = 16
 }

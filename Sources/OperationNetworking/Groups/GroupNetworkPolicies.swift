@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import OperationCore
+import Synchronization
 
 /// What a group says of the network operations beneath it.
 struct GroupNetworkPolicies: Sendable {
@@ -26,6 +27,14 @@ struct GroupNetworkPolicies: Sendable {
     var realms = Word<Realms>.none
     /// Who is told of what is beneath the group; those of all groups around an operation are.
     var observers: [any NetworkObserver] = []
+
+    private static let someGroupIsObserved = Atomic<Bool>(false)
+
+    /// Some group of the process has an observer from now on: as long as none has, nobody looks for them.
+    static func noteObserver() { someGroupIsObserved.store(true, ordering: .releasing) }
+
+    /// Whether a group may have an observer.
+    static var mayHaveObservers: Bool { someGroupIsObserved.load(ordering: .acquiring) }
 
     /// Adds what another says, where this one says nothing; returns what is still missing of those.
     mutating func fill(_ missing: SaidPolicies, from other: GroupNetworkPolicies) -> SaidPolicies {
@@ -65,11 +74,14 @@ extension NetworkOperation {
     /// Takes over what the groups around the operation say, and it does not itself: it is about to begin.
     final func inheritFromGroups() {
         var missing = SaidPolicies.all.subtracting(networkAttempts.state.withLock { $0.said })
+        let mayBeObserved = GroupNetworkPolicies.mayHaveObservers
+        guard !missing.isEmpty || mayBeObserved else { return }
         var found = GroupNetworkPolicies()
         askGroups(for: GroupNetworkPolicies.self) { policies in
             missing = found.fill(missing, from: policies)
             found.observers += policies.observers
-            return false
+            // Who says it all need not hear more, but all who observe are to be found.
+            return missing.isEmpty && !mayBeObserved
         }
         for observer in found.observers { networkAttempts.add(observer, of: self) }
         networkAttempts.inherit(found)

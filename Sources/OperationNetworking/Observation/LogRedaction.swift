@@ -5,7 +5,8 @@ import Foundation
 
 /// What a log leaves out.
 ///
-/// Three stars take the place of it. Of a URL the query and the fragment are left out, whatever the names in them.
+/// Three stars take the place of it. Of a URL the query and the fragment are left out, whatever the names in them, and of
+/// a body that is longer than a mebibyte all of it.
 public struct LogRedaction: Sendable, Hashable {
     /// Whether everything is shown, secrets included.
     public private(set) var keepsSecrets = false
@@ -15,15 +16,19 @@ public struct LogRedaction: Sendable, Hashable {
     /// Parts of names that make a field a secret one.
     private static let suspicious = [
         "authorization", "cookie", "token", "secret", "password", "passwd", "passphrase", "apikey", "session",
-        "signature", "credential",
+        "signature", "credential", "assertion", "verifier", "saml",
     ]
     /// Words that make a field a secret one, but are also parts of harmless words.
-    private static let words: Set = ["key", "auth", "pwd", "jwt", "bearer", "pin", "otp", "sid", "subscription"]
+    private static let words: Set = [
+        "key", "auth", "pwd", "pass", "psk", "jwt", "bearer", "pin", "otp", "cvc", "cvv", "sid", "sig", "subscription",
+    ]
     /// Names of secrets that are also words of harmless names, such as an error's code.
     private static let exact: Set = ["code"]
     /// Fields whose value is one address, to its end.
     private static let addresses: Set = ["location", "content-location", "referer"]
     private static let stars = "***"
+    /// What is longer is not looked into: whoever writes a log is on the way of the response.
+    private static let mostBytes = 1 << 20
 
     /// Leaves out the usual secrets: what is called token, password, cookie and the like.
     public static let secrets = LogRedaction()
@@ -134,8 +139,23 @@ public struct LogRedaction: Sendable, Hashable {
     }
 
     private func withoutSecrets(_ body: Data) -> Data? {
-        guard let value = try? JSONSerialization.jsonObject(with: body) else { return nil }
-        return try? JSONSerialization.data(withJSONObject: redacted(value), options: .sortedKeys)
+        guard body.count <= Self.mostBytes, let value = try? JSONSerialization.jsonObject(with: body) else {
+            return nil
+        }
+        let shown = redacted(value)
+        // A number may be too large for what is written.
+        guard JSONSerialization.isValidJSONObject(shown) else { return nil }
+        return try? JSONSerialization.data(withJSONObject: shown, options: .sortedKeys)
+    }
+
+    /// Whether the value of a field of a form is shown: it may be an address with a query, or JSON in itself.
+    func shows(_ value: String, of name: String) -> Bool {
+        if keepsSecrets { return true }
+        return !hides(name) && !Self.isJSON(value) && Self.withoutQueries(value) == value
+    }
+
+    private static func isJSON(_ text: String) -> Bool {
+        text.first { !$0.isWhitespace }.map { "{[".contains($0) } ?? false
     }
 
     /// The text of no more than so many bytes, which may end within a character; nil if they are none.
@@ -154,7 +174,11 @@ public struct LogRedaction: Sendable, Hashable {
                 result[pair.key] = hides(pair.key) ? Self.stars : redacted(pair.value)
             }
         case let array as [Any]: array.map(redacted)
-        case let text as String: Self.withoutQueries(text)
+        case let text as String:
+            // JSON within JSON has names, too; of what cannot be understood nothing is known.
+            Self.isJSON(text)
+                ? withoutSecrets(Data(text.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? Self.stars
+                : Self.withoutQueries(text)
         default: value
         }
     }

@@ -26,13 +26,15 @@ extension NetworkEvent {
         /// A session that does no such things (`CurlSession` by itself, one of yours) does not tell of hops.
         public static let hopBegan = Kind("hopBegan")
         /// The head of a response came that is not the answer: of a redirect that is followed, a challenge that is answered, a
-        /// look into the cache that found what is kept still good.
+        /// question whether what the cache keeps is still good, a part of a file that does not fit.
         public static let leftBehind = Kind("leftBehind")
         /// That request got its response, or will get none.
         public static let hopEnded = Kind("hopEnded")
-        /// All of the request's body was handed over to be sent.
+        /// All of the request's body was handed over to be sent; not told of a body whose length is not known before.
         public static let bodySent = Kind("bodySent")
         /// The head of the response came: of the answer, not of a redirect that is followed.
+        ///
+        /// Of a download it is told once its file is ready to be written, and again of each further part that is asked for.
         public static let responded = Kind("responded")
         /// The attempt is over.
         public static let attemptEnded = Kind("attemptEnded")

@@ -35,7 +35,14 @@ public struct NetworkLog: Sendable {
     public var redaction: LogRedaction
     /// How many bytes of a body are shown: 1 KiB; none if it is negative.
     public var bodyBytes = 1 << 10
-    private let take: @Sendable (String) -> Void
+    private let writer: Writer
+
+    /// In an object of its own, by which copies of a log know each other.
+    private final class Writer: Sendable {
+        let take: @Sendable (String) -> Void
+
+        init(_ take: @escaping @Sendable (String) -> Void) { self.take = take }
+    }
 
     /// Makes a log.
     ///
@@ -48,7 +55,12 @@ public struct NetworkLog: Sendable {
     ) {
         self.level = level
         self.redaction = redaction
-        take = write
+        writer = Writer(write)
+    }
+
+    /// Whether both are copies of one log, and write the same.
+    func writesAs(_ other: NetworkLog) -> Bool {
+        writer === other.writer && level == other.level && bodyBytes == other.bodyBytes && redaction == other.redaction
     }
 
     private func write(_ line: String, _ fields: HeaderFields? = nil, _ body: Data? = nil) {
@@ -57,7 +69,7 @@ public struct NetworkLog: Sendable {
         if level >= .bodies, let body, !body.isEmpty {
             lines.append("  " + redaction.text(of: body, limit: bodyBytes))
         }
-        take(lines.joined(separator: "\n"))
+        writer.take(lines.joined(separator: "\n"))
     }
 }
 

@@ -36,18 +36,24 @@ final class NetworkObservation: Sendable {
     /// The last request that was made ready, or sent.
     var lastRequest: NetworkRequest? { state.withLock { $0.machine.request } }
 
-    /// Adds one, unless it is an object that is there already.
-    func add(_ observer: any NetworkObserver) {
+    /// Adds one, unless it is there already; false if it comes too late to be told of the beginning.
+    func add(_ observer: any NetworkObserver) -> Bool {
         state.withLock { state in
-            if !state.isOver, !state.observers.contains(where: { Self.isSame($0, observer) }) {
-                state.observers.append(observer)
-            }
+            guard !state.isOver, !state.machine.hasBegun else { return false }
+            if !state.observers.contains(where: { Self.isSame($0, observer) }) { state.observers.append(observer) }
+            return true
         }
     }
 
+    /// An object is the same as itself, and a log as its copies that write the same.
+    ///
+    /// Other values are not compared: that would be the user's code.
     private static func isSame(_ left: any NetworkObserver, _ right: any NetworkObserver) -> Bool {
-        guard type(of: left) is AnyClass, type(of: right) is AnyClass else { return false }
-        return left as AnyObject === right as AnyObject
+        let (one, other) = (type(of: left) as Any.Type, type(of: right) as Any.Type)
+        guard one == other else { return false }
+        if one is AnyClass { return left as AnyObject === right as AnyObject }
+        guard let left = left as? NetworkLog, let right = right as? NetworkLog else { return false }
+        return left.writesAs(right)
     }
 
     /// Tells of a step, now or as soon as what is being told was told.
@@ -57,15 +63,18 @@ final class NetworkObservation: Sendable {
         // Name and clock may be the user's.
         let name = state.withLock({ $0.name }) ?? operation.displayName
         let now = operation.clock.now
-        let tells = state.withLock { state in
+        // The last request may be all that keeps something of the user's: it goes outside of the lock.
+        let (tells, left) = state.withLock { state in
+            let left = state.machine.request
             if state.name == nil { state.name = name }
             let events = state.machine.note(step, number, at: now) { kind, attempt, hop, moment in
                 NetworkEvent(kind, attempt, hop, moment, by: self, name)
             }
             for event in events { state.waiting.append(event) }
-            guard !events.isEmpty else { return false }
-            return !exchange(&state.isTelling, with: true)
+            guard !events.isEmpty else { return (false, left) }
+            return (!exchange(&state.isTelling, with: true), left)
         }
+        withExtendedLifetime(left) {}
         guard tells else { return }
         while let (event, observers) = next() {
             for observer in observers { observer.observe(event) }
@@ -89,16 +98,18 @@ final class NetworkObservation: Sendable {
 }
 
 extension NetworkAttempts {
-    /// Adds an observer.
-    func add(_ observer: any NetworkObserver, of operation: any AnyNetworkOperation) {
+    /// Adds an observer; false if the operation began or ended, so that it would be told a part of the story, or nothing.
+    @discardableResult
+    package func add(_ observer: any NetworkObserver, of operation: any AnyNetworkOperation) -> Bool {
         let known = state.withLock { $0.observation }
         let made = known ?? NetworkObservation(of: operation)
-        let observation = state.withLock { state in
-            // Another thread may have been first.
+        let observation: NetworkObservation? = state.withLock { state in
+            // Another thread may have started or cancelled the operation since it was looked at, or added one.
+            guard state.machine.phase == .idle else { return nil }
             if state.observation == nil { state.observation = made }
             return state.observation
         }
-        observation?.add(observer)
+        return observation?.add(observer) ?? false
     }
 
     /// Tells those who observe the operation of a step; without any it is not even made.

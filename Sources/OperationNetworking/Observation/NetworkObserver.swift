@@ -16,12 +16,14 @@ import OperationCore
 /// ```
 ///
 /// Add one to an operation (`addNetworkObserver`), to all of a service (`NetworkBase.observers`), or to all that begin
-/// beneath a group (`group.addNetworkObserver`). An object is told once of each event, however often it was added.
+/// beneath a group (`group.addNetworkObserver`). An object is told once of each event, however often it was added, and so is
+/// a ``NetworkLog``, of which all copies that write the same count as one.
 ///
 /// - Order: The events of one operation come one after the other, never two at once, in the order in which things happened.
 ///   Those of different operations come whenever they like, at the same time, too.
 /// - Thread: That on which it happened, or that which was telling an earlier event of the same operation. It may be the
-///   session's, which all its tasks share: return soon, and never wait there.
+///   session's, which all its tasks share, or the queue on which a cache or a download has its files: return soon, and
+///   never wait there.
 /// - Locks: None is held. The observer may do with the operation what it likes, cancel it for instance; what follows from
 ///   that is told when it returns.
 /// - Ends: Each `operationBegan` is followed by one `operationEnded`, each `attemptBegan` by one `attemptEnded`, and each
@@ -37,11 +39,9 @@ public protocol NetworkObserver: Sendable {
 extension AnyNetworkOperation {
     /// Has the observer told what the operation does; to be called before the start.
     public func addNetworkObserver(_ observer: any NetworkObserver) {
-        guard state == .notStarted else {
-            return OperationDiagnostics.report(
-                .timing, by: self, "An observer came after the start and is told nothing. Add it before.")
-        }
-        networkAttempts.add(observer, of: self)
+        if state == .notStarted, networkAttempts.add(observer, of: self) { return }
+        OperationDiagnostics.report(
+            .timing, by: self, "An observer came after the start and is told nothing. Add it before.")
     }
 }
 
@@ -49,19 +49,26 @@ extension GroupOperation {
     /// Has the observer told what the network operations beneath the group do that begin from now on.
     ///
     /// It stands beside their own, those of their service and those of groups around this one. An operation that ends before
-    /// it began is not told of.
-    public func addNetworkObserver(_ observer: any NetworkObserver) { groupEngine?.add(observer) }
+    /// it began is not told of. After the end of the group there is nothing to tell.
+    public func addNetworkObserver(_ observer: any NetworkObserver) {
+        if groupEngine?.add(observer) == true { return }
+        OperationDiagnostics.report(
+            .timing, by: self, "An observer came after the end of the group and is told nothing. Add it before.")
+    }
 }
 
 extension GroupScope {
     /// Has the observer told what the network operations beneath the group do that begin from now on.
     ///
-    /// The same as that of the group: see ``GroupOperation/addNetworkObserver(_:)``.
+    /// The same as that of the group, see ``GroupOperation/addNetworkObserver(_:)``; one that comes after its end is told
+    /// nothing.
     public func addNetworkObserver(_ observer: any NetworkObserver) { engine.add(observer) }
 }
 
 extension GroupEngine {
-    fileprivate func add(_ observer: any NetworkObserver) {
-        changeOffer(from: GroupNetworkPolicies()) { $0.observers.append(observer) }
+    @discardableResult
+    fileprivate func add(_ observer: any NetworkObserver) -> Bool {
+        GroupNetworkPolicies.noteObserver()
+        return changeOffer(from: GroupNetworkPolicies()) { $0.observers.append(observer) }
     }
 }

@@ -16,6 +16,8 @@ package enum AttemptStep: Sendable {
     case hopBegins(NetworkRequest)
     /// The response of the present hop is not the answer.
     case left(ResponseHead)
+    /// The present hop is over, whether there is word of its time or not.
+    case hopIsOver
     /// That is how the present hop spent its time.
     case measured(TransferMetrics)
     case bodySent
@@ -30,8 +32,9 @@ package enum AttemptStep: Sendable {
 
 /// What observers are told of the steps of one operation: a pure value, told the time.
 ///
-/// Steps come from several threads. One that comes too late, of an attempt that is over, is not told; what has begun and
-/// not ended when something ends around it ends before that.
+/// Steps come from several threads, which read the clock before they come: a moment is never told that lies before the
+/// last one. A step that comes too late, of an attempt that is over, is not told; what has begun and not ended when
+/// something ends around it ends before that, and in the same way.
 package struct ObservationMachine: Sendable {
     private struct Hop: Sendable {
         let number: Int
@@ -48,14 +51,20 @@ package struct ObservationMachine: Sendable {
         var metrics: TransferMetrics?
         var isHeld = false
         var isBodySent = false
+        /// Whether the head of the answer was told, of the present hop if there are any.
+        var hasResponded = false
     }
 
     private var began: OperationInstant?
+    private var last = OperationInstant(offset: .seconds(-Int64.max))
     private(set) var request: NetworkRequest?
     private var lastHead: ResponseHead?
     private var attempt: Attempt?
     private var lastAttempt = 0
     private var isEnded = false
+
+    /// Whether observers were told that the operation began: one that comes after that is too late.
+    var hasBegun: Bool { began != nil }
 
     /// Makes an event: kind, attempt, hop and moment.
     package typealias Make = (NetworkEvent.Kind, Int, Int, OperationInstant) -> NetworkEvent
@@ -67,6 +76,8 @@ package struct ObservationMachine: Sendable {
         _ step: AttemptStep, _ number: Int, at now: OperationInstant, _ make: Make
     ) -> [NetworkEvent] {
         guard !isEnded else { return [] }
+        let now = max(now, last)
+        last = now
         var events: [NetworkEvent] = []
         func add(_ kind: NetworkEvent.Kind, _ fill: (inout NetworkEvent) -> Void = { _ in }) {
             events.append(event(kind, now, make, fill))
@@ -84,10 +95,14 @@ package struct ObservationMachine: Sendable {
             add(.decided) { $0.decision = NetworkEvent.Decision(answer) }
         case .begins: begin(number, now, make, &events)
         case .ended(let ending, let error, let cause):
-            if attempt != nil { end(.cancelled, now, make, &events) { $0.cancellationCause = cause } }
+            if attempt != nil {
+                // The operation may have ended by itself in the middle of it.
+                end(ending, now, make, &events) { ($0.error, $0.cancellationCause) = (error, cause) }
+            }
             isEnded = true
             add(.operationEnded) { ($0.ending, $0.error, $0.cancellationCause) = (ending, error, cause) }
-        case .held, .sends, .hopBegins, .left, .measured, .bodySent, .takenBack, .received, .evaluated, .failed:
+        case .held, .sends, .hopBegins, .left, .hopIsOver, .measured, .bodySent, .takenBack, .received, .evaluated,
+            .failed:
             guard attempt?.number == number else { return [] }
             noteInAttempt(step, now, make, &events)
         }
@@ -101,7 +116,7 @@ package struct ObservationMachine: Sendable {
             attempt?.isHeld = false
             return events.append(event(.wentOn, now, make))
         }
-        guard number > lastAttempt else { return }
+        guard number > lastAttempt, hasBegun else { return }
         if attempt != nil { end(.takenBack, now, make, &events) }
         attempt = Attempt(number: number, began: now)
         lastAttempt = number
@@ -128,11 +143,13 @@ package struct ObservationMachine: Sendable {
             attempt?.hop = Hop(number: number)
             attempt?.metrics = nil
             attempt?.isBodySent = false
+            attempt?.hasResponded = false
             events.append(event(.hopBegan, now, make))
         case .left(let head):
             guard attempt?.hop != nil else { return }
             attempt?.hop?.head = head
             events.append(event(.leftBehind, now, make) { $0.head = head })
+        case .hopIsOver: endHop(now, make, &events)
         case .measured(let metrics):
             attempt?.metrics = metrics
             endHop(now, make, &events)
@@ -142,11 +159,12 @@ package struct ObservationMachine: Sendable {
             events.append(event(.bodySent, now, make))
         case .takenBack: end(.takenBack, now, make, &events)
         case .received(let head):
-            // That of a file is told when it comes, and again when all of the file is there.
-            let isNews = attempt?.head == nil
             attempt?.head = head
+            // A file that is there has a head of its own, after that of its last response was told.
+            guard attempt?.hasResponded == false else { return }
+            attempt?.hasResponded = true
             attempt?.hop?.head = head
-            if isNews { events.append(event(.responded, now, make)) }
+            events.append(event(.responded, now, make))
         case .evaluated(let body, let count):
             end(.success, now, make, &events) { ($0.responseBody, $0.receivedBytes) = (body, count) }
         case .failed(let error, let count):

@@ -26,8 +26,11 @@ enum NoticeHub {
     private static let recorders = Locked<[String: EventRecorder<OperationNotice>]>([:])
 
     private static let installed: Void = {
+        // Tests of other modules in the same process take theirs.
+        let before = OperationDiagnostics.handler
         OperationDiagnostics.handler = { notice in
             recorders.withLock { $0[notice.operation] }?.record(notice)
+            before?(notice)
         }
     }()
 }

@@ -84,10 +84,13 @@ struct CurlCommandTests {
 
     @Test("Secrets are left out, wherever they stand")
     func redaction() throws {
-        let url = try #require(URL(string: "https://example.com/a?token=S3CRET&S3CRET"))
+        let url = try #require(URL(string: "https://example.com/a?token=S3CRET&S3CRET&S3CRET=="))
         let headers: HeaderFields = ["Authorization": "Bearer S3CRET", "Cookie": "a=S3CRET", "X-Plain": "shown"]
         let bodies = [
-            #"{"password":"S3CRET","user":"anna"}"#, "user=anna&password=S3CRET&S3CRET", "S3CRET", #""S3CRET""#,
+            #"{"password":"S3CRET","user":"anna"}"#,
+            "user=anna&password=S3CRET&S3CRET&next=https%3A%2F%2Fa.example%3Fcode%3DS3CRET&S3CRET==&pass=S3CRET"
+                + "&payload=%7B%22token%22%3A%22S3CRET%22%7D",
+            "S3CRET", #""S3CRET""#,
         ]
         for (index, text) in bodies.enumerated() {
             let type = ["application/json", "application/x-www-form-urlencoded", "text/plain", "application/json"][

@@ -2,9 +2,32 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationCore
 import OperationNetworking
 import OperationTestKit
 import Testing
+
+/// Takes the notices of operations of a certain name, which must be the test's own; all others go where they went before.
+enum NoticeTaker {
+    private static let recorders = Locked<[String: EventRecorder<OperationNotice>]>([:])
+
+    private static let installed: Void = {
+        let before = OperationDiagnostics.handler
+        OperationDiagnostics.handler = { notice in
+            if let recorder = recorders.withLock({ $0[notice.operation] }) { return recorder.record(notice) }
+            before?(notice)
+        }
+    }()
+
+    static func recorder(for name: String) -> EventRecorder<OperationNotice> {
+        _ = installed
+        return recorders.withLock { recorders in
+            let recorder = recorders[name] ?? EventRecorder()
+            recorders[name] = recorder
+            return recorder
+        }
+    }
+}
 
 /// Keeps all events, and looks whether they keep to the contract of observers.
 final class EventLog: NetworkObserver {
@@ -45,6 +68,7 @@ final class EventLog: NetworkObserver {
         var (attempt, hop, number) = (false, false, 0)
         for (before, event) in zip(events, events.dropFirst()) {
             if event.moment < before.moment { return "back in time" }
+            if let time = event.sinceAttemptBegan, time < .zero { return "sooner than its attempt" }
             switch event.kind {
             case .attemptBegan:
                 if attempt || event.attempt != number + 1 { return "an attempt within another, or one left out" }

@@ -137,6 +137,10 @@ struct NetworkArchiveTests {
         #expect(try Data(base64Encoded: contents[1]["text"].text) == Data(bytes))
         #expect(try contents[2]["text"].text.count == 300 && contents[2]["comment"].text.contains("1000"))
         #expect(try contents[3]["text"].text == "no")
+        try await send(
+            bench, bench.session, archive, method: "PUT", "/refused", body: .data(Data(bytes + bytes)))
+        let cut = try #require(try self.entries(archive).last)["request"]["postData"]["comment"].text
+        #expect(cut == "in base64, the first 300 of 512 bytes")
         let post = try entries[0]["request"]["postData"]
         #expect(try Data(base64Encoded: post["text"].text) == Data(bytes) && post["comment"].text == "in base64")
         let query = try entries[0]["request"]["queryString"].list
@@ -148,15 +152,21 @@ struct NetworkArchiveTests {
         var options = NetworkArchive.Options()
         options.keepsBodies = true
         let bench = try OperationBench(), archive = NetworkArchive(options)
-        bench.server.route("/json") { _ in .json(#"{"password":"S3CRET","name":"anna"}"#) }
+        bench.server.route("/json") { _ in
+            .json(#"{"password":"S3CRET","name":"anna","inner":"{\"token\":\"S3CRET\",\"a\":1}","cut":"{\"S3CRET"}"#)
+                .with("Set-Cookie", "a=1; Path=/, b=S3CRET")
+        }
+        bench.server.route("/huge") { _ in .json(#"{"number":1e999}"#) }
         bench.server.route("/text") { _ in .text("S3CRET") }
-        for target in ["/json", "/text"] {
+        for target in ["/json", "/text", "/huge"] {
             try await send(
                 bench, bench.session, archive, method: "PUT", target,
                 body: .data(Data(target == "/json" ? #"{"pin":"S3CRET"}"#.utf8 : "S3CRET".utf8)))
         }
         let entries = try entries(archive)
-        #expect(try entries[0]["response"]["content"]["text"].text == #"{"name":"anna","password":"***"}"#)
+        #expect(
+            try entries[0]["response"]["content"]["text"].text
+                == #"{"cut":"***","inner":"{\"a\":1,\"token\":\"***\"}","name":"anna","password":"***"}"#)
         #expect(try entries[1]["response"]["content"]["comment"].text.contains("secret"))
         #expect(!String(decoding: try archive.har(), as: UTF8.self).contains("S3CRET"))
     }

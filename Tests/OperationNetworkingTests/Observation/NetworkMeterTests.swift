@@ -143,6 +143,18 @@ struct NetworkMeterTests {
         #expect(try Exposition(plain.text).lines.contains { $0.labels["le"] == "+Inf" && $0.value == 1 })
     }
 
+    @Test("A queue is counted though it has the address of one that is gone")
+    func addresses() throws {
+        let meter = NetworkMeter()
+        for number in 0..<50 {
+            do { meter.watch(QueueManager("gone", width: 1)) }
+            let queue = QueueManager("queue \(number)", width: 1)
+            meter.watch(queue)
+            #expect(meter.samples.contains { $0["queue"] == queue.name })
+        }
+        #expect(!meter.samples.contains { $0["queue"] == "gone" })
+    }
+
     @Test("Nothing that many threads count is lost")
     func threads() async throws {
         let meter = NetworkMeter()

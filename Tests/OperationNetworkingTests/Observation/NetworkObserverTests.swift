@@ -159,16 +159,79 @@ struct NetworkObserverTests {
         #expect(try await group.run() == [1])
         await late.ended()
         #expect(late.events.events.allSatisfy { $0.request == nil || $0.request?.url.path == "/c" })
+        #expect(late.kinds.count { $0 == .operationBegan } == 1)
         late.check()
+    }
+
+    @Test("Who has said all policies himself is observed by the groups around him nevertheless")
+    func saysAll() async throws {
+        let bench = try OperationBench(), log = EventLog()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let child = bench.text()
+        (child.retry, child.offline, child.realms) = (nil, nil, [])
+        let group = GroupOperation { group in try await group.run(child) }
+        group.addNetworkObserver(log)
+        #expect(try await group.run() == "Hello")
+        await log.ended()
+        log.check()
+        #expect(log.kinds.first == .operationBegan)
+    }
+
+    @Test("A log of the service and of a group writes each line once, and a copy with another level its own")
+    func logs() async throws {
+        let bench = try OperationBench(), lines = EventRecorder<String>(), log = EventLog()
+        bench.server.route("/*") { _ in .json("[1]") }
+        let written = NetworkLog { lines.record($0) }
+        var other = written
+        other.level = .headers
+        let more = other
+        var base = NetworkBase(bench.server.url("/"))
+        base.session = bench.session
+        base.log = written
+        base.observers = [written, log]
+        let service = base
+        let group = GroupOperation { group in try await group.run(service.get("a", as: [Int].self)) }
+        group.addNetworkObserver(written)
+        group.addNetworkObserver(more)
+        #expect(try await group.run() == [1])
+        await log.ended()
+        let sent = lines.events.filter { $0.hasPrefix("→") }
+        #expect(sent.count == 2 && sent.count { $0.contains("\n") } == 1, "\(sent)")
+    }
+
+    @Test("A group that ended takes no observer, and that is said")
+    func endedGroup() async throws {
+        let notices = NoticeTaker.recorder(for: "ended group")
+        let group = GroupOperation { _ in 1 }
+        group.name = "ended group"
+        #expect(try await group.run() == 1)
+        group.addNetworkObserver(EventLog())
+        #expect(notices.events.map(\.kind) == [.timing])
     }
 
     @Test("Added after the start, an observer is told nothing, and that is said")
     func late() async throws {
-        let bench = try OperationBench(), log = EventLog()
-        bench.server.route("/") { _ in .text("Hello") }
-        let operation = bench.text()
-        #expect(try await operation.run() == "Hello")
-        operation.addNetworkObserver(log)
+        let bench = try OperationBench(), first = EventLog(), log = EventLog(), gate = Gate()
+        let notices = NoticeTaker.recorder(for: "late observer")
+        bench.server.route("/") { _ in .text("Hello").after(gate) }
+        let operations = (0..<2).map { _ in bench.text() }
+        operations[0].addNetworkObserver(first)
+        for operation in operations {
+            operation.name = "late observer"
+            operation.start()
+        }
+        _ = await bench.server.heads(atLeast: 2)
+        for operation in operations {
+            operation.addNetworkObserver(log)
+            // The same as one that had looked just before the start.
+            #expect(!operation.networkAttempts.add(log, of: operation))
+        }
+        #expect(notices.events.map(\.kind) == [.timing, .timing])
+        gate.open()
+        for operation in operations { #expect(await operation.finalOutcome.result == "Hello") }
+        operations[0].addNetworkObserver(log)
+        #expect(notices.events.count == 3)
+        await first.ended()
         await bench.settled()
         #expect(log.kinds.isEmpty)
     }

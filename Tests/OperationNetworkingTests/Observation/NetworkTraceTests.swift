@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationCore
 import OperationNetworking
 import OperationTestKit
 import Testing
@@ -57,7 +58,14 @@ struct NetworkTraceTests {
     @Test("In the record of a queue each operation has its attempts in it, and they have their phases")
     func joined() async throws {
         let bench = try OperationBench(), trace = NetworkTrace()
-        bench.server.route("GET", "/") { $0.number == 0 ? .status(503) : .redirect(to: "/there?token=S3CRET") }
+        let count = Locked(0)
+        bench.server.route("GET", "/") { _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            return number == 1 ? .status(503) : .redirect(to: "/there?token=S3CRET")
+        }
         bench.server.route("GET", "/there") { _ in .text("Hello").after(.milliseconds(5)) }
         let queue = QueueManager("photos", width: 2)
         queue.recording = QueueRecording()
@@ -134,7 +142,64 @@ struct NetworkTraceTests {
         #expect(Set(lines.filter { $0.ph == "X" }.map(\.pid)) == [1, 2])
         #expect(lines.count { $0.cat == "attempt" } == 3)
         let ids = lines.filter { $0.ph == "b" }.map { [$0.id ?? -1, $0.pid] }
-        #expect(Set(ids.map { $0[0] }).count == Set(ids).count)
+        #expect(!ids.isEmpty && Set(ids.map { $0[0] }).count == Set(ids).count)
+    }
+
+    @Test("However long an operation goes on, and however many there are, a trace is bounded")
+    func bounds() throws {
+        func event(_ kind: NetworkEvent.Kind, _ id: UInt64, _ number: Int, attempt: Int = 1) -> NetworkEvent {
+            NetworkEvent(
+                kind, operationID: id, attempt: attempt, moment: OperationInstant(offset: .milliseconds(number)))
+        }
+        let one = NetworkTrace(limit: 100)
+        one.observe(event(.operationBegan, 1, 0))
+        one.observe(event(.attemptBegan, 1, 1))
+        for number in 1...1_000 {
+            for (offset, kind) in [NetworkEvent.Kind.held, .wentOn, .hopBegan, .hopEnded].enumerated() {
+                one.observe(event(kind, 1, number * 10 + offset))
+            }
+        }
+        one.observe(event(.attemptEnded, 1, 20_000))
+        for number in 1...1_000 {
+            var decided = event(.decided, 1, 20_000 + number)
+            decided.decision = NetworkEvent.Decision(.again, pause: number == 1_000 ? .zero : .seconds(1))
+            one.observe(decided)
+        }
+        one.observe(event(.operationEnded, 1, 30_000))
+        let shown = try lines(one.chromeTrace())
+        #expect(shown.count { $0.name == "held: held" } == 100 && shown.count { $0.cat == "request" } == 100)
+        #expect(shown.count { $0.name == "waiting: pause" } == 99 && shown.count { $0.name == "waiting: place" } == 1)
+        let many = NetworkTrace(limit: 10)
+        for id in 1...10 as ClosedRange<UInt64> {
+            many.observe(event(.operationBegan, id, Int(id) * 1_000))
+            for attempt in 1...50 {
+                many.observe(event(.attemptBegan, id, Int(id) * 1_000 + attempt * 2, attempt: attempt))
+                many.observe(event(.attemptEnded, id, Int(id) * 1_000 + attempt * 2 + 1, attempt: attempt))
+            }
+        }
+        // Of the last two there are 51 things each, and a third would be too many.
+        #expect(many.forgottenCount == 8)
+        #expect(try lines(many.chromeTrace()).count { $0.cat == "attempt" } == 100)
+    }
+
+    @Test("There are as many tracks as operations at the same time, and no two of them overlap")
+    func tracks() {
+        var generator = SeededGenerator(seed: Rounds.firstSeed), heap = TrackHeap()
+        func moment(_ number: Int) -> OperationInstant { OperationInstant(offset: .milliseconds(number)) }
+        let spans = (0..<2_000).map { _ in
+            let began = Int.random(in: 0..<5_000, using: &generator)
+            return (began, began + Int.random(in: 1..<200, using: &generator))
+        }.sorted { $0 < $1 }
+        var ends: [Int] = []
+        var most = 0
+        for (began, end) in spans {
+            let (track, isNew) = heap.take(before: moment(began), until: moment(end))
+            #expect(isNew == (track == ends.count))
+            if isNew { ends.append(end) } else { #expect(ends[track] < began) }
+            ends[track] = end
+            most = max(most, ends.count { $0 >= began })
+        }
+        #expect(ends.count == most)
     }
 
     @Test("Phases follow each other whatever was measured, and add up to the whole")

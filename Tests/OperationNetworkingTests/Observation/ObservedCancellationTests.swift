@@ -72,6 +72,8 @@ struct ObservedCancellationTests {
             await log.ended()
             log.check()
             #expect(log.kinds.count { $0 == .suspended } == log.kinds.count { $0 == .resumed })
+            // At the end there is nothing left to suspend.
+            #expect(log.kinds.contains(.suspended) == (kind != .operationEnded), "\(kind)")
             try await tokens.bench.checkNothingIsLeft()
         }
     }
@@ -80,7 +82,11 @@ struct ObservedCancellationTests {
     func storm() async throws {
         let seed = Rounds.firstSeed
         var generator = SeededGenerator(seed: seed)
-        let bench = try OperationBench(), log = EventLog()
+        let bench = try OperationBench()
+        // Some of those that nobody else cancels are cancelled in their first attempt for sure.
+        let log = EventLog { event in
+            if event.kind == .sending, event.operationName == "doomed" { event.operation?.cancel() }
+        }
         bench.server.route("GET", "/*") { request in
             switch request.number % 4 {
             case 0: .redirect(to: "/x")
@@ -89,6 +95,7 @@ struct ObservedCancellationTests {
             }
         }
         let count = Rounds.count(ci: 200, soak: 5_000)
+        var (doomed, spared) = (0, 0)
         do {
             let operations = (0..<count).map { number in
                 let operation = bench.text("/\(number)")
@@ -97,6 +104,10 @@ struct ObservedCancellationTests {
                 return operation
             }
             let spins = operations.map { _ in Int.random(in: 0..<40, using: &generator) }
+            for (number, spin) in spins.enumerated() where spin % 3 == 0 {
+                if number % 4 == 0 { operations[number].name = "doomed" }
+                if number % 4 == 0 { doomed += 1 } else { spared += 1 }
+            }
             let queue = QueueManager("storm", width: 8)
             for operation in operations { try queue.add(operation) }
             try await TestThread.run {
@@ -111,6 +122,10 @@ struct ObservedCancellationTests {
         log.check()
         let ends = log.events.events.filter { $0.kind == .operationEnded }
         #expect(ends.count == count, "seed \(seed)")
+        #expect(doomed > 0 && spared > 0, "seed \(seed)")
+        #expect(log.events.events.count { $0.kind == .attemptEnded && $0.ending == .cancelled } >= doomed)
+        // Whoever got three refusals in a row is no success.
+        #expect(ends.contains { $0.ending == .success } && ends.count { $0.ending != .cancelled } >= spared)
         try await bench.checkNothingIsLeft()
     }
 }

@@ -113,6 +113,11 @@ package struct DownloadMachine: Sendable {
         if case .writing = state { true } else { false }
     }
 
+    /// Whether the response is of no use, and another is to be asked for.
+    package var isAskingAnew: Bool {
+        if case .askingAnew = state { true } else { false }
+    }
+
     /// Whether the present request asks for a part.
     package var asksForRest: Bool {
         if case .asking(_, .rest) = state { true } else { false }

@@ -80,7 +80,10 @@ final class DownloadReceiver: NetworkReceiver, HopWatched {
                     inbox.withLock { $0.dropBytes() }
                     task.cancel()
                 }
-                if let metrics = batch.metrics { tellMetrics(metrics) }
+                if let metrics = batch.metrics {
+                    hopWatcher?.measured(metrics)
+                    tellMetrics(metrics)
+                }
                 if let end = batch.end { return conclude(end, work) }
                 memory = batch.bytes
             }
@@ -89,7 +92,9 @@ final class DownloadReceiver: NetworkReceiver, HopWatched {
 
     private func take(_ batch: DownloadInbox.Batch, _ work: DownloadWork) -> Bool {
         if let head = batch.head {
-            guard work.receive(head, refuses: refuses) else { return false }
+            let goesOn = work.receive(head, refuses: refuses)
+            if work.asksAnew { hopWatcher?.left(head) } else { hopWatcher?.answered(head) }
+            guard goesOn else { return false }
             if let head = work.presentHead { tellHead(head, work.start) }
         }
         guard !batch.bytes.isEmpty else { return true }

@@ -55,6 +55,9 @@ package final class DownloadWork {
     /// The head of the response, as it would be of the whole, if it is that of the file.
     package var presentHead: ResponseHead? { machine?.isWriting == true ? head?.asWhole(length: nil) : nil }
 
+    /// Whether the present response is of no use, so that another request is made.
+    package var asksAnew: Bool { machine?.isAskingAnew == true }
+
     /// What became of what was there before.
     package var start: DownloadStart { DownloadStart(resumedBytes: resumed, discardedBytes: discarded) }
 

@@ -95,15 +95,19 @@ extension ExchangeTask {
             if isPresent(step) { finish(error) }
             return
         }
+        // Before the session has it: whoever resumes the exchange from then on starts it.
+        let watcher = state.withLock { $0.machine.isPresent(step) ? $0.watcher : nil }
+        watcher?.hopBegins(request)
         let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
         let flight = Flight(
             prepared: prepared, task: task, brakes: BrakeLine(task), sent: configuration.now(), kept: kept)
-        let (isPresent, watcher) = state.withLock { state in
-            let isPresent = state.machine.asked(.network(flight), step)
+        // A body may be all that keeps something of the user's: the last request goes outside of the lock.
+        let (isPresent, left) = state.withLock { state in
+            let (isPresent, left) = (state.machine.asked(.network(flight), step), state.sent)
             if isPresent { state.sent = request }
-            return (isPresent, state.watcher)
+            return (isPresent, left)
         }
-        if isPresent { watcher?.hopBegins(request) }
+        withExtendedLifetime(left) {}
         // One that was never resumed is not in anybody's way; it is let go of by its end.
         if isPresent { settle() } else { task.cancel() }
     }

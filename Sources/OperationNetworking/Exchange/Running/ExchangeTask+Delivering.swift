@@ -98,6 +98,7 @@ extension ExchangeTask {
         case .finish: finish(error)
         case .goOn(let next, let tee):
             tee?.end(isComplete: error == nil)
+            state.withLock { $0.watcher }?.hopIsOver()
             go(next)
         case .failed(.network(let flight)): fail(flight, error, step: step)
         case .failed: break
@@ -110,7 +111,9 @@ extension ExchangeTask {
             error ?? self.error(.invalidResponse, .awaitingResponse, "The session ended without a response.")
         // What its receiver took back is wanted from nowhere.
         guard error.code != .cancelled, let next = stale(flight) else { return finish(error) }
-        if state.withLock({ $0.machine.failsOver(step) }) { go(next) }
+        guard state.withLock({ $0.machine.failsOver(step) }) else { return }
+        state.withLock { $0.watcher }?.hopIsOver()
+        go(next)
     }
 
     /// Something of the answer that is neither head nor body.
@@ -138,8 +141,12 @@ extension ExchangeTask {
 
     /// The request's body moved on; told only where it is further than before, whichever request it was.
     func sent(_ count: Int64, of total: Int64?, step: Int) {
-        let isNews = state.withLock { $0.machine.sent(count, step) }
+        let (isNews, watcher) = state.withLock { state in
+            (state.machine.sent(count, step), count == total && state.machine.isPresent(step) ? state.watcher : nil)
+        }
         if isNews { calls.make { [self] in $0.task(self, didSend: count, of: total) } }
+        // A request that follows sends its own body, and is told of whatever was sent before.
+        watcher?.sentBody()
     }
 
     /// Reads on from the cache, unless somebody does so already or may not.

@@ -13,20 +13,23 @@ extension ArchiveEntry {
             Date.ISO8601FormatStyle(includingFractionalSeconds: true))
         time = timings.sum
         self.timings = timings
-        request = Self.request(exchange, options)
+        request = exchange.request.sent(as: Self.version(exchange))
         response = Self.response(exchange, options)
         serverIPAddress = exchange.metrics?.remoteAddress.map(Self.withoutPort)
         var words = ["\(exchange.operationName) #\(exchange.operationID)", "attempt \(exchange.attempt)"]
         if exchange.hop > 0 { words.append("request \(exchange.hop)") }
-        if exchange.hop == 0, exchange.metrics == nil, exchange.head != nil {
+        if exchange.isFromCache {
+            words.append("answered from the cache")
+        } else if exchange.hop == 0, exchange.metrics == nil, exchange.head != nil {
             words.append("sent by a session that tells no more, or answered from the cache")
         }
         comment = words.joined(separator: ", ")
     }
 
-    private static func request(_ exchange: ArchivedExchange, _ options: NetworkArchive.Options) -> Request {
+    /// What is shown of a request, as soon as it is told: neither its secrets nor its body are kept.
+    static func request(_ request: NetworkRequest?, _ options: NetworkArchive.Options) -> Request {
         let redaction = options.redaction
-        guard let request = exchange.request else {
+        guard let request else {
             return Request(
                 method: "GET", url: "", httpVersion: "unknown", cookies: [], headers: [], queryString: [],
                 postData: nil, headersSize: -1, bodySize: -1)
@@ -34,7 +37,7 @@ extension ArchiveEntry {
         return Request(
             method: request.method,
             url: redaction.keepsSecrets ? request.url.absoluteString : request.summary.url,
-            httpVersion: version(exchange), cookies: cookies(request.headers, redaction),
+            httpVersion: "unknown", cookies: cookies(request.headers, redaction),
             headers: pairs(request.headers, redaction), queryString: query(request.url, redaction),
             postData: postData(request, options), headersSize: -1,
             bodySize: request.body.isNone ? 0 : request.body.length ?? -1)
@@ -72,14 +75,13 @@ extension ArchiveEntry {
             return []
         }
         return query.split(separator: "&").map { part in
+            // A part may be a secret as a whole.
+            if !redaction.keepsSecrets, RequestSummary.name(ofPart: part) == nil { return Pair(name: stars, value: "") }
             let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map { side in
                 let text = side.replacing("+", with: " ")
                 return text.removingPercentEncoding ?? String(text)
             }
-            guard redaction.keepsSecrets else {
-                // A part without an equals sign may be a secret as a whole.
-                return sides.count > 1 ? Pair(name: sides[0], value: stars) : Pair(name: stars, value: "")
-            }
+            guard redaction.keepsSecrets else { return Pair(name: sides[0], value: stars) }
             return Pair(name: sides[0], value: sides.count > 1 ? sides[1] : "")
         }
     }
@@ -96,9 +98,14 @@ extension ArchiveEntry {
 
     private static func setCookies(_ fields: HeaderFields, at date: Date, _ redaction: LogRedaction) -> [Cookie] {
         fields.values("Set-Cookie").compactMap { SetCookie($0, now: date) }.map { cookie in
-            Cookie(
-                name: cookie.name, value: redaction.keepsSecrets ? cookie.value : stars, path: cookie.path,
-                domain: cookie.domain.isEmpty ? nil : cookie.domain,
+            // Where several came in one field, an attribute goes on into the next of them.
+            func shown(_ text: String?) -> String? {
+                guard let text, !text.isEmpty else { return nil }
+                return redaction.keepsSecrets || !text.contains(where: { ",=".contains($0) }) ? text : stars
+            }
+            return Cookie(
+                name: cookie.name, value: redaction.keepsSecrets ? cookie.value : stars, path: shown(cookie.path),
+                domain: shown(cookie.domain),
                 expires: cookie.expires.map { max($0, Date(timeIntervalSince1970: 0)).formatted(.iso8601) },
                 httpOnly: cookie.isHTTPOnly, secure: cookie.isSecure)
         }
@@ -112,8 +119,9 @@ extension ArchiveEntry {
             return PostData(mimeType: type, text: "", comment: "from a file or a stream, and not kept")
         }
         let shown = ShownBody(data, options)
-        let comment = shown.isBase64 ? "in base64" : nil
-        return PostData(mimeType: type, text: shown.text ?? "", comment: shown.comment ?? comment)
+        let words = [shown.isBase64 ? "in base64" : nil, shown.comment].compactMap { $0 }
+        return PostData(
+            mimeType: type, text: shown.text ?? "", comment: words.isEmpty ? nil : words.joined(separator: ", "))
     }
 
     private static func content(

@@ -45,13 +45,19 @@ struct ArchiveEntry: Codable, Sendable {
     struct Request: Codable, Sendable {
         let method: String
         let url: String
-        let httpVersion: String
+        private(set) var httpVersion: String
         let cookies: [Cookie]
         let headers: [Pair]
         let queryString: [Pair]
         let postData: PostData?
         let headersSize: Int64
         let bodySize: Int64
+
+        func sent(as version: String) -> Request {
+            var request = self
+            request.httpVersion = version
+            return request
+        }
     }
 
     struct Content: Codable, Sendable {

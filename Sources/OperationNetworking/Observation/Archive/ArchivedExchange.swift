@@ -5,14 +5,19 @@ import Foundation
 import OperationCore
 
 /// A request and what came of it, as it was told: a pure value.
+///
+/// It has nothing of the user's, for it goes under a lock.
 struct ArchivedExchange: Sendable {
-    let request: NetworkRequest?
+    /// As it is shown, for what is left out is not kept.
+    let request: ArchiveEntry.Request
     let date: Date
     let began: OperationInstant
     let operationID: UInt64
     let operationName: String
     let attempt: Int
     let hop: Int
+    /// Whether it stands for an answer that came without a request, after one that found no better.
+    let isFromCache: Bool
     private(set) var bodySent: OperationInstant?
     private(set) var responded: OperationInstant?
     private(set) var ended: OperationInstant?
@@ -23,8 +28,9 @@ struct ArchivedExchange: Sendable {
     private(set) var body: Data?
     private(set) var receivedBytes: Int64?
 
-    init(_ event: NetworkEvent) {
-        (request, date, began) = (event.request, event.date, event.moment)
+    init(_ event: NetworkEvent, _ options: NetworkArchive.Options, isFromCache: Bool = false) {
+        request = ArchiveEntry.request(event.request, options)
+        (date, began, self.isFromCache) = (event.date, event.moment, isFromCache)
         (operationID, operationName) = (event.operationID, event.operationName)
         (attempt, hop) = (event.attempt, event.hop)
     }
@@ -40,7 +46,7 @@ struct ArchivedExchange: Sendable {
 
     /// The attempt ended with this one.
     mutating func end(_ event: NetworkEvent) {
-        metrics = metrics ?? event.metrics
+        if !isFromCache { metrics = metrics ?? event.metrics }
         ended = ended ?? event.moment
         (error, ending) = (event.error, event.ending)
         (body, receivedBytes) = (event.responseBody, event.receivedBytes)

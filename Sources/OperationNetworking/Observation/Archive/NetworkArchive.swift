@@ -16,7 +16,8 @@ import OperationCore
 /// ```
 ///
 /// Each request that a session sent is an entry: each attempt, and each redirect and challenge within it, as far as the
-/// session tells of them. What is left out by the redaction is never kept, not even in memory.
+/// session tells of them. An answer of the cache is one, too. What is left out by the redaction is never written, and not
+/// kept in memory, either, when the attempt is over.
 public final class NetworkArchive: NetworkObserver {
     /// How much an archive keeps.
     public struct Options: Sendable {
@@ -62,19 +63,35 @@ public final class NetworkArchive: NetworkObserver {
         switch event.kind {
         case .sending:
             // Until the session tells more, it stands for all requests of the attempt.
-            state.withLock { $0.open[event.operationID] = [ArchivedExchange(event)] }
-        case .hopBegan:
-            state.withLock { state in
-                if event.hop == 1 { state.open[event.operationID] = [] }
-                state.open[event.operationID, default: []].append(ArchivedExchange(event))
-            }
+            let exchange = ArchivedExchange(event, options)
+            state.withLock { $0.open[event.operationID] = [exchange] }
+        case .hopBegan: begin(ArchivedExchange(event, options), isFirst: event.hop == 1)
         case .bodySent, .leftBehind, .responded, .hopEnded:
-            state.withLock { state in
-                guard let last = state.open[event.operationID]?.indices.last else { return }
+            let isOver = state.withLock { state in
+                guard let last = state.open[event.operationID]?.indices.last else { return false }
+                if state.open[event.operationID]?[last].ended != nil { return true }
                 state.open[event.operationID]?[last].note(event)
+                return false
             }
+            guard isOver, event.kind == .responded else { return }
+            // The requests are over, and here is an answer.
+            var exchange = ArchivedExchange(event, options, isFromCache: true)
+            exchange.note(event)
+            begin(exchange, isFirst: false)
         case .attemptEnded: end(event)
         default: break
+        }
+    }
+
+    private func begin(_ exchange: ArchivedExchange, isFirst: Bool) {
+        state.withLock { state in
+            var open = isFirst ? [] : state.open[exchange.operationID] ?? []
+            open.append(exchange)
+            if open.count > max(options.limit, 1) {
+                open.removeFirst()
+                state.forgottenCount += 1
+            }
+            state.open[exchange.operationID] = open
         }
     }
 

@@ -22,7 +22,7 @@ extension NetworkRequest {
 }
 
 extension AnyNetworkOperation {
-    /// The last request that the operation sent as a command for a shell; nil before the first.
+    /// The last request that the operation sent, or made ready to be sent, as a command for a shell; nil before the first.
     ///
     /// It has what the session adds, such as cookies, and is that of the last redirect. Of a download that nobody observes it
     /// is the request as the operation handed it to the session.
@@ -144,9 +144,13 @@ private struct CurlCommand {
             let form = String(bytes: data, encoding: .utf8)
         else { return "(\(data.count) bytes)" }
         let pairs = form.split(separator: "&", omittingEmptySubsequences: false).map { pair in
-            guard let equals = pair.firstIndex(of: "=") else { return pair.isEmpty ? "" : "***" }
-            let name = String(pair[..<equals])
-            return redaction.hides(name.removingPercentEncoding ?? name) ? "\(name)=***" : String(pair)
+            guard let name = RequestSummary.name(ofPart: pair).map(String.init) else {
+                return pair.isEmpty ? "" : "***"
+            }
+            let value = pair.dropFirst(name.count + 1).replacing("+", with: " ")
+            let isShown = redaction.shows(
+                value.removingPercentEncoding ?? String(value), of: name.removingPercentEncoding ?? name)
+            return isShown ? String(pair) : "\(name)=***"
         }
         return pairs.joined(separator: "&")
     }

@@ -14,8 +14,9 @@ import OperationCore
 /// }
 /// ```
 ///
-/// Its memory is bounded: labels are methods, hosts, classes of statuses, and names of this package. No path and no query
-/// is among them. Hosts beyond the limit, and methods that are not usual, are counted as `other`.
+/// Its memory is bounded: labels are methods, hosts, classes of statuses, names of this package, and those of the queues
+/// that you have it watch. No path and no query is among them. Hosts beyond the limit, and methods that are not usual, are
+/// counted as `other`.
 public final class NetworkMeter: NetworkObserver {
     /// How much a meter tells apart.
     public struct Options: Sendable {
@@ -80,8 +81,16 @@ public final class NetworkMeter: NetworkObserver {
     public func watch(_ queue: QueueManager) {
         let watched = WatchedQueue(queue)
         state.withLock { state in
-            if !state.queues.contains(where: { $0.id == watched.id }) { state.queues.append(watched) }
+            // It may be another queue that has the address now.
+            state.queues.removeAll { $0.id == watched.id }
+            state.queues.append(watched)
         }
+        forgetQueues(state.withLock { $0.queues }.filter { $0.queue == nil })
+    }
+
+    private func forgetQueues(_ gone: [WatchedQueue]) {
+        guard !gone.isEmpty else { return }
+        state.withLock { state in state.queues.removeAll { queue in gone.contains { $0 === queue } } }
     }
 
     /// All that was counted, by metric.
@@ -93,14 +102,15 @@ public final class NetworkMeter: NetworkObserver {
     private var families: [MeterFamily] {
         // Queues are looked at outside of the lock, for what is let go of may be the last that holds one.
         let (book, queues) = state.withLock { ($0.book, $0.queues) }
-        let counts = queues.compactMap { watched in watched.queue.map { ($0.name, $0.counts) } }
-        state.withLock { state in state.queues.removeAll { $0.queue == nil } }
+        let present = queues.map { ($0, $0.queue) }
+        let counts = present.compactMap { _, queue in queue.map { ($0.name, $0.counts) } }
+        forgetQueues(present.compactMap { watched, queue in queue == nil ? watched : nil })
         return book.families(prefix: options.prefix) + MeterBook.families(of: counts, prefix: options.prefix)
     }
 }
 
 /// A queue that a meter does not keep.
-struct WatchedQueue: Sendable {
+final class WatchedQueue: Sendable {
     let id: ObjectIdentifier
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var object: QueueManager?

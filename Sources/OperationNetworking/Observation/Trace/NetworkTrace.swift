@@ -22,14 +22,25 @@ public final class NetworkTrace: NetworkObserver {
     private struct State {
         var operations: [UInt64: TracedOperation] = [:]
         var order = Fifo<UInt64>()
+        /// How many operations, attempts, requests and waits there are.
+        var size = 0
         var forgottenCount = 0
+
+        mutating func forget(_ id: UInt64) {
+            guard let operation = operations.removeValue(forKey: id) else { return }
+            size -= operation.size
+            forgottenCount += 1
+        }
     }
 
     /// How many operations are remembered at most; the oldest give way.
     public let limit: Int
     private let state = Locked(State())
 
-    /// Makes an empty trace, of up to 10,000 operations unless you set another number, and the last 100 attempts of each.
+    /// Makes an empty trace, of up to 10,000 operations unless you set another number.
+    ///
+    /// Of each operation it has the last 100 attempts, of each attempt the last 100 requests and waits, and of all these
+    /// things together ten times as many as operations, or the oldest operations give way.
     public init(limit: Int = 10_000) {
         self.limit = max(limit, 1)
     }
@@ -44,14 +55,18 @@ public final class NetworkTrace: NetworkObserver {
             if state.operations[event.operationID] == nil {
                 // One of which it knew nothing, or nothing any more: it begins with its beginning.
                 guard event.kind == .operationBegan else { return }
-                state.operations[event.operationID] = TracedOperation(event)
+                let operation = TracedOperation(event)
+                state.operations[event.operationID] = operation
+                state.size += operation.size
                 state.order.append(event.operationID)
-                if state.order.count > limit, let oldest = state.order.popFirst() {
-                    state.operations[oldest] = nil
-                    state.forgottenCount += 1
-                }
             }
+            let before = state.operations[event.operationID]?.size ?? 0
             state.operations[event.operationID]?.note(event, summary)
+            state.size += (state.operations[event.operationID]?.size ?? 0) - before
+            while state.order.count > limit || state.size / 10 > limit && state.order.count > 1 {
+                guard let oldest = state.order.popFirst() else { break }
+                state.forget(oldest)
+            }
         }
     }
 
@@ -60,8 +75,9 @@ public final class NetworkTrace: NetworkObserver {
     /// - Parameter records: What queues recorded (`queue.record`). What is in the record of one stands in its track there,
     ///   with its attempts nested in it; the others have tracks of their own.
     ///
-    /// In each operation are its attempts and the waits between them: for a pause, a credential, the network, a place. In
-    /// each attempt are its requests, and in each request what it spent its time with, as far as the session measured it:
+    /// In each operation are its attempts and the waits between them: for a pause, a credential, the network, and with it for
+    /// a place of the queue after that; for that place alone where the pause is none. In each attempt are its requests, and
+    /// in each request what it spent its time with, as far as the session measured it:
     /// waiting for a connection, looking up the name, connecting, agreeing on TLS, sending, waiting for the first byte,
     /// receiving.
     public func chromeTrace(with records: QueueRecord...) throws -> Data { try chromeTrace(with: records) }

@@ -45,22 +45,17 @@ struct TraceLayout {
         return byObject[object]?.first { started <= $0.began && $0.began <= ended }
     }
 
-    /// Those of no queue: each on the first track that is free when it begins.
+    /// Those of no queue: each on the track that was the first to become free, if one is when it begins.
     private func linesOfOthers(_ others: [TracedOperation]) -> [TraceEvent] {
         guard !others.isEmpty else { return [] }
         let process = records.count + 1
         var lines = [name("process_name", "network operations", process, 0)]
-        var ends: [OperationInstant] = []
+        var free = TrackHeap()
         for operation in others.sorted(by: { ($0.began, $0.id) < ($1.began, $1.id) }) {
             let stretch = operation.stretch(until: latest)
             // A microsecond apart, for readers that calculate with fractions.
-            let free = ends.firstIndex { $0.advanced(by: .microseconds(1)) < stretch.began }
-            let track = free ?? ends.count
-            if free == nil {
-                ends.append(stretch.ended)
-                lines.append(name("thread_name", "network \(track + 1)", process, track + 1))
-            }
-            ends[track] = stretch.ended
+            let (track, isNew) = free.take(before: stretch.began.advanced(by: .microseconds(-1)), until: stretch.ended)
+            if isNew { lines.append(name("thread_name", "network \(track + 1)", process, track + 1)) }
             lines += stretch.lines(process, track + 1) + marks(of: operation, process, track + 1)
         }
         return lines

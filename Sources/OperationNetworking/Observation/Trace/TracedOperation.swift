@@ -20,6 +20,8 @@ struct TracedOperation: Sendable {
         var bodySent: OperationInstant?
         var status: Int?
         var metrics: TransferMetrics?
+        /// Whether what comes is still of this one, and not an answer of the cache's after it.
+        var isOpen = true
     }
 
     struct Attempt: Sendable {
@@ -34,9 +36,12 @@ struct TracedOperation: Sendable {
         var code: NetworkError.Code?
         var status: Int?
         var summary: String?
+
+        var size: Int { 1 + waits.count + hops.count }
     }
 
-    private static let mostAttempts = 100
+    /// So many attempts and waits of an operation are remembered, and requests and waits of an attempt: the last ones.
+    fileprivate static let most = 100
 
     let id: UInt64
     let name: String
@@ -50,6 +55,11 @@ struct TracedOperation: Sendable {
     private(set) var waits: [Wait] = []
     private(set) var marks: [(name: String, moment: OperationInstant)] = []
     private(set) var forgottenAttempts = 0
+    /// What the attempts before the last one are made of.
+    private var sizeBefore = 0
+
+    /// Of how many things it is made: itself, attempts, requests, waits.
+    var size: Int { 1 + waits.count + sizeBefore + (attempts.last?.size ?? 0) }
 
     init(_ event: NetworkEvent) {
         (id, name, object) = (event.operationID, event.operationName, event.operationObject)
@@ -61,18 +71,20 @@ struct TracedOperation: Sendable {
         switch event.kind {
         case .attemptBegan:
             endWait(event)
+            sizeBefore += attempts.last?.size ?? 0
             attempts.append(Attempt(number: event.attempt, began: event.moment))
-            guard attempts.count > Self.mostAttempts else { return }
-            attempts.removeFirst()
+            guard attempts.count > Self.most else { return }
+            sizeBefore -= attempts.removeFirst().size
             waits.removeAll { ($0.ended ?? last) < attempts[0].began }
             forgottenAttempts += 1
         case .decided:
             endWait(event)
             guard let decision = event.decision, decision.pause != nil || decision.waitReason != nil else { return }
-            let kind = decision.waitReason?.kind.description ?? "pause"
-            waits.append(Wait(name: "waiting: \(kind)", note: decision.note, began: event.moment))
+            let pause: WaitReason.Kind = decision.pause == .zero ? .place : .pause
+            let kind = (decision.waitReason?.kind ?? pause).description
+            waits.keep(Wait(name: "waiting: \(kind)", note: decision.note, began: event.moment), of: Self.most)
         case .suspended, .resumed:
-            if marks.count < Self.mostAttempts { marks.append(("\(event.kind)", event.moment)) }
+            if marks.count < Self.most { marks.append(("\(event.kind)", event.moment)) }
         case .operationEnded:
             endWait(event)
             (ended, ending) = (event.moment, event.ending)
@@ -91,12 +103,14 @@ struct TracedOperation: Sendable {
         switch event.kind {
         case .held:
             let kind = event.waitReason?.kind.description ?? "held"
-            attempt.waits.append(Wait(name: "held: \(kind)", note: event.waitReason?.description, began: event.moment))
+            attempt.endWait(event.moment)
+            let wait = Wait(name: "held: \(kind)", note: event.waitReason?.description, began: event.moment)
+            attempt.waits.keep(wait, of: Self.most)
         case .wentOn: attempt.endWait(event.moment)
         case .sending:
             attempt.endWait(event.moment)
             attempt.sent = event.moment
-        case .hopBegan: attempt.hops.append(Hop(summary: summary, began: event.moment))
+        case .hopBegan: attempt.hops.keep(Hop(summary: summary, began: event.moment), of: Self.most)
         case .bodySent: attempt.change { $0.bodySent = event.moment }
         case .leftBehind: attempt.change { $0.status = event.head?.status }
         case .responded:
@@ -106,6 +120,7 @@ struct TracedOperation: Sendable {
             attempt.change { hop in
                 (hop.ended, hop.metrics) = (event.moment, event.metrics)
                 hop.status = hop.status ?? event.head?.status
+                hop.isOpen = false
             }
         case .attemptEnded:
             attempt.endWait(event.moment)
@@ -127,6 +142,14 @@ extension TracedOperation.Attempt {
 
     /// Changes the present hop.
     fileprivate mutating func change(_ change: (inout TracedOperation.Hop) -> Void) {
-        if !hops.isEmpty { change(&hops[hops.count - 1]) }
+        if hops.last?.isOpen == true { change(&hops[hops.count - 1]) }
+    }
+}
+
+extension Array {
+    /// Adds one; of more than so many the first is let go of.
+    fileprivate mutating func keep(_ element: Element, of most: Int) {
+        append(element)
+        if count > most { removeFirst() }
     }
 }

@@ -64,7 +64,13 @@ extension AttemptReceiver: HopWatcher, HopWatched {
 
     package func hopBegins(_ request: NetworkRequest) { attempts.noteHop(.hopBegins(request), number) }
 
+    package func sentBody() { attempts.noteHop(.bodySent, number) }
+
     package func left(_ head: ResponseHead) { attempts.noteHop(.left(head), number) }
 
+    package func answered(_ head: ResponseHead) { attempts.noteHop(.received(head), number) }
+
     package func measured(_ metrics: TransferMetrics) { attempts.noteHop(.measured(metrics), number) }
+
+    package func hopIsOver() { attempts.noteHop(.hopIsOver, number) }
 }

@@ -93,11 +93,13 @@ extension NetworkAttempts {
     }
 
     private func cleared(_ request: NetworkRequest, _ round: Int) -> AttemptMachine.Action {
-        state.withLock { state in
-            let action = state.machine.cleared(round)
+        let (action, left) = state.withLock { state in
+            let (action, left) = (state.machine.cleared(round), state.request)
             if state.machine.phase == .creating, state.machine.round == round { state.request = request }
-            return action
+            return (action, left)
         }
+        withExtendedLifetime(left) {}
+        return action
     }
 
     private func ask(
@@ -126,24 +128,33 @@ extension NetworkAttempts {
     }
 
     private func refuse(_ error: NetworkError, _ round: Int) {
-        let isAside = state.withLock { $0.machine.isAside }
-        let action = refused(error, round)
-        if isAside { performElsewhere(action) } else { perform(action) }
+        let (isAside, number) = state.withLock { ($0.machine.isAside, $0.machine.attempt) }
+        let (action, isFirst) = refused(error, round)
+        if isAside {
+            // Who ends the wait of many runs nothing of the user's.
+            performElsewhere(action) { if isFirst { self.noteFailure(number) } }
+        } else {
+            if isFirst { noteFailure(number) }
+            perform(action)
+        }
     }
 
-    private func refused(_ error: NetworkError, _ round: Int) -> AttemptMachine.Action {
+    private func refused(
+        _ error: NetworkError, _ round: Int
+    ) -> (action: AttemptMachine.Action, isFirst: Bool) {
         var timer: (any OperationTimer)?
-        let action = state.withLock { state in
+        let result = state.withLock { state in
             let before = state.machine.phase
             let action = state.machine.refused(round)
-            if state.machine.phase == .deciding, before != .deciding {
+            let isFirst = state.machine.phase == .deciding && before != .deciding
+            if isFirst {
                 state.error = error.completed(request: state.presentRequest, head: nil)
                 timer = state.stopTime()
             }
-            return action
+            return (action, isFirst)
         }
         timer?.cancel()
-        return action
+        return result
     }
 
     // After it failed.
@@ -152,7 +163,7 @@ extension NetworkAttempts {
         guard let (host, number) = running() else { return .none }
         let (error, policies) = state.withLock { ($0.error, $0.policies) }
         guard let error else { return .none }
-        note(.failed(error, count: receivedCount), number, host)
+        noteFailure(number)
         if policies.isEmpty { return state.withLock { $0.machine.decided(.fail, number) } }
         let now = host.clock.now
         let report = state.withLock { state in

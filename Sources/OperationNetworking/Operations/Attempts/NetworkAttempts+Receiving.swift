@@ -13,6 +13,7 @@ extension NetworkAttempts {
             return (state.host, state.request)
         }
         guard let host, let request else { return }
+        note(.received(head), number, host)
         let isJudged = judge(head, request, number)
         let isRefused = isJudged && host.accepts(head)
         // A stream of events has no end that could be waited for, and its connection is worth less than the time.
@@ -33,7 +34,6 @@ extension NetworkAttempts {
             if !(collector is ErrorBodyCollector) {
                 teller.note(.download, nil, of: head.expectedLength, for: host)
             }
-            note(.received(head), number, host)
             if isJudged { linger(head, number) }
         } catch {
             giveUp(task, error, number)
@@ -65,12 +65,9 @@ extension NetworkAttempts {
 
     /// The head of a file that is being saved: it is told by itself only when all of it is there.
     func foresee(_ head: ResponseHead, _ number: Int) {
-        let host: (any AttemptHost)? = state.withLock { state in
-            guard state.machine.mayBeTold(number) else { return nil }
-            state.take(head)
-            return state.host
+        state.withLock { state in
+            if state.machine.mayBeTold(number) { state.take(head) }
         }
-        if let host { note(.received(head), number, host) }
     }
 
     /// Whether one of those who have a say refuses the response that begins: a file of it must not come to its place.

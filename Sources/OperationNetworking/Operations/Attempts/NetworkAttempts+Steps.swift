@@ -18,9 +18,12 @@ extension NetworkAttempts {
         beginTime(number, host)
         do {
             let request = try withKey(try changed(host.makeRequest()))
-            state.withLock { state in
+            let left = state.withLock { state in
+                let left = state.draft
                 if state.machine.phase == .preparing, state.machine.attempt == number { state.draft = request }
+                return left
             }
+            withExtendedLifetime(left) {}
             guard host.adaptsRequests else { return prepared(request, number) }
             adapt(request, host, number)
             return .none
@@ -53,11 +56,12 @@ extension NetworkAttempts {
         // What they release may be the user's: outside of the lock.
         var (task, collector): ((any NetworkTask)?, AnyResponseCollector?)
         var brakes: BrakeLine?
+        var draft: NetworkRequest?
         state.withLock { state in
             swap(&task, &state.task)
             swap(&brakes, &state.brakes)
             swap(&collector, &state.collector)
-            state.draft = nil
+            swap(&draft, &state.draft)
             state.isPrepared = false
             (state.isRefused, state.isLingering) = (false, false)
             state.head = nil
@@ -65,7 +69,7 @@ extension NetworkAttempts {
             state.error = nil
             (state.received, state.saved) = (0, nil)
         }
-        withExtendedLifetime((task, brakes, collector)) {}
+        withExtendedLifetime((task, brakes, collector, draft)) {}
     }
 
     private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) {
@@ -87,14 +91,20 @@ extension NetworkAttempts {
     }
 
     private func prepared(_ request: NetworkRequest, _ number: Int) -> AttemptMachine.Action {
-        state.withLock { state in
-            guard state.machine.phase == .preparing, state.machine.attempt == number else { return .none }
+        // A body may be all that keeps something of the user's: the last request goes outside of the lock.
+        let (action, left) = state.withLock { state in
+            let left = state.request
+            guard state.machine.phase == .preparing, state.machine.attempt == number else {
+                return (AttemptMachine.Action.none, left)
+            }
             state.request = request
             state.isPrepared = true
             if state.firstKey == nil { state.firstKey = request.idempotencyKey }
             state.adaptation = nil
-            return state.machine.prepared(number, isGated: !state.gates.isEmpty)
+            return (state.machine.prepared(number, isGated: !state.gates.isEmpty), left)
         }
+        withExtendedLifetime(left) {}
+        return action
     }
 
     func createTask() -> AttemptMachine.Action {
@@ -173,17 +183,18 @@ extension NetworkAttempts {
             if isRefused, host.accepts(head) { throw NetworkError.refusedByPolicy(head) }
             let answer = Answer(request: request, head: head, response: response, collector: collector)
             let conclusion = try host.evaluate(answer)
-            let (action, counts) = state.withLock { state in
+            let counts = state.withLock { state in
                 // A failure that was decided meanwhile stays one.
                 let counts = state.machine.phase == .evaluating && state.machine.attempt == number
                 if counts { state.conclusion = conclusion }
-                return (state.machine.evaluated(number), counts)
+                return counts
             }
             if counts {
                 teller.complete(for: host)
+                // Before the machine knows it: from then on who resumes the operation may bring it to its end.
                 note(.evaluated(body: (collector as? DataCollector)?.finish(), count: receivedCount), number, host)
             }
-            return action
+            return state.withLock { $0.machine.evaluated(number) }
         } catch {
             var error = NetworkError(error, phase: .evaluating)
             if error.bodyPrefix == nil { error.bodyPrefix = collector.prefix(host.errorBodyBytes) }

@@ -85,6 +85,7 @@ extension NetworkAttempts {
         }
         left.adaptation?.cancel()
         left.task?.endForAttempt()
+        noteFailure(number)
         perform(action)
     }
 }

@@ -152,16 +152,31 @@ public final class NetworkAttempts: Sendable {
     ) -> AttemptMachine.Action {
         let error = NetworkError(error, phase: phase)
         var timer: (any OperationTimer)?
-        let action = state.withLock { state in
+        let (action, isFirst) = state.withLock { state in
             let before = state.machine.phase
             let action = isTransfer ? state.machine.transferFailed(number) : state.machine.failed(number)
             // A failure that comes after the first one of the attempt says less than that.
-            guard state.machine.phase == .deciding, before != .deciding else { return action }
+            guard state.machine.phase == .deciding, before != .deciding else { return (action, false) }
             state.error = error.completed(request: state.presentRequest, head: state.head)
             timer = state.stopTime()
-            return action
+            return (action, true)
         }
         timer?.cancel()
+        if isFirst { noteFailure(number) }
         return action
+    }
+
+    /// That attempt failed: told now, and not when it is decided, for a suspension may come before that.
+    ///
+    /// Whoever decides may be faster, and tells it as well: what comes second is not heard.
+    func noteFailure(_ number: Int) {
+        let (observation, host, error, count) = state.withLock { state in
+            let isObserved = state.observation != nil && state.machine.attempt == number
+            return (
+                state.observation, isObserved ? state.host : nil, isObserved ? state.error : nil, state.received
+            )
+        }
+        guard let observation, let host, let error else { return }
+        observation.note(.failed(error, count: count), number, by: host)
     }
 }

@@ -1,0 +1,116 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("Observed downloads, and answers of the cache", .timeLimit(.minutes(3)))
+struct ObservedAnswersTests {
+    private static let size = 900_000
+
+    private func download(_ bench: OperationBench, _ folder: TemporaryFolder, _ log: EventLog) -> DownloadTo<Int> {
+        let operation = DownloadTo(folder.url, bench, "/file") { file, _ in try Data(contentsOf: file).count }
+        operation.addNetworkObserver(log)
+        return operation
+    }
+
+    @Test("The head of a download is told when it is there, and not with the whole file")
+    func early() async throws {
+        let bench = try OperationBench(), folder = try TemporaryFolder(), log = EventLog(), gate = Gate()
+        bench.server.route("GET", "/file") { _ in
+            LoopbackAnswer.raw("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+                .followed(by: .stall(until: gate), .send(Array("half".utf8)))
+        }
+        let operation = download(bench, folder, log)
+        operation.start()
+        await until { log.kinds.contains(.responded) }
+        #expect(operation.outcome == nil && log.events.events.last?.head?.status == 200)
+        gate.open()
+        await log.ended()
+        log.check()
+        #expect(log.kinds.count { $0 == .responded } == 1)
+        #expect(operation.outcome?.result == 8)
+        let end = log.events.events.first { $0.kind == .hopEnded }
+        #expect(end?.head?.status == 200 && end?.metrics?.ended != nil)
+    }
+
+    @Test("A download that fails in the middle has told its head")
+    func cut() async throws {
+        let bench = try OperationBench(), folder = try TemporaryFolder(), log = EventLog()
+        bench.server.route("GET", "/file") { _ in .repeating([7], count: 500_000).cut(at: 100_000) }
+        #expect(await failure(of: download(bench, folder, log)) != nil)
+        await log.ended()
+        log.check()
+        #expect(log.kinds.filter { [.responded, .attemptEnded].contains($0) } == [.responded, .attemptEnded])
+        #expect(log.events.events.first { $0.kind == .attemptEnded }?.head?.status == 200)
+    }
+
+    @Test("A part that does not fit is left behind with its head and its times, and the next request is one of its own")
+    func anew() async throws {
+        let bench = try OperationBench(), folder = try TemporaryFolder(), log = EventLog()
+        let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
+        let small = LoopbackResource(.pattern(count: 1_000), etag: "\"two\"")
+        bench.server.route("GET", "/file") { request in
+            if request.number == 0 { return resource.answer(to: request).cut(at: 400_000) }
+            guard request["Range"] != nil else { return small.answer(to: request) }
+            return .status(416, ["Content-Range": "bytes */1000"])
+        }
+        let operation = download(bench, folder, log)
+        operation.networkAttempts.set(Again(most: 2))
+        #expect(try await operation.run() == 1_000)
+        await log.ended()
+        log.check()
+        let second = log.events.events.filter { $0.attempt == 2 && $0.hop > 0 }
+        #expect(
+            second.map(\.kind) == [
+                .hopBegan, .leftBehind, .hopEnded, .hopBegan, .responded, .hopEnded, .attemptEnded,
+            ])
+        #expect(second.map { $0.head?.status } == [nil, 416, 416, nil, 200, 200, 200])
+        // The first is cut off as soon as its head is known, maybe before there is word of its time.
+        #expect(second.last { $0.kind == .hopEnded }?.metrics?.ended != nil)
+    }
+
+    private func run(_ session: ExchangeSession, _ url: URL, _ observers: any NetworkObserver...) async throws -> Int {
+        let operation = NetworkDataOperation(url: url, urlSession: session) { data, _ in data.count }
+        operation.callbackQueue = DispatchQueue(label: "answers")
+        for observer in observers { operation.addNetworkObserver(observer) }
+        return try await operation.run()
+    }
+
+    private func entries(_ archive: NetworkArchive) throws -> [(status: Int, comment: String)] {
+        let file = try #require(try JSONSerialization.jsonObject(with: archive.har()) as? [String: [String: Any]])
+        let entries = try #require(file["log"]?["entries"] as? [[String: Any]])
+        return entries.map { entry in
+            ((entry["response"] as? [String: Any])?["status"] as? Int ?? -1, entry["comment"] as? String ?? "")
+        }
+    }
+
+    @Test("The answer of the cache is not that of the request that failed, or found that it still holds")
+    func kept() async throws {
+        let folder = CacheFolderFixture(), stub = StubSession(), log = EventLog(), archive = NetworkArchive()
+        var configuration = ExchangeConfiguration()
+        configuration.cache = HTTPCache(folder: folder.url)
+        let session = ExchangeSession(over: stub, configuration: configuration)
+        let kept = StubAnswer.text("body").with("Cache-Control", "max-age=0, stale-if-error=1000").with("ETag", "\"1\"")
+        stub.route("GET", "/a", inTurn: kept, .status(304, ["ETag": "\"1\""]), .failure(.connectionLost))
+        let url = try #require(URL(string: "http://stub.example/a"))
+        for number in 1...3 {
+            #expect(try await run(session, url, log, archive) == 4)
+            await log.ended(number)
+        }
+        log.check()
+        let story = log.events.events.filter { $0.hop > 0 && $0.kind != .attemptEnded }
+        #expect(
+            story.map(\.kind) == [
+                .hopBegan, .responded, .hopEnded, .hopBegan, .leftBehind, .hopEnded, .responded, .hopBegan, .hopEnded,
+                .responded,
+            ])
+        #expect(story.map { $0.head?.status } == [nil, 200, 200, nil, 304, 304, 200, nil, nil, 200])
+        let entries = try entries(archive)
+        #expect(entries.map(\.status) == [200, 304, 200, 0, 200])
+        #expect(entries.map { $0.comment.hasSuffix("from the cache") } == [false, false, true, false, true])
+    }
+}

@@ -1,0 +1,247 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// A clock that says now one thing and now another: as threads do that read it before they come to a lock.
+private final class SwingingClock: OperationClock {
+    private let count = Locked(0)
+    private let system: any OperationClock = .system
+
+    var now: OperationInstant {
+        let number = count.withLock { count in
+            count += 1
+            return count
+        }
+        return system.now.advanced(by: number % 2 == 0 ? .seconds(-1) : .zero)
+    }
+
+    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
+        system.schedule(at: instant, action)
+    }
+}
+
+/// A clock that does something once, when a certain thread asks for the time.
+private final class MeddlingClock: OperationClock {
+    private let plan = Locked<(thread: pthread_t, act: @Sendable () -> Void)?>(nil)
+    private let system: any OperationClock = .system
+
+    func whenThisThreadAsks(_ act: @escaping @Sendable () -> Void) { plan.withLock { $0 = (pthread_self(), act) } }
+
+    var now: OperationInstant {
+        let act: (@Sendable () -> Void)? = plan.withLock { plan in
+            guard let present = plan, pthread_equal(present.thread, pthread_self()) != 0 else { return nil }
+            plan = nil
+            return present.act
+        }
+        act?()
+        return system.now
+    }
+
+    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
+        system.schedule(at: instant, action)
+    }
+}
+
+/// Does something when it is freed.
+private final class Farewell: Sendable {
+    private let act: @Sendable () -> Void
+
+    init(_ act: @escaping @Sendable () -> Void) { self.act = act }
+
+    deinit { act() }
+}
+
+/// The first request keeps an object, and fails; those that follow do not.
+private final class Keeping: NetworkDataOperation<Int>, @unchecked Sendable {
+    // Sendable: its state is in a lock.
+    private let kept: Locked<Farewell?>
+
+    init(_ bench: OperationBench, _ farewell: Farewell) {
+        kept = Locked(farewell)
+        super.init(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
+    }
+
+    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
+        let farewell = kept.withLock { kept -> Farewell? in
+            defer { kept = nil }
+            return kept
+        }
+        guard let farewell else {
+            // Others let go of the first request meanwhile, so that it is mostly the operation that does so last.
+            for _ in 0..<1_000 { await Task.yield() }
+            return request
+        }
+        let body = RequestBody.stream(length: 4, canBeSentAgain: true) {
+            withExtendedLifetime(farewell) {}
+            throw Refusal()
+        }
+        return try NetworkRequest("PUT", url: request.url, body: body)
+    }
+}
+
+@Suite("Steps of network operations and threads that cross", .timeLimit(.minutes(3)))
+struct ObservedStepsTests {
+    @Test("A moment that is told never lies before the last one, whenever the clock was read")
+    func moments() async throws {
+        let bench = try OperationBench(), log = EventLog()
+        bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
+        bench.server.route("GET", "/there") { _ in .text("Hello") }
+        let operation = bench.text()
+        operation.clock = SwingingClock()
+        operation.addNetworkObserver(log)
+        #expect(try await operation.run() == "Hello")
+        await log.ended()
+        log.check()
+        let times = log.events.events.flatMap { [$0.sinceOperationBegan, $0.sinceAttemptBegan, $0.sinceSending] }
+        #expect(times.compactMap { $0 }.allSatisfy { $0 >= .zero })
+    }
+
+    @Test("Resumed by another thread in the moment of its result, an attempt ends with that, and before the operation")
+    func resumedMeanwhile() async throws {
+        let bench = try OperationBench(), log = EventLog(), clock = MeddlingClock()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let itself = Shared<NetworkDataOperation<String>?>(nil)
+        let operation = bench.watched(
+            NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
+                itself.value?.suspend()
+                clock.whenThisThreadAsks {
+                    let (operation, isResumed) = (itself.value, DispatchSemaphore(value: 0))
+                    Thread.detachNewThread {
+                        operation?.resume()
+                        isResumed.signal()
+                    }
+                    isResumed.wait()
+                }
+                return String(decoding: data, as: UTF8.self)
+            })
+        itself.value = operation
+        operation.clock = clock
+        operation.addNetworkObserver(log)
+        #expect(try await operation.run() == "Hello")
+        itself.value = nil
+        await log.ended()
+        log.check()
+        let end = log.events.events.first { $0.kind == .attemptEnded }
+        #expect(end?.ending == .success && end?.responseBody == Data("Hello".utf8))
+        #expect(log.kinds.suffix(2) == [.attemptEnded, .operationEnded])
+    }
+
+    @Test("An attempt in the middle of which the operation ends by itself ends in the same way")
+    func byItself() async throws {
+        for isSuccess in [true, false] {
+            let bench = try OperationBench(), log = EventLog()
+            bench.server.route("GET", "/") { _ in .text("Hello") }
+            let itself = Shared<NetworkDataOperation<Int>?>(nil)
+            let operation = bench.watched(
+                NetworkDataOperation<Int>(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
+                    if isSuccess {
+                        itself.value?.finish(withResult: 7)
+                    } else {
+                        let error = NetworkError(code: .transferFailed, phase: .evaluating, message: "Mine.")
+                        itself.value?.finish(withError: error)
+                    }
+                    return data.count
+                })
+            itself.value = operation
+            operation.addNetworkObserver(log)
+            operation.start()
+            await log.ended()
+            itself.value = nil
+            log.check()
+            let end = log.events.events.first { $0.kind == .attemptEnded }
+            #expect(end?.ending == (isSuccess ? .success : .failure))
+            #expect(end?.error?.message == (isSuccess ? nil : "Mine."))
+        }
+    }
+
+    @Test("What a request kept may act on the operation when it goes", arguments: [true, false])
+    func farewell(isObserved: Bool) async throws {
+        let bench = try OperationBench(), log = EventRecorder<NetworkEvent.Kind>()
+        bench.server.route("/") { _ in .silence }
+        let itself = Shared<Keeping?>(nil), ended = Gate()
+        do {
+            let operation = Keeping(bench, Farewell { itself.value?.cancel() })
+            itself.value = operation
+            operation.callbackQueue = bench.callbacks
+            operation.networkAttempts.set(Again(most: 2))
+            if isObserved { operation.addNetworkObserver(Watcher { log.record($0.kind) }) }
+            operation.observe { _ in ended.open() }
+            operation.start()
+        }
+        await ended.passage()
+        #expect(itself.value?.isCancelled == true && itself.value?.attemptCount == 2)
+        itself.value = nil
+    }
+
+    @Test("A body is told to be sent in each request that has it")
+    func bodies() async throws {
+        let bench = try OperationBench(), log = EventLog()
+        bench.server.route("PUT", "/") { _ in .redirect(to: "/there", status: 307) }
+        bench.server.route("PUT", "/there") { _ in .text("Hello") }
+        let operation = NetworkUploadOperation(
+            url: bench.server.url("/"), method: "PUT", body: .data(Data("body".utf8)), urlSession: bench.session
+        ) { data, _ in data.count }
+        operation.callbackQueue = bench.callbacks
+        operation.addNetworkObserver(log)
+        #expect(try await operation.run() == 5)
+        await log.ended()
+        log.check()
+        #expect(log.events.events.filter { $0.kind == .bodySent }.map(\.hop) == [1, 2])
+    }
+
+    @Test("A failure during a suspension is told when it happens, and a cancellation does not take its place")
+    func failedWhileSuspended() async throws {
+        let bench = try OperationBench(), log = EventLog()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let itself = Shared<NetworkDataOperation<Int>?>(nil)
+        let operation = bench.watched(
+            NetworkDataOperation<Int>(url: bench.server.url("/"), urlSession: bench.session) { _, _ in
+                itself.value?.suspend()
+                throw Refusal()
+            })
+        itself.value = operation
+        operation.addNetworkObserver(log)
+        operation.start()
+        await until { log.kinds.contains(.attemptEnded) }
+        #expect(!log.kinds.contains(.resumed))
+        operation.cancel()
+        itself.value = nil
+        await log.ended()
+        log.check()
+        let ends = log.events.events.filter { $0.kind == .attemptEnded }
+        #expect(ends.map(\.ending) == [.failure] && ends[0].error != nil)
+        #expect(log.events.events.last?.ending == .cancelled)
+    }
+
+    @Test("An answer that is refused with a long body has a head, too")
+    func refused() async throws {
+        let bench = try OperationBench(), log = EventLog()
+        bench.server.route("GET", "/") { _ in .repeating([7], count: 100_000) }
+        let operation = bench.text()
+        operation.networkAttempts.set(RefusingFirst())
+        operation.addNetworkObserver(log)
+        #expect(try await operation.run().count == 100_000)
+        await log.ended()
+        log.check()
+        #expect(log.kinds.count { $0 == .responded } == 2)
+        #expect(log.events.events.first { $0.kind == .attemptEnded }?.head?.status == 200)
+    }
+}
+
+/// Takes no first answer, whatever it is.
+private struct RefusingFirst: AttemptPolicy {
+    func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { number == 1 }
+
+    func decide(
+        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
+    ) {
+        answer(AttemptAnswer(report.number < 2 ? .again(after: .zero) : .fail))
+    }
+
+    func forget() {}
+}
