@@ -82,11 +82,11 @@ struct NetworkTraceTests {
         let nesting = nesting(lines)
         #expect(nesting["greeting"] == [[]] && nesting["other"] == [[]])
         #expect(nesting["attempt 1"]?.sorted { $0[0] < $1[0] } == [["greeting"], ["other"]])
-        #expect(nesting["attempt 2"] == [["greeting"]])
+        #expect(nesting["attempt 2"] == [["greeting"]], "\(bench.server.requests.map { "\($0)" })")
         #expect(nesting["waiting: pause"] == [["greeting"]])
         let there = "GET \(bench.server.url("/there"))?token=***"
         #expect(nesting[there] == [["greeting", "attempt 2"]])
-        #expect(nesting["wait"]?.contains(["greeting", "attempt 2", there]) == true)
+        #expect(nesting["wait"]?.contains(["greeting", "attempt 2", there]) == true, "\(nesting)")
         for phase in ["receive", "queued"] { #expect(nesting[phase] != nil, "\(phase)") }
         #expect(lines.filter { $0.ph == "X" }.allSatisfy { $0.pid == 1 })
         let attempt = lines.first { $0.name == "attempt 1" && $0.args?["status"] == "503" }

@@ -120,6 +120,11 @@ extension FileSystem {
         call(.freeBytes, asking: { file.withNumber { PosixCalls.freeBytes(of: $0) } })
     }
 
+    /// What becomes of permissions of a new file in an open directory; nil where only making one tells.
+    package func permissions(asked: UInt16, in folder: OpenFile) -> UInt16? {
+        folder.withNumber { PosixCalls.mask(in: $0) }.map { asked & ~$0 }
+    }
+
     /// Waits until a device gives or takes something again, for a fiftieth of a second at most.
     func wait(for file: OpenFile, isWriting: Bool) {
         file.withNumber { PosixCalls.wait(for: $0, isWriting: isWriting, milliseconds: 20) }

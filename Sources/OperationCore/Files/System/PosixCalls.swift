@@ -73,6 +73,37 @@ enum PosixCalls {
 
     static func setPermissions(_ file: Int32, _ permissions: UInt16) -> Int { Int(fchmod(file, mode_t(permissions))) }
 
+    /// What is taken off the permissions of a new file in an open directory; nil where only making one tells.
+    ///
+    /// To ask for the `umask` is to change it for all threads, but Linux tells it in the files of a process, too. Where the
+    /// directory has permissions of its own for what is made in it (an access control list), those count instead.
+    static func mask(in folder: Int32) -> UInt16? {
+        #if canImport(Glibc)
+            guard let attribute, attribute(folder, "system.posix_acl_default", nil, 0) == -1,
+                lastError == ENODATA || lastError == EOPNOTSUPP
+            else { return nil }
+            let status = open(workingDirectory, "/proc/thread-self/status", O_RDONLY, 0)
+            guard status >= 0 else { return nil }
+            defer { _ = Glibc.close(Int32(status)) }
+            // It is the second line, after that of a name of 15 bytes at most.
+            let text = withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
+                String(decoding: buffer.prefix(max(read(Int32(status), buffer, at: nil), 0)), as: UTF8.self)
+            }
+            let line = text.split(separator: "\n").first { $0.hasPrefix("Umask:") }
+            return line.flatMap { UInt16($0.dropFirst("Umask:".count).filter { !$0.isWhitespace }, radix: 8) }
+        #else
+            return nil
+        #endif
+    }
+
+    #if canImport(Glibc)
+        private typealias Attribute =
+            @convention(c) (Int32, UnsafePointer<CChar>, UnsafeMutableRawPointer?, Int) -> Int
+        /// `fgetxattr`, whose header is in no module.
+        private static let attribute: Attribute? =
+            dlsym(nil, "fgetxattr").map { unsafeBitCast($0, to: Attribute.self) }
+    #endif
+
     static func setTimes(_ file: Int32, from status: FileStatus) -> Int {
         let times = [status.accessed, status.modified].map { time in
             timespec(tv_sec: time_t(time.seconds), tv_nsec: time.nanoseconds)

@@ -64,9 +64,10 @@ struct DownloadCardFile {
         return true
     }
 
-    /// What becomes of permissions of a new file here: the `umask` is taken off, which only the system can do; to ask for it
-    /// is to change it for all threads.
+    /// What becomes of permissions of a new file here: the `umask` is taken off, and where the system does not tell it, a
+    /// file must be made to see it.
     func permissions(asked: UInt16) throws(FileOperationError) -> UInt16 {
+        if let permissions = files.permissions(asked: asked, in: folder.folder) { return permissions }
         try removePassing()
         let file = try folder.get(files.createFile(passing, permissions: asked))
         defer { _ = files.remove(passing, isDirectory: false) }

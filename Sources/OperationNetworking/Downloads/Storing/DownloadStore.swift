@@ -12,6 +12,9 @@ import OperationCore
 /// Not Sendable on purpose: it stays on the queue of its download.
 final class DownloadStore {
     private static let chunkSize = 256 << 10
+    /// From so many bytes on a part is worth a card, to be gone on with after a kill: to make one takes longer than to ask
+    /// for less anew, and most small downloads end without ever having had one.
+    private static let worthCard: Int64 = 64 << 10
 
     private let place: DownloadPlace
     private let options: DownloadOptions
@@ -24,6 +27,10 @@ final class DownloadStore {
     /// Whether there was a part when it was opened.
     let hadPart: Bool
     private var card: DownloadCard?
+    /// Whether what the card says is not on the disk yet.
+    private var owesCard = false
+    /// Whether there may be a card on the disk.
+    private var mayHaveCard = true
     /// How many bytes the part has.
     private(set) var length: Int64 = 0
     /// The checksum of all bytes of the part; nil if not all of them came by.
@@ -87,7 +94,7 @@ extension DownloadStore {
         try folder.get(files.truncate(file, to: 0))
         length = 0
         checksum = options.checksum?.algorithm.makeStream()
-        try note(card, isDurable: false)
+        note(card)
     }
 
     /// Cuts the part off where the server goes on.
@@ -99,7 +106,8 @@ extension DownloadStore {
         length = offset
         var card = card
         card.synchronized = min(card.synchronized, offset)
-        try note(card, isDurable: false)
+        note(card)
+        try writeCard(isDurable: false)
     }
 
     /// Adds bytes to the part.
@@ -114,6 +122,7 @@ extension DownloadStore {
             checksum?.update(UnsafeRawBufferPointer(rebasing: rest[..<count]))
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
         }
+        if owesCard, length >= Self.worthCard { try writeCard(isDurable: false) }
     }
 
     /// Brings the part to the disk, and then the card that says so.
@@ -121,16 +130,24 @@ extension DownloadStore {
         guard var card, card.synchronized < length, !isTemporary else { return }
         try folder.get(files.synchronize(try opened()))
         card.synchronized = length
-        try note(card, isDurable: true)
+        note(card)
+        try writeCard(isDurable: true)
     }
 
-    /// Keeps the card, on the disk only where somebody may go on with the part.
-    private func note(_ card: DownloadCard, isDurable: Bool) throws(FileOperationError) {
+    /// Keeps the card, to be written where somebody may go on with the part.
+    private func note(_ card: DownloadCard) {
         var card = card
         card.boot = SystemBoot.identity
         self.card = card
-        guard card.validator != nil, options.keepsPart else { return }
+        owesCard = card.validator != nil && options.keepsPart && cardFile != nil
+    }
+
+    /// Writes the card that is owed.
+    private func writeCard(isDurable: Bool) throws(FileOperationError) {
+        guard owesCard, let card else { return }
+        mayHaveCard = true
         try cardFile?.write(card, isDurable: isDurable)
+        owesCard = false
     }
 
     private func opened() throws(FileOperationError) -> OpenFile {
@@ -140,8 +157,10 @@ extension DownloadStore {
 
     /// Returns whether there was one on the disk, of this download or of whichever.
     private func removeCard() throws(FileOperationError) -> Bool {
-        card = nil
-        return try cardFile?.remove() ?? false
+        (card, owesCard) = (nil, false)
+        let wasThere = try cardFile?.remove() ?? false
+        mayHaveCard = false
+        return wasThere
     }
 }
 
@@ -216,8 +235,9 @@ extension DownloadStore {
     /// The claim went with the part, so whoever begins anew may have a card of their own by now. Only with a claim on what
     /// bears the part's name may it be removed; one that stays is removed before anything else is written.
     private func forgetCard() {
-        card = nil
-        guard case .success(let mark) = files.openToAppend(place.part, makingItWith: DownloadClaim.permissions),
+        (card, owesCard) = (nil, false)
+        guard mayHaveCard,
+            case .success(let mark) = files.openToAppend(place.part, makingItWith: DownloadClaim.permissions),
             case .success = files.claim(mark), place.isHere(mark, place.part)
         else { return }
         _ = try? removeCard()
@@ -234,6 +254,7 @@ extension DownloadStore {
         guard !isTemporary, isWorthKeeping else { return discard() }
         do throws(FileOperationError) {
             if isSynchronized { try checkpoint() }
+            try writeCard(isDurable: false)
         } catch {
             return discard()
         }

@@ -98,12 +98,19 @@ extension TracedOperation.Hop {
             figures["body bytes sent"] = "\(metrics.bodyBytesSent)"
         }
         return TraceStretch(
-            name: summary ?? "request \(index + 1)", category: "request", began: began, ended: ended ?? last,
+            name: summary ?? "request \(index + 1)", category: "request", began: measuredBeginning, ended: ended ?? last,
             figures: figures, parts: phases)
+    }
+
+    /// When it began: what was measured, counted back from its end, where the word of it came later than it began.
+    private var measuredBeginning: OperationInstant {
+        guard let ended, let length = metrics?.ended else { return began }
+        return min(began, ended.advanced(by: .zero - length))
     }
 
     private var phases: [TraceStretch] {
         guard let metrics else { return [] }
+        let began = measuredBeginning
         return TransferPhases(metrics, bodySent: bodySent.map { began.duration(to: $0) }).list.map { phase in
             TraceStretch(
                 name: "\(phase.kind)", category: "phase", began: began.advanced(by: phase.began),
