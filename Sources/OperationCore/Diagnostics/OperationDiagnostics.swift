@@ -51,9 +51,9 @@ public enum OperationDiagnostics {
 }
 
 extension Operation {
-    /// The operation's name, or else the name of its type.
+    /// The operation's name, or else the name of its type, without what it is generic over.
     package var displayName: String {
         if let name, !name.isEmpty { return name }
-        return "\(type(of: self))"
+        return String("\(type(of: self))".prefix { $0 != "<" })
     }
 }

@@ -61,6 +61,21 @@ public struct NetworkBase: Sendable {
         self.url = url
     }
 
+    /// Makes a base and sets it up in one place: a constant, which closures that run elsewhere may use.
+    ///
+    /// ```swift
+    /// func shop(at url: URL) -> NetworkBase {
+    ///     NetworkBase(url) { shop in
+    ///         shop.headers["X-Api-Key"] = "a key"
+    ///         shop.retry = Retry()
+    ///     }
+    /// }
+    /// ```
+    public init(_ url: URL, _ setUp: (inout NetworkBase) -> Void) {
+        self.init(url)
+        setUp(&self)
+    }
+
     /// Makes the operation of an endpoint.
     public func operation<ResultType: Sendable>(for endpoint: Endpoint<ResultType>) -> EndpointOperation<ResultType> {
         EndpointOperation(endpoint, at: self)

@@ -69,6 +69,18 @@ struct EndpointTests {
         #expect(requests[1]["Content-Type"] == "application/json")
     }
 
+    @Test("A base that is set up where it is made is a constant for closures that run elsewhere")
+    func setUp() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/one") { .text($0["X-Client"] ?? "") }
+        let base = NetworkBase(bench.server.url("/")) { base in
+            base.session = bench.session
+            base.headers["X-Client"] = "set up"
+        }
+        let group = GroupOperation.map([1, 2], width: 2) { _ in base.get("one", as: String.self) }
+        #expect(try await group.value == ["set up", "set up"])
+    }
+
     @Test("A subclass for the service and one for the endpoint do the same")
     func bySubclass() async throws {
         let bench = try OperationBench()
