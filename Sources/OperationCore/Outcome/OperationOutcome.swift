@@ -3,9 +3,9 @@
 
 /// How an operation ended: with a result, with an error of the operation's own type, or cancelled.
 ///
-/// An operation has exactly one outcome, decided once. What ends from outside (a timeout, a dependency that failed), or gives
-/// no result, is a cancellation with a ``CancellationCause``. An error is of the type that the operation's author chose:
-/// yours, or one such as ``FileOperationError`` for operations that the library brings along.
+/// An operation has exactly one outcome, decided once. What ends from outside (a timeout, a dependency that failed), or
+/// gives no result, is a cancellation with a ``CancellationCause``. An error is of the type that the operation's author
+/// chose: yours, or one such as ``FileOperationError`` for operations that the library brings along.
 ///
 /// No case will be added.
 public enum OperationOutcome<ResultType, ErrorType: Error> {
