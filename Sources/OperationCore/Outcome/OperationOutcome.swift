@@ -1,10 +1,11 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// How an operation ended: with a result, with an error of the user's own type, or cancelled.
+/// How an operation ended: with a result, with an error of the operation's own type, or cancelled.
 ///
-/// An operation has exactly one outcome, decided once. What the library itself ends (a timeout, a dependency that
-/// failed, a body that gave no result) is a cancellation with a ``CancellationCause``: only users make an `ErrorType`.
+/// An operation has exactly one outcome, decided once. What ends from outside (a timeout, a dependency that failed), or
+/// gives no result, is a cancellation with a ``CancellationCause``. An error is of the type that the operation's author
+/// chose: yours, or one such as ``FileOperationError`` for operations that the library brings along.
 ///
 /// No case will be added.
 public enum OperationOutcome<ResultType, ErrorType: Error> {
