@@ -45,6 +45,8 @@ public final class RecordingSession: NetworkSession {
         var waiting: [Waiter] = []
     }
 
+    static let usualBodyLimit = 4 << 20
+
     private let session: any NetworkSession
     private let redactor: RecordingRedactor
     private let bodyLimit: Int
@@ -72,7 +74,8 @@ public final class RecordingSession: NetworkSession {
     /// It waits until what ended was looked at for secrets, and files that were sent were read for that.
     public var recording: SessionRecording {
         let done = queue.sync { state.withLock { $0.done } }
-        return SessionRecording(done.sorted { $0.key < $1.key }.map(\.value), redaction: redactor.redaction)
+        return SessionRecording(
+            done.sorted { $0.key < $1.key }.map(\.value), redaction: redactor.redaction, bodyLimit: bodyLimit)
     }
 
     /// Waits until all tasks are over and written down, those included that are made meanwhile.
