@@ -32,7 +32,7 @@ public final class NetworkArchive: NetworkObserver {
         public var totalBodyBytes = 16 << 20
         /// What is left out: the usual secrets.
         ///
-        /// As long as secrets are left out, values of queries and cookies are, and bodies that are not JSON.
+        /// As long as secrets are left out, values of queries and cookies are, and bodies that are neither JSON nor a form.
         public var redaction = LogRedaction.secrets
 
         /// Makes the stated options.
