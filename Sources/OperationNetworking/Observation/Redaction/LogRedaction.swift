@@ -6,8 +6,8 @@ import Foundation
 /// What a log leaves out.
 ///
 /// Three stars take the place of it. What is a secret is seen by its name, and in texts of JSON by their own words, such as
-/// `password=…` and `Bearer …`; rather one too many is left out than one too few. Of a URL the query and the fragment are left out, whatever the names in them, and of
-/// a body that is longer than a mebibyte all of it.
+/// `password=…` and `Bearer …`; rather one too many is left out than one too few. Of a URL the query and the
+/// fragment are left out, whatever the names in them, and of a body that is longer than a mebibyte all of it.
 public struct LogRedaction: Sendable, Hashable {
     /// Whether everything is shown, secrets included.
     public private(set) var keepsSecrets = false
