@@ -19,7 +19,7 @@ import OperationCore
 ///         await mayGoOn.passage()
 ///     }
 ///     operation.start()
-///     await hasBegun.passage()
+///     try await hasBegun.passage(within: .seconds(60))
 ///     operation.cancel()
 ///     try await operation.expectCancelled(.requested)
 ///     mayGoOn.open()
@@ -28,7 +28,9 @@ import OperationCore
 public final class Gate: Sendable {
     private struct State {
         var isOpen = false
-        var waiting: [@Sendable () -> Void] = []
+        /// Those who wait, by their numbers.
+        var waiting: [Int: @Sendable () -> Void] = [:]
+        var lastNumber = 0
     }
 
     private let state = Locked(State())
@@ -46,8 +48,7 @@ public final class Gate: Sendable {
     public func open() {
         let waiting = state.withLock { state in
             state.isOpen = true
-            defer { state.waiting = [] }
-            return state.waiting
+            return exchange(&state.waiting, with: [:]).sorted { $0.key < $1.key }.map(\.value)
         }
         for pass in waiting { pass() }
     }
@@ -61,18 +62,56 @@ public final class Gate: Sendable {
     }
 
     /// Waits until the gate is open, also where the task that waits is cancelled.
+    ///
+    /// It is for the code that is held up. A test that waits for something should say for how long, with
+    /// ``passage(within:fileID:line:)``: at a gate that nobody opens it would stand for ever.
     public func passage() async {
         await withCheckedContinuation { continuation in
             whenOpen { continuation.resume() }
         }
     }
 
+    /// Waits until the gate is open, but no longer than that, and not when the test's own task is cancelled.
+    ///
+    /// - Throws: If the gate is still shut by then.
+    public func passage(
+        within limit: Duration, fileID: String = #fileID, line: Int = #line
+    ) async throws(UnmetExpectation) {
+        let answer = FirstAnswer<Wait>()
+        let number = whenOpen { answer.give(.open) }
+        let timer = SystemClock.shared.schedule(after: limit) { answer.give(.overdue) }
+        let wait = await answer.valueUnlessCancelled(or: .cancelled)
+        timer.cancel()
+        if wait == .open { return }
+        if let number { forget(number) }
+        let found = wait == .cancelled ? "shut when the test's own task was cancelled" : "shut"
+        throw UnmetExpectation(
+            "Nobody opened the gate", expected: "open, within \(Told.time(limit))", found: found, fileID: fileID,
+            line: line)
+    }
+
+    /// How a wait came to its end.
+    private enum Wait { case open, overdue, cancelled }
+
+    /// One who waited has gone.
+    private func forget(_ number: Int) {
+        // What it holds goes after the lock.
+        let left = state.withLock { $0.waiting.removeValue(forKey: number) }
+        withExtendedLifetime(left) {}
+    }
+
     /// Calls `pass` when the gate is open: at once, or on the thread that opens it.
-    package func whenOpen(_ pass: @escaping @Sendable () -> Void) {
-        let isOpen = state.withLock { state in
-            if !state.isOpen { state.waiting.append(pass) }
-            return state.isOpen
+    ///
+    /// - Returns: The number of the one who waits; nil if nobody does.
+    @discardableResult
+    package func whenOpen(_ pass: @escaping @Sendable () -> Void) -> Int? {
+        let number: Int? = state.withLock { state in
+            if state.isOpen { return nil }
+            state.lastNumber += 1
+            state.waiting[state.lastNumber] = pass
+            return state.lastNumber
         }
-        if isOpen { pass() }
+        if number == nil { pass() }
+        return number
     }
 }

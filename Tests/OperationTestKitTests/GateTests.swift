@@ -40,6 +40,25 @@ struct GateTests {
         await task
     }
 
+    @Test func `who waits for so long only is told that nobody opened it, and leaves nothing behind`() async throws {
+        let gate = Gate()
+        let unmet = await #expect(throws: UnmetExpectation.self) { try await gate.passage(within: .milliseconds(5)) }
+        #expect(unmet?.expected == "open, within 5 ms" && unmet?.found == "shut")
+        #expect(unmet?.place.hasPrefix("GateTests.swift:") == true)
+        #expect(gate.waitingCount == 0)
+        let test = Task { try await gate.passage(within: .seconds(600)) }
+        try await waitUntil("it waits") { gate.waitingCount == 1 }
+        test.cancel()
+        await #expect(throws: UnmetExpectation.self) { try await test.value }
+        #expect(gate.waitingCount == 0)
+        async let passing: Void = gate.passage(within: .seconds(600))
+        try await waitUntil("it waits") { gate.waitingCount == 1 }
+        gate.open()
+        try await passing
+        try await gate.passage(within: .zero)
+        #expect(gate.waitingCount == 0)
+    }
+
     @Test func `once open it stays open`() async throws {
         let gate = Gate()
         gate.open()

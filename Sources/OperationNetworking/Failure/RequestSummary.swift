@@ -39,9 +39,10 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
     /// That is one without an equals sign, and one that only ends with such signs, as bytes in base64 do, unless it is as
     /// short as names are.
     static func name(ofPart part: Substring) -> Substring? {
-        guard let equals = part.firstIndex(of: "=") else { return nil }
-        let (name, value) = (part[..<equals], part[equals...].dropFirst())
-        if value.isEmpty { return name.count > longestBareName ? nil : name }
+        // Not by characters: a sign that joins the equals sign would make another one of it.
+        guard let equals = part.unicodeScalars.firstIndex(of: "=") else { return nil }
+        let (name, value) = (part[..<equals], part.unicodeScalars[equals...].dropFirst())
+        if value.isEmpty { return name.utf8.count > longestBareName ? nil : name }
         return value.allSatisfy { $0 == "=" } ? nil : name
     }
 

@@ -39,9 +39,9 @@ public struct NetworkLog: Sendable {
 
     /// In an object of its own, by which copies of a log know each other.
     private final class Writer: Sendable {
-        let take: @Sendable (String) -> Void
+        let take: @Sendable (Severity, NetworkEvent, String) -> Void
 
-        init(_ take: @escaping @Sendable (String) -> Void) { self.take = take }
+        init(_ take: @escaping @Sendable (Severity, NetworkEvent, String) -> Void) { self.take = take }
     }
 
     /// Makes a log.
@@ -53,6 +53,20 @@ public struct NetworkLog: Sendable {
     public init(
         level: Level = .lines, redaction: LogRedaction = .secrets, write: @escaping @Sendable (String) -> Void
     ) {
+        self.init(level: level, redaction: redaction) { _, _, text in write(text) }
+    }
+
+    /// Makes a log that hands over more than the text, for a bridge to another package.
+    ///
+    /// - Parameters:
+    ///   - level: How much is written down.
+    ///   - redaction: What is left out of the text: the usual secrets. The event has them.
+    ///   - write: Takes how much an entry matters, the event that it is about, and the entry. Called on whatever thread
+    ///     something happens: it should hand over.
+    public init(
+        level: Level = .lines, redaction: LogRedaction = .secrets,
+        write: @escaping @Sendable (_ severity: Severity, _ event: NetworkEvent, _ text: String) -> Void
+    ) {
         self.level = level
         self.redaction = redaction
         writer = Writer(write)
@@ -63,48 +77,84 @@ public struct NetworkLog: Sendable {
         writer === other.writer && level == other.level && bodyBytes == other.bodyBytes && redaction == other.redaction
     }
 
-    private func write(_ line: String, _ fields: HeaderFields? = nil, _ body: Data? = nil) {
-        var lines = [line]
-        if level >= .headers, let fields { lines += fields.map { "  \($0.name): \(redaction.value(of: $0))" } }
-        if level >= .bodies, let body, !body.isEmpty {
-            lines.append("  " + redaction.text(of: body, limit: bodyBytes))
+    /// An entry: a sign, which operation it is, and the rest.
+    private struct Entry {
+        var severity = Severity.debug
+        let sign: String
+        let text: String
+        var fields: HeaderFields?
+        var body: Data?
+        /// The type of the body.
+        var type: String?
+
+        init(_ sign: String, _ text: String, _ severity: Severity = .debug) {
+            (self.sign, self.text, self.severity) = (sign, text, severity)
         }
-        writer.take(lines.joined(separator: "\n"))
+
+        func with(_ fields: HeaderFields?, _ body: Data? = nil) -> Entry {
+            var entry = self
+            (entry.fields, entry.body, entry.type) = (fields, body, fields?["Content-Type"])
+            return entry
+        }
+
+        func with(_ body: Data?, of head: ResponseHead?) -> Entry {
+            var entry = self
+            (entry.body, entry.type) = (body, head?.headers["Content-Type"])
+            return entry
+        }
+    }
+
+    private func write(_ entry: Entry, _ event: NetworkEvent) {
+        var lines = ["\(entry.sign) #\(event.operationID) \(entry.text)"]
+        if level >= .headers, let fields = entry.fields {
+            lines += fields.map { "  \($0.name): \(redaction.value(of: $0))" }
+        }
+        if level >= .bodies, let body = entry.body, !body.isEmpty {
+            lines.append("  " + redaction.text(of: body, type: entry.type, limit: bodyBytes))
+        }
+        writer.take(entry.severity, event, lines.joined(separator: "\n"))
     }
 }
 
 extension NetworkLog: NetworkObserver {
     /// Writes down an event, if its kind is one for a log.
     public func observe(_ event: NetworkEvent) {
+        if let entry = entry(for: event) { write(entry, event) }
+    }
+
+    private func entry(for event: NetworkEvent) -> Entry? {
+        let place = place(event)
         switch event.kind {
-        case .held: write("‖ \(event.waitReason?.description ?? "held") \(place(event))")
+        case .held: return Entry("‖", "\(event.waitReason?.description ?? "held") \(place)", .info)
         case .sending:
             let again = event.attempt > 1 ? " (attempt \(event.attempt))" : ""
-            write("→ \(place(event))\(again)", event.request?.headers, event.request?.body.bytesInMemory)
+            return Entry("→", place + again).with(event.request?.headers, event.request?.body.bytesInMemory)
         case .hopBegan where event.hop > 1:
-            write("→ \(place(event)) (hop \(event.hop))", event.request?.headers, event.request?.body.bytesInMemory)
-        case .leftBehind: write("↪ \(status(event)) \(place(event))", event.head?.headers)
-        case .responded: write("← \(status(event)) \(place(event))", event.head?.headers)
-        case .attemptEnded: writeEnd(of: event)
-        case .decided: write("… \(event.decision?.description ?? "decided") \(place(event))")
-        case .suspended: write("⊣ suspended \(place(event))")
-        case .resumed: write("⊢ resumed \(place(event))")
+            return Entry("→", "\(place) (hop \(event.hop))").with(
+                event.request?.headers, event.request?.body.bytesInMemory)
+        case .leftBehind: return Entry("↪", "\(status(event)) \(place)").with(event.head?.headers)
+        case .responded: return Entry("←", "\(status(event)) \(place)").with(event.head?.headers)
+        case .attemptEnded: return end(of: event, place)
+        case .decided: return Entry("…", "\(event.decision?.description ?? "decided") \(place)", .notice)
+        case .suspended: return Entry("⊣", "suspended \(place)", .info)
+        case .resumed: return Entry("⊢", "resumed \(place)", .info)
         case .operationEnded where event.ending == .cancelled:
-            write("⊘ cancelled: \(event.cancellationCause?.code.description ?? "") \(place(event))")
-        default: break
+            return Entry("⊘", "cancelled: \(event.cancellationCause?.code.description ?? "") \(place)", .notice)
+        default: return nil
         }
     }
 
-    private func writeEnd(of event: NetworkEvent) {
+    private func end(of event: NetworkEvent, _ place: String) -> Entry? {
         switch event.ending {
         case .success:
             let time = event.metrics?.ended.map { " in \($0.inMilliseconds) ms" } ?? ""
-            write("✓ \(event.receivedBytes ?? 0) bytes\(time) \(place(event))", nil, event.responseBody)
+            return Entry("✓", "\(event.receivedBytes ?? 0) bytes\(time) \(place)").with(
+                event.responseBody, of: event.head)
         case .takenBack:
-            write("↩ not sent: what it waited with for a connection is out of date. \(place(event))")
+            return Entry("↩", "not sent: what it waited with for a connection is out of date. \(place)", .info)
         default:
             // One that was cancelled with its operation is told with that.
-            if let error = event.error { write("✗ \(error)", nil, error.bodyPrefix) }
+            return event.error.map { Entry("✗", "\($0)", .error).with($0.bodyPrefix, of: event.head) }
         }
     }
 

@@ -45,10 +45,21 @@ final class NetworkObservation: Sendable {
         }
     }
 
+    /// Takes one out: it is told nothing more, but for what is being told just now.
+    func remove(_ observer: any NetworkObserver) {
+        // It is the user's, and goes outside of the lock.
+        let left = state.withLock { state in
+            let left = state.observers
+            state.observers = left.filter { !Self.isSame($0, observer) }
+            return left
+        }
+        withExtendedLifetime(left) {}
+    }
+
     /// An object is the same as itself, and a log as its copies that write the same.
     ///
     /// Other values are not compared: that would be the user's code.
-    private static func isSame(_ left: any NetworkObserver, _ right: any NetworkObserver) -> Bool {
+    static func isSame(_ left: any NetworkObserver, _ right: any NetworkObserver) -> Bool {
         let (one, other) = (type(of: left) as Any.Type, type(of: right) as Any.Type)
         guard one == other else { return false }
         if one is AnyClass { return left as AnyObject === right as AnyObject }
@@ -107,14 +118,19 @@ extension NetworkAttempts {
             // Another thread may have started or cancelled the operation since it was looked at, or added one.
             guard state.machine.phase == .idle else { return nil }
             if state.observation == nil { state.observation = made }
+            isObserved.store(true, ordering: .relaxed)
             return state.observation
         }
         return observation?.add(observer) ?? false
     }
 
+    /// Takes an observer out.
+    func remove(_ observer: any NetworkObserver) { state.withLock { $0.observation }?.remove(observer) }
+
     /// Tells those who observe the operation of a step; without any it is not even made.
     func note(_ step: @autoclosure () -> AttemptStep, _ number: Int, _ host: any AnyNetworkOperation) {
-        guard let observation = state.withLock({ $0.observation }) else { return }
+        // An observer comes before the start, or not at all; whoever has a step to tell of comes after that.
+        guard isObserved.load(ordering: .relaxed), let observation = state.withLock({ $0.observation }) else { return }
         observation.note(step(), number, by: host)
     }
 

@@ -43,6 +43,11 @@ extension AnyNetworkOperation {
         OperationDiagnostics.report(
             .timing, by: self, "An observer came after the start and is told nothing. Add it before.")
     }
+
+    /// Has the observer told nothing more of the operation, but for an event that is being told just now.
+    ///
+    /// An object is known again, and a ``NetworkLog`` by its copies that write the same; other values are not.
+    public func removeNetworkObserver(_ observer: any NetworkObserver) { networkAttempts.remove(observer) }
 }
 
 extension GroupOperation {
@@ -55,6 +60,12 @@ extension GroupOperation {
         OperationDiagnostics.report(
             .timing, by: self, "An observer came after the end of the group and is told nothing. Add it before.")
     }
+
+    /// Has the observer told nothing of the network operations beneath the group that begin from now on.
+    ///
+    /// It is told the rest of what began. An object is known again, and a ``NetworkLog`` by its copies that write the same;
+    /// other values are not.
+    public func removeNetworkObserver(_ observer: any NetworkObserver) { groupEngine?.remove(observer) }
 }
 
 extension GroupScope {
@@ -63,6 +74,11 @@ extension GroupScope {
     /// The same as that of the group, see ``GroupOperation/addNetworkObserver(_:)``; one that comes after its end is told
     /// nothing.
     public func addNetworkObserver(_ observer: any NetworkObserver) { engine.add(observer) }
+
+    /// Has the observer told nothing of the network operations beneath the group that begin from now on.
+    ///
+    /// The same as that of the group, see ``GroupOperation/removeNetworkObserver(_:)``.
+    public func removeNetworkObserver(_ observer: any NetworkObserver) { engine.remove(observer) }
 }
 
 extension GroupEngine {
@@ -70,5 +86,11 @@ extension GroupEngine {
     fileprivate func add(_ observer: any NetworkObserver) -> Bool {
         GroupNetworkPolicies.noteObserver()
         return changeOffer(from: GroupNetworkPolicies()) { $0.observers.append(observer) }
+    }
+
+    fileprivate func remove(_ observer: any NetworkObserver) {
+        changeOffer(from: GroupNetworkPolicies()) { policies in
+            policies.observers = policies.observers.filter { !NetworkObservation.isSame($0, observer) }
+        }
     }
 }

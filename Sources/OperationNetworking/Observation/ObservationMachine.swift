@@ -27,7 +27,8 @@ package enum AttemptStep: Sendable {
     case failed(NetworkError, count: Int64)
     case decided(AttemptAnswer)
     case suspended(Bool)
-    case ended(NetworkEvent.Ending, NetworkError?, CancellationCause?)
+    /// With how many bytes of a body the attempt had received that goes on, if one does.
+    case ended(NetworkEvent.Ending, NetworkError?, CancellationCause?, received: Int64? = nil)
 }
 
 /// What observers are told of the steps of one operation: a pure value, told the time.
@@ -94,10 +95,12 @@ package struct ObservationMachine: Sendable {
             guard attempt == nil, number == lastAttempt, number > 0 else { return [] }
             add(.decided) { $0.decision = NetworkEvent.Decision(answer) }
         case .begins: begin(number, now, make, &events)
-        case .ended(let ending, let error, let cause):
+        case .ended(let ending, let error, let cause, let received):
             if attempt != nil {
                 // The operation may have ended by itself in the middle of it.
-                end(ending, now, make, &events) { ($0.error, $0.cancellationCause) = (error, cause) }
+                end(ending, now, make, &events) { event in
+                    (event.error, event.cancellationCause, event.receivedBytes) = (error, cause, received)
+                }
             }
             isEnded = true
             add(.operationEnded) { ($0.ending, $0.error, $0.cancellationCause) = (ending, error, cause) }

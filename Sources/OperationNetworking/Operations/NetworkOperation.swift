@@ -265,7 +265,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     }
 
     @_spi(Subclassing) public final override func outcomeWasTold() {
-        networkAttempts.end(of: self) { ending }
+        networkAttempts.end(of: self) { ending(received: $0) }
         transfersAreOver()
         tellDelegateOfEnd()
     }
@@ -290,11 +290,11 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     func transfersAreOver() {}
 
     /// The outcome, for those who observe.
-    private var ending: AttemptStep {
+    private func ending(received: Int64) -> AttemptStep {
         switch outcome {
-        case .success, nil: .ended(.success, nil, nil)
-        case .failure(let error): .ended(.failure, error, nil)
-        case .cancelled(let cause): .ended(.cancelled, nil, cause)
+        case .success, nil: .ended(.success, nil, nil, received: received)
+        case .failure(let error): .ended(.failure, error, nil, received: received)
+        case .cancelled(let cause): .ended(.cancelled, nil, cause, received: received)
         }
     }
 }

@@ -39,6 +39,13 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// that may be under way; other sessions do not. A request that may have waited long for that can be taken back so:
     /// it ends as if it were cancelled, and the server sees nothing of it. One that is connecting by then leaves.
     func taskMayLeave(_ task: any NetworkTask) -> Bool
+
+    /// The receiver to which this one hands on what it is told. Nil unless implemented.
+    ///
+    /// A session that stands before another one, and puts a receiver of its own before that of an operation, names the
+    /// operation's here. Observers then learn of each request that is sent beneath, also of those that follow from
+    /// redirects and challenges. It is asked once, when a task is made.
+    var nextReceiver: (any NetworkReceiver)? { get }
 }
 
 extension NetworkReceiver {
@@ -56,4 +63,7 @@ extension NetworkReceiver {
 
     /// True.
     public func taskMayLeave(_ task: any NetworkTask) -> Bool { true }
+
+    /// Nil.
+    public var nextReceiver: (any NetworkReceiver)? { nil }
 }

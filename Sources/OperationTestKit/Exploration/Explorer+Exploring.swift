@@ -66,7 +66,8 @@ extension Explorer {
         for round in 0..<max(rounds, 0) {
             let played = play(ExplorerSchedule(seed: first &+ UInt64(round)), scene)
             guard let reason = played.reason else { continue }
-            let shortest = shorten(played, scene)
+            // One that does not end is not played some hundred times more.
+            let shortest = played.isEndless ? played : shorten(played, scene)
             throw ExplorationFailure(
                 reason: shortest.reason ?? reason, round: round + 1, rounds: rounds, met: played.schedule,
                 shortest: shortest.schedule, order: shortest.order)
@@ -92,7 +93,12 @@ extension Explorer {
         var kind: String?
         var order: [String]
         var turns: [Int]
+        /// Whether nobody came to an end.
+        var isEndless = false
     }
+
+    /// So many turns of a round without an end are told.
+    private static let toldTurns = 50
 
     private static func play(_ schedule: ExplorerSchedule, _ scene: (inout Explorer) throws -> Void) -> Played {
         var explorer = Explorer(schedule)
@@ -102,6 +108,16 @@ extension Explorer {
         } catch {
             let text = "\(error)"
             (reason, kind) = (text, "\(type(of: error)): \(withoutNumbers(text))")
+        }
+        // Whatever the scene found then, it looked before the end.
+        if explorer.isEndless {
+            let last = Array(explorer.order.suffix(toldTurns))
+            reason =
+                "Nobody came to an end in \(explorer.turns.count) turns: somebody asks again and again for what never "
+                + "comes. These are the last \(last.count) of them. A scene that needs more sets its explorer's turnLimit."
+            return Played(
+                schedule: schedule, reason: reason, kind: "endless", order: last, turns: explorer.turns, isEndless: true
+            )
         }
         return Played(schedule: schedule, reason: reason, kind: kind, order: explorer.order, turns: explorer.turns)
     }

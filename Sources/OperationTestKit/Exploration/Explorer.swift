@@ -50,6 +50,15 @@ public struct Explorer {
     /// Which actor had its turn, by the order in which they were added.
     private(set) var turns: [Int] = []
 
+    /// How many turns there may be: 100,000.
+    ///
+    /// A round in which nobody comes to an end by then fails, and says so: somebody waits, by asking again and again, for what
+    /// never comes.
+    public var turnLimit = 100_000
+
+    /// Whether there were more.
+    private(set) var isEndless = false
+
     /// How many turns one had without a break, behind those that the schedule says.
     private var stay = 0
 
@@ -88,12 +97,18 @@ public struct Explorer {
 
     /// Lets the actors take turns until all are done or none can do anything; returns whether all are done.
     ///
+    /// It goes on for no more than ``turnLimit`` turns.
+    ///
     /// - Parameter afterEach: Called after each step, to look whether all is as it should be; false ends the run.
     @discardableResult
     public mutating func run(afterEach: () -> Bool = { true }) -> Bool {
         var idle: Set<Int> = []
         var present = Array(actors.indices)
         while idle.count < present.count {
+            guard turns.count < max(turnLimit, 1) else {
+                isEndless = true
+                return false
+            }
             let choices = present.filter { !idle.contains($0) }
             let index = choice(among: choices)
             switch actors[index].step(&random) {

@@ -67,4 +67,6 @@ final class ExchangeTap: NetworkReceiver {
     }
 
     func taskMayLeave(_ task: any NetworkTask) -> Bool { receiver.taskMayLeave(task) }
+
+    var nextReceiver: (any NetworkReceiver)? { receiver }
 }

@@ -32,7 +32,7 @@ extension NetworkError.Code {
 /// the recording.
 ///
 /// An exchange that failed or was cancelled when it was recorded does so again. Of a request's body no more than
-/// `bodyLimit` bytes are kept in memory; it must be the limit of the recording.
+/// `bodyLimit` bytes are kept in memory: as many as in the recording, which says so, unless you say another number.
 public final class PlaybackSession: NetworkSession {
     private static let portionSize = 1 << 16
 
@@ -48,21 +48,21 @@ public final class PlaybackSession: NetworkSession {
 
     /// Makes a session that plays a recording.
     public convenience init(
-        _ recording: SessionRecording, rules: PlaybackRules = .standard, bodyLimit: Int = 4 << 20
+        _ recording: SessionRecording, rules: PlaybackRules = .standard, bodyLimit: Int? = nil
     ) {
         self.init(recording, "the recording", rules, bodyLimit)
     }
 
     /// Makes a session that plays the recording in a file.
     public convenience init(
-        contentsOf file: URL, rules: PlaybackRules = .standard, bodyLimit: Int = 4 << 20
+        contentsOf file: URL, rules: PlaybackRules = .standard, bodyLimit: Int? = nil
     ) throws(SessionRecordingError) {
         self.init(try SessionRecording(contentsOf: file), file.path, rules, bodyLimit)
     }
 
-    private init(_ recording: SessionRecording, _ name: String, _ rules: PlaybackRules, _ bodyLimit: Int) {
+    private init(_ recording: SessionRecording, _ name: String, _ rules: PlaybackRules, _ bodyLimit: Int?) {
         (self.recording, self.name, self.rules) = (recording, name, rules)
-        self.bodyLimit = max(bodyLimit, 0)
+        self.bodyLimit = max(bodyLimit ?? recording.bodyLimit ?? RecordingSession.usualBodyLimit, 0)
         redactor = RecordingRedactor(redaction: recording.redaction)
         stub = StubSession(clock: .system, keptBodyBytes: self.bodyLimit)
         book = Locked(PlaybackBook(recording.exchanges.map { $0.key(rules) }))

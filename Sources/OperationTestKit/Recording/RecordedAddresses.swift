@@ -17,14 +17,16 @@ struct RecordedAddresses {
     ///
     /// A fragment such as `#intro` is a part of what an app shows or compares; that of an answer to a sign-in has
     /// names.
+    ///
+    /// Nothing here goes by characters: a sign that joins the one before would make another one of that.
     func redacted(in text: String) -> String {
-        guard text.contains(where: { "?#@".contains($0) }) else { return text }
+        guard text.utf8.contains(where: { "?#@".utf8.contains($0) }) else { return text }
         var result = ""
-        var rest = text[...]
+        var rest = text.unicodeScalars[...]
         while let first = rest.first {
-            let word = word(rest)
+            let word = Substring(word(rest))
             if word.isEmpty {
-                result.append(first)
+                result.unicodeScalars.append(first)
                 rest = rest.dropFirst()
             } else {
                 result += redacted(word, hidesNameless: false)
@@ -36,46 +38,47 @@ struct RecordedAddresses {
 
     /// The pairs of a query, a fragment or a form.
     func pairs(_ text: Substring, hidesNameless: Bool = false) -> String {
-        text.split(separator: "&", omittingEmptySubsequences: false).map { pair in
+        text.unicodeScalars.split(separator: "&", omittingEmptySubsequences: false).map { pair in
             guard let equals = pair.firstIndex(of: "=") else {
                 return hidesNameless && !pair.isEmpty ? RecordingRedactor.stars : String(pair)
             }
             // In a fragment there may be a path and a query, as in `#/signed-in?code=1`.
-            let name = pair[..<equals].split(separator: "?").last ?? ""
+            let name = pair[..<equals].split(separator: "?").last.map { Substring($0) } ?? ""
             let plain = name.replacing("+", with: " ").removingPercentEncoding ?? String(name)
-            return redaction.hides(plain) ? pair[...equals] + RecordingRedactor.stars : String(pair)
+            return redaction.hides(plain) ? String(pair[...equals]) + RecordingRedactor.stars : String(pair)
         }.joined(separator: "&")
     }
 
     /// What belongs together at the beginning of a text: behind a question mark or a number sign, all but blanks and
     /// what closes brackets and quotes may be a part of a secret.
-    private func word(_ text: Substring) -> Substring {
+    private func word(_ text: Substring.UnicodeScalarView) -> Substring.UnicodeScalarView {
         var isBehindMark = false
         return text.prefix { letter in
-            if letter.isWhitespace || "\"<>".contains(letter) { return false }
-            if "?#".contains(letter) { isBehindMark = true }
-            return isBehindMark || !"',".contains(letter)
+            if letter.properties.isWhitespace || ["\"", "<", ">"].contains(letter) { return false }
+            if letter == "?" || letter == "#" { isBehindMark = true }
+            return isBehindMark || letter != "'" && letter != ","
         }
     }
 
     private func redacted(_ address: Substring, hidesNameless: Bool) -> String {
-        let mark = address.firstIndex { "?#".contains($0) } ?? address.endIndex
-        let place = withoutUser(address[..<mark])
-        let number = address[mark...].firstIndex(of: "#") ?? address.endIndex
-        let query = shown(address[mark..<number], hidesNameless)
-        return place + query + shown(address[number...], hidesNameless)
+        let scalars = address.unicodeScalars
+        let mark = scalars.firstIndex { $0 == "?" || $0 == "#" } ?? address.endIndex
+        let place = withoutUser(scalars[..<mark])
+        let number = scalars[mark...].firstIndex(of: "#") ?? address.endIndex
+        let query = shown(scalars[mark..<number], hidesNameless)
+        return place + query + shown(scalars[number...], hidesNameless)
     }
 
     /// A query or a fragment with its mark, if there is one.
-    private func shown(_ text: Substring, _ hidesNameless: Bool) -> String {
+    private func shown(_ text: Substring.UnicodeScalarView, _ hidesNameless: Bool) -> String {
         guard let mark = text.first else { return "" }
-        return String(mark) + pairs(text.dropFirst(), hidesNameless: hidesNameless)
+        return String(mark) + pairs(Substring(text.dropFirst()), hidesNameless: hidesNameless)
     }
 
-    private func withoutUser(_ place: Substring) -> String {
-        guard let start = place.range(of: "//")?.upperBound else { return String(place) }
+    private func withoutUser(_ place: Substring.UnicodeScalarView) -> String {
+        guard let start = place.firstRange(of: ["/", "/"])?.upperBound else { return String(place) }
         let end = place[start...].firstIndex(of: "/") ?? place.endIndex
         guard let at = place[start..<end].lastIndex(of: "@") else { return String(place) }
-        return place[..<start] + RecordingRedactor.stars + place[at...]
+        return String(place[..<start]) + RecordingRedactor.stars + String(place[at...])
     }
 }

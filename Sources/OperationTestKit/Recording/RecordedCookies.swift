@@ -14,16 +14,21 @@ enum RecordedCookies {
 
     /// The field with names and attributes, and without values.
     static func redacted(_ field: String) -> String {
-        cookies(in: field).map(cookie).joined(separator: ",")
+        cookies(in: field.unicodeScalars).map(cookie).joined(separator: ",")
     }
 
+    // Not by characters: a sign that joins a comma would make another one of it.
+    private typealias Text = Substring.UnicodeScalarView
+
     /// A cookie begins behind a comma where a name and an equals sign follow.
-    private static func cookies(in field: String) -> [Substring] {
-        var cookies: [Substring] = []
+    private static func cookies(in field: String.UnicodeScalarView) -> [Text] {
+        var cookies: [Text] = []
         var (start, search) = (field.startIndex, field.startIndex)
         while let comma = field[search...].firstIndex(of: ",") {
             search = field.index(after: comma)
-            let name = field[search...].drop { $0.isWhitespace }.prefix { !"=;,".contains($0) && !$0.isWhitespace }
+            let name = field[search...].drop(while: \.properties.isWhitespace).prefix {
+                !["=", ";", ","].contains($0) && !$0.properties.isWhitespace
+            }
             if !name.isEmpty, name.endIndex < field.endIndex, field[name.endIndex] == "=" {
                 cookies.append(field[start..<comma])
                 start = search
@@ -32,23 +37,26 @@ enum RecordedCookies {
         return cookies + [field[start...]]
     }
 
-    private static func cookie(_ text: Substring) -> String {
+    private static func cookie(_ text: Text) -> String {
         let parts = text.split(separator: ";", omittingEmptySubsequences: false)
-        let pair = parts.first ?? ""
+        let pair = parts.first ?? Text()
         let name = pair.firstIndex(of: "=").map { String(pair[...$0]) } ?? ""
         return ([name + RecordingRedactor.stars] + parts.dropFirst().map(attribute)).joined(separator: ";")
     }
 
-    private static func attribute(_ text: Substring) -> String {
+    private static func attribute(_ text: Text) -> String {
         let equals = text.firstIndex(of: "=") ?? text.endIndex
-        let name = text[..<equals].trimmingCharacters(in: .whitespaces).lowercased()
-        guard attributes.contains(name) || text.allSatisfy(\.isWhitespace) else { return " " + RecordingRedactor.stars }
+        let name = String(text[..<equals]).trimmingCharacters(in: .whitespaces).lowercased()
+        let isKnown = attributes.contains(name) || text.allSatisfy(\.properties.isWhitespace)
+        guard isKnown else { return " " + RecordingRedactor.stars }
         // Of a date the day of the week stands before a comma; behind any other there may be a cookie without a name.
         let value = text[equals...].dropFirst()
-        let weekday = value.prefix { name == "expires" && ($0.isLetter || $0.isWhitespace) }
+        let weekday = value.prefix {
+            name == "expires" && ($0.properties.isAlphabetic || $0.properties.isWhitespace)
+        }
         let date = value[weekday.endIndex...]
         let rest = !weekday.isEmpty && date.first == "," ? date.dropFirst() : value
         guard let comma = rest.firstIndex(of: ",") else { return String(text) }
-        return text[...comma] + " " + RecordingRedactor.stars
+        return String(text[...comma]) + " " + RecordingRedactor.stars
     }
 }

@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationNetworking
 
 /// JSON of which secret values are replaced, and all else stays as it was written, byte by byte.
 ///
@@ -26,10 +27,12 @@ struct RecordedJSON {
         let isObject: Bool
         /// Whether it is the value of a secret name.
         let isHidden: Bool
+        /// Whether its value is a secret, since it is called so: `{"name": "password", "value": "…"}`.
+        var hidesValue = false
     }
 
     private let bytes: [UInt8]
-    private let hides: (String) -> Bool
+    private let redaction: LogRedaction
     private let text: (String) -> String
     private var index = 0
     private var result: [UInt8] = []
@@ -37,18 +40,17 @@ struct RecordedJSON {
     private var expected = Expected.value
     /// Whether the name before the value is a secret one.
     private var isHidden = false
+    private var name = ""
 
-    private init(_ data: Data, _ hides: @escaping (String) -> Bool, _ text: @escaping (String) -> String) {
+    private init(_ data: Data, _ redaction: LogRedaction, _ text: @escaping (String) -> String) {
         bytes = Array(data)
-        (self.hides, self.text) = (hides, text)
+        (self.redaction, self.text) = (redaction, text)
         result.reserveCapacity(bytes.count)
     }
 
-    /// The same without the values of such names, and with other texts in the place of its texts; nil if it is no JSON.
-    static func redacted(
-        _ data: Data, hides: @escaping (String) -> Bool, text: @escaping (String) -> String
-    ) -> Data? {
-        var json = Self(data, hides, text)
+    /// The same without the values of secret names, and with other texts in the place of its texts; nil if it is no JSON.
+    static func redacted(_ data: Data, _ redaction: LogRedaction, text: @escaping (String) -> String) -> Data? {
+        var json = Self(data, redaction, text)
         return json.read() ? Data(json.result) : nil
     }
 
@@ -102,7 +104,9 @@ struct RecordedJSON {
     private mutating func takeName() {
         let string = string()
         copy(string.end - index)
-        isHidden = hides(JSONText.decoded(bytes[string.inside]))
+        name = JSONText.decoded(bytes[string.inside])
+        let isValue = containers.last?.hidesValue == true && LogRedaction.isValue(name)
+        isHidden = isValue || redaction.hides(name)
         expected = .colon
     }
 
@@ -114,6 +118,9 @@ struct RecordedJSON {
             result += [0x22] + Array(RecordingRedactor.stars.utf8) + quote
         } else {
             let plain = JSONText.decoded(inside)
+            if containers.last?.isObject == true, redaction.hidesNeighbours(name, plain) {
+                containers[containers.count - 1].hidesValue = true
+            }
             let shown = text(plain)
             result += [0x22] + (shown == plain ? Array(inside) : JSONText.encoded(shown)) + quote
         }

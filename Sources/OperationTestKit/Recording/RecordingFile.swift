@@ -104,18 +104,20 @@ struct RecordingFile: Codable {
     let format: String
     let version: Int
     let redaction: Redaction
+    let bodyLimit: Int?
     let exchanges: [Exchange]
 
     init(_ recording: SessionRecording) {
         (format, version) = (Self.format, Self.version)
         redaction = Redaction(
             secrets: !recording.redaction.keepsSecrets, names: recording.redaction.names.sorted())
+        bodyLimit = recording.bodyLimit
         exchanges = recording.exchanges.map(Exchange.init)
     }
 
     func recording() throws -> SessionRecording {
         let kept: LogRedaction = redaction.secrets ? .secrets(andAll: redaction.names) : .none
-        return SessionRecording(try exchanges.map { try $0.recorded() }, redaction: kept)
+        return SessionRecording(try exchanges.map { try $0.recorded() }, redaction: kept, bodyLimit: bodyLimit)
     }
 }
 

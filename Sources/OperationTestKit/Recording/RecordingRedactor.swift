@@ -79,7 +79,9 @@ struct RecordingRedactor: Sendable {
         let isCalledJSON = kind.contains("json")
         let begins = data.first { ![9, 10, 13, 32, 0xEF, 0xBB, 0xBF].contains($0) }
         guard isCalledJSON || begins == 0x7B || begins == 0x5B else { return data }
-        let clean = RecordedJSON.redacted(data, hides: redaction.hides) { addresses.redacted(in: $0) }
+        let clean = RecordedJSON.redacted(data, redaction) { text in
+            redaction.withoutNamedSecrets(addresses.redacted(in: text))
+        }
         return clean ?? (isCalledJSON ? nil : data)
     }
 

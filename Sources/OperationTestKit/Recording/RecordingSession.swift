@@ -27,8 +27,8 @@ import OperationNetworking
 ///
 /// Secrets are left out by their names: of header fields, of cookies, of queries and fragments, of JSON and of forms.
 /// Values keep their kinds: a secret text becomes `***`, and a secret number 0, so that what is played back can be
-/// decoded as before. What is in other bodies, in paths, and in texts without a name stays: look at the file before
-/// you share it.
+/// decoded as before. In a text of JSON that is left out which its own words call a secret, as in `password=…`. What is
+/// in other bodies, in paths, and in other texts stays: look at the file before you share it.
 ///
 /// In memory are the bodies of all exchanges, each as far as ``init(over:redaction:bodyLimit:)`` says. Of a longer
 /// one there is the length and a checksum: a request is compared by that, and a response cannot be played back. It is
@@ -44,6 +44,8 @@ public final class RecordingSession: NetworkSession {
         /// Those who wait for all to have ended.
         var waiting: [Waiter] = []
     }
+
+    static let usualBodyLimit = 4 << 20
 
     private let session: any NetworkSession
     private let redactor: RecordingRedactor
@@ -72,7 +74,8 @@ public final class RecordingSession: NetworkSession {
     /// It waits until what ended was looked at for secrets, and files that were sent were read for that.
     public var recording: SessionRecording {
         let done = queue.sync { state.withLock { $0.done } }
-        return SessionRecording(done.sorted { $0.key < $1.key }.map(\.value), redaction: redactor.redaction)
+        return SessionRecording(
+            done.sorted { $0.key < $1.key }.map(\.value), redaction: redactor.redaction, bodyLimit: bodyLimit)
     }
 
     /// Waits until all tasks are over and written down, those included that are made meanwhile.

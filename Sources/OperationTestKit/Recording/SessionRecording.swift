@@ -14,10 +14,16 @@ public struct SessionRecording: Sendable {
     public var exchanges: [RecordedExchange]
     /// What was left out: a request that is played back is compared without it, too.
     public let redaction: LogRedaction
+    /// How many bytes of a body were kept; nil of a recording that was made by hand, or by an older version.
+    public let bodyLimit: Int?
 
     /// Makes a recording of exchanges.
     public init(_ exchanges: [RecordedExchange] = [], redaction: LogRedaction = .secrets) {
-        (self.exchanges, self.redaction) = (exchanges, redaction)
+        self.init(exchanges, redaction: redaction, bodyLimit: nil)
+    }
+
+    init(_ exchanges: [RecordedExchange], redaction: LogRedaction, bodyLimit: Int?) {
+        (self.exchanges, self.redaction, self.bodyLimit) = (exchanges, redaction, bodyLimit.map { max($0, 0) })
     }
 
     /// Reads a recording.

@@ -59,7 +59,10 @@ struct NetworkArchiveTests {
         _ = try (entry["request"]["method"].text, entry["request"]["url"].text)
         for pair in try entry["request"]["queryString"].list { _ = try (pair["name"].text, pair["value"].text) }
         if try entry["request"].has("postData") {
-            _ = try (entry["request"]["postData"]["mimeType"].text, entry["request"]["postData"]["text"].text)
+            let data = try entry["request"]["postData"]
+            _ = try data["mimeType"].text
+            // They exclude each other.
+            #expect(data.has("text") != data.has("params"))
         }
         _ = try (entry["response"]["status"].number, entry["response"]["statusText"].text)
         _ = try (entry["response"]["redirectURL"].text, entry["response"]["content"]["size"].number)
@@ -188,6 +191,50 @@ struct NetworkArchiveTests {
         #expect(try entries.map { try $0["response"]["status"].number } == [0, 0])
         #expect(try entries[0]["response"]["_error"].text.contains("connectionLost"))
         #expect(try entries[1]["response"]["_error"].text == "cancelled")
+    }
+
+    @Test("A body that is more than all that is kept does not push out the others; a beginning is said to be one")
+    func largeBodies() async throws {
+        var options = NetworkArchive.Options()
+        (options.keepsBodies, options.redaction) = (true, .none)
+        (options.bodyBytes, options.totalBodyBytes) = (100_000, 2_000)
+        let bench = try OperationBench(), archive = NetworkArchive(options)
+        bench.server.route("PUT", "/small") { _ in .text("small") }
+        bench.server.route("PUT", "/large") { _ in .text(String(repeating: "a", count: 3_000)) }
+        bench.server.route("PUT", "/page") { _ in .text(String(repeating: "e", count: 50_000), status: 500) }
+        for target in ["/small", "/large", "/small"] {
+            try await send(bench, bench.session, archive, method: "PUT", target)
+        }
+        let entries = try entries(archive)
+        let contents = try entries.map { try $0["response"]["content"] }
+        #expect(contents.count == 3 && archive.forgottenCount == 0)
+        #expect(try contents[0]["text"].text == "small" && contents[2]["text"].text == "small")
+        #expect(try !contents[1].has("text") && contents[1]["size"].number == 3_000)
+        #expect(try contents[1]["comment"].text.contains("left out"))
+        options.totalBodyBytes = 1 << 20
+        let other = NetworkArchive(options)
+        try await send(bench, bench.session, other, method: "PUT", "/page")
+        let page = try #require(try self.entries(other).first)["response"]["content"]
+        let count = try page["text"].text.count
+        #expect(try count < 50_000 && page["comment"].text == "the first \(count) of 50000 bytes")
+    }
+
+    @Test("A form is there by its fields, and has no text beside them")
+    func forms() async throws {
+        for redaction in [LogRedaction.secrets, .none] {
+            var options = NetworkArchive.Options()
+            (options.keepsBodies, options.redaction) = (true, redaction)
+            let bench = try OperationBench(), archive = NetworkArchive(options)
+            bench.server.route("POST", "/") { _ in .text("done") }
+            let form = RequestBody.data(Data("user=anna+b%26c&password=S3CRET&S3CRET&e=".utf8)).withContentType(
+                "application/x-www-form-urlencoded; charset=utf-8")
+            try await send(bench, bench.session, archive, method: "POST", "/", body: form)
+            let data = try #require(try entries(archive).first)["request"]["postData"]
+            #expect(!data.has("text"))
+            let fields = try data["params"].list.map { try [$0["name"].text, $0["value"].text] }
+            let (secret, part) = redaction == .none ? ("S3CRET", "S3CRET") : ("***", "***")
+            #expect(fields == [["user", "anna b&c"], ["password", secret], [part, ""], ["e", ""]])
+        }
     }
 
     @Test("A session that tells nothing but the answer has entries, too; as many are kept as may be")

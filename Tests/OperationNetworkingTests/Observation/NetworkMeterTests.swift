@@ -78,12 +78,20 @@ struct NetworkMeterTests {
     func refreshes() async throws {
         let tokens = try TokenBench(), meter = NetworkMeter(), log = EventLog()
         let told = EventRecorder<AuthenticationEvent>()
-        let authenticator = tokens.authenticator(change: { options in
-            options.eventHandler = { event in
-                meter.note(event)
-                told.record(event)
-            }
-        })
+        let itself = Shared<Authenticator<String>?>(nil)
+        let authenticator = tokens.authenticator(
+            change: { options in
+                options.eventHandler = { event in
+                    meter.note(event)
+                    told.record(event)
+                }
+            },
+            refresh: {
+                // It ends when the operation waits for it, and not before that.
+                await until { itself.value?.postponedCount == 1 }
+                return "new"
+            })
+        itself.value = authenticator
         let operation = tokens.operation(authenticator)
         operation.addNetworkObserver(meter)
         operation.addNetworkObserver(log)
@@ -95,7 +103,8 @@ struct NetworkMeterTests {
         for outcome in ["began", "success", "set"] {
             #expect(shown.sum("operationkit_refreshes_total", ["outcome": outcome]) == 1, "\(outcome)")
         }
-        #expect(shown.sum("operationkit_waits_total", ["reason": "credential"]) <= 1)
+        #expect(shown.sum("operationkit_waits_total", ["reason": "credential"]) == 1)
+        itself.value = nil
     }
 
     @Test("However many hosts and methods come, the lines are bounded, and no path is in them")
@@ -153,6 +162,100 @@ struct NetworkMeterTests {
             #expect(meter.samples.contains { $0["queue"] == queue.name })
         }
         #expect(!meter.samples.contains { $0["queue"] == "gone" })
+    }
+
+    @Test("What a queue counted is not lost with it, and queues of one name are added up")
+    func queuesOfOneName() async throws {
+        let meter = NetworkMeter()
+        func run(_ count: Int, in queue: QueueManager) async throws {
+            for _ in 0..<count { try queue.add(ClosureOperation { 1 }) }
+            await queue.drained()
+        }
+        func ended(_ meter: NetworkMeter, _ name: String = "downloads") throws -> Double {
+            try Exposition(meter.text).sum("operationkit_queue_ended_total", ["queue": name, "outcome": "success"])
+        }
+        let last = QueueManager("downloads", width: 1)
+        do {
+            let first = QueueManager("downloads", width: 1)
+            meter.watch(first)
+            meter.watch(last)
+            try await run(10, in: first)
+            try await run(5, in: last)
+            #expect(try ended(meter) == 15)
+        }
+        await until { meter.samples.count { $0.name == "operationkit_queue_operations" } == 6 }
+        #expect(try ended(meter) == 15)
+        try await run(1, in: last)
+        #expect(try ended(meter) == 16)
+        var options = NetworkMeter.Options()
+        options.queueLimit = 2
+        let bounded = NetworkMeter(options)
+        let queues = (0..<5).map { QueueManager("queue \($0)", width: 1) }
+        for queue in queues {
+            bounded.watch(queue)
+            try await run(1, in: queue)
+        }
+        #expect(try ended(bounded, "queue 1") == 1 && ended(bounded, "other") == 3)
+        #expect(try Exposition(bounded.text).sum("operationkit_queue_ended_total") == 5)
+    }
+
+    @Test("Attempts that failed are told apart by the codes of their errors, of which there is a bounded number")
+    func codes() throws {
+        let meter = NetworkMeter()
+        for code in [NetworkError.Code.timedOut, .timedOut, .notConnected] {
+            meter.observe(
+                try event(.attemptEnded) {
+                    $0.ending = .failure
+                    $0.error = NetworkError(code: code, phase: .connecting, message: "No.")
+                })
+        }
+        meter.observe(try event(.attemptEnded) { $0.ending = .success })
+        let shown = try Exposition(meter.text), name = "operationkit_attempts_total"
+        #expect(shown.sum(name, ["code": "timedOut"]) == 2 && shown.sum(name, ["code": "notConnected"]) == 1)
+        #expect(shown.sum(name, ["code": "none", "outcome": "success"]) == 1)
+        for number in 0..<1_000 {
+            meter.observe(
+                try event(.attemptEnded) {
+                    $0.ending = .failure
+                    $0.error = NetworkError(code: .init("own\(number)"), phase: .connecting, message: "No.")
+                })
+        }
+        let lines = try Exposition(meter.text).lines.filter { $0.name == name }
+        #expect(lines.count <= 102 && lines.contains { $0.labels["code"] == "other" && $0.value > 800 })
+    }
+
+    private static let tool = ["/usr/bin/promtool", "/usr/local/bin/promtool", "/opt/homebrew/bin/promtool"].first {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
+
+    @Test(
+        "Prometheus' own tool has nothing to say against it",
+        .enabled(if: tool != nil, "promtool is not installed: the text was not looked at by Prometheus itself"))
+    func acceptedByPrometheus() async throws {
+        let meter = NetworkMeter(), queue = QueueManager("a \"queue\"\n\\", width: 1)
+        meter.watch(queue)
+        for kind in [NetworkEvent.Kind.operationBegan, .attemptBegan, .responded, .attemptEnded, .operationEnded] {
+            meter.observe(
+                try event(kind) {
+                    ($0.sinceSending, $0.sinceOperationBegan) = (.milliseconds(3), .seconds(2))
+                    ($0.ending, $0.metrics) = (.success, TransferMetrics())
+                })
+        }
+        meter.observe(try event(.decided) { $0.decision = NetworkEvent.Decision(.again, pause: .zero) })
+        let (tool, text) = (try #require(Self.tool), meter.text)
+        try await TestThread.run {
+            let process = Process(), (input, output) = (Pipe(), Pipe())
+            process.executableURL = URL(fileURLWithPath: tool)
+            process.arguments = ["check", "metrics"]
+            (process.standardInput, process.standardOutput, process.standardError) = (input, output, output)
+            try process.run()
+            try input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+            try input.fileHandleForWriting.close()
+            let said = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+            process.waitUntilExit()
+            #expect(process.terminationStatus == 0 && said.isEmpty, "\(said)")
+        }
+        withExtendedLifetime(queue) {}
     }
 
     @Test("Nothing that many threads count is lost")

@@ -40,7 +40,7 @@ struct NetworkLogTests {
             for secret in ["t0psecret", "c0okie", "h3ader", "b0dy", "key=1"] {
                 #expect(text.contains(secret) == (redaction == .none), "\(secret) in \(text)")
             }
-            for plain in ["→ POST", "← 200", "anna", "X-Client: test", "✓"] {
+            for plain in ["→ #", " POST ", "← #", " 200 ", "anna", "X-Client: test", "✓"] {
                 #expect(text.contains(plain), "\(plain) in \(text)")
             }
         }

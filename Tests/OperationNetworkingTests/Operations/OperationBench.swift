@@ -34,9 +34,10 @@ struct OperationBench: Sendable {
             })
     }
 
-    /// Sets the queue, and counts the operation among those that must be gone in the end.
+    /// Sets the queue, and counts the operation and its attempts among those that must be gone in the end.
     func watched<Result, Value: Sendable, Kind: NetworkOperation<Result, Value>>(_ operation: Kind) -> Kind {
         operation.callbackQueue = callbacks
+        census.track(operation.networkAttempts)
         return census.track(operation)
     }
 

@@ -60,6 +60,29 @@ struct ExplorationTests {
         try Explorer.explore(rounds: 0) { try $0.expect(false, "no") }
     }
 
+    @Test func `a round in which nobody comes to an end fails, and says who asks in vain`() throws {
+        var rounds = 0
+        let failure = #expect(throws: ExplorationFailure.self) {
+            try Explorer.explore(rounds: 10) { explorer in
+                rounds += 1
+                explorer.turnLimit = 1_000
+                explorer.add("work", {})
+                explorer.add("poll", asking: { _ in true })
+                let isOver = explorer.run()
+                #expect(!isOver)
+                // Nothing goes on after that.
+                explorer.run()
+                try explorer.expect(false, "It looked before the end.")
+            }
+        }
+        #expect(failure?.reason.hasPrefix("Nobody came to an end in 1000 turns") == true)
+        #expect(failure?.order == Array(repeating: "poll", count: 50) && rounds == 1)
+        #expect(failure.map { "\($0)".contains("Explorer.replay(") } == true)
+        var explorer = Explorer(seed: 1)
+        explorer.add("poll", asking: { _ in true })
+        #expect(!explorer.run() && explorer.order.count == 100_000)
+    }
+
     @Test func `one who waits for another by asking does not go on for ever`() throws {
         let failure = #expect(throws: ExplorationFailure.self) {
             try Explorer.explore(rounds: 1) { explorer in

@@ -69,6 +69,27 @@ struct SecretCase: Sendable, CustomTestStringConvertible {
             answer: json(#"{"text":"see /a?token=\#(secret),\#(secret), and (C#), a@b.c, #1"}"#),
             kept: ["see /a?token=*** and (C#), a@b.c, #1"]),
         SecretCase(
+            testDescription: "secrets that only the words of a text name",
+            answer: json(
+                #"{"pairs":[{"name":"password","value":"\#(secret)"},{"name":"a","value":"b"}],"#
+                    + #""form":"a=1&password=\#(secret)&b=2","headers":["Authorization: Bearer \#(secret)"],"#
+                    + #""query":"{ login(user: \"ada\", password: \"\#(secret)\") }","inner":"{\"token\":\"\#(secret)\"}"}"#
+            ),
+            kept: [
+                #"{\"name\":\"password\",\"value\":\"***\"},{\"name\":\"a\",\"value\":\"b\"}"#, "a=1&password=***&b=2",
+                "Authorization: ***", #"user: \\\"ada\\\""#,
+            ]),
+        SecretCase(
+            testDescription: "signs that join others",
+            answer: StubAnswer(
+                .head(
+                    200,
+                    [
+                        "Content-Type": "application/x-www-form-urlencoded",
+                        "Location": "/a?\u{301}b=1&\u{301}token=\(secret)", "Link": "<x>,\u{301}//u:\(secret)@\u{301}h",
+                        "Set-Cookie": "a=\(secret); Path=/,\u{301}b=\(secret);\u{301} Path=/",
+                    ]), .bytes("a=1&\u{301}password=\(secret)&b=2"))),
+        SecretCase(
             testDescription: "a form",
             answer: .data(
                 Data("a=1&password=\(secret)#\(secret)&b=2".utf8), type: "application/x-www-form-urlencoded"),

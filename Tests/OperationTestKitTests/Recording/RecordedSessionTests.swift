@@ -195,7 +195,9 @@ struct RecordedSessionTests {
         let recording = recorder.recording
         #expect(recording.exchanges.map(\.requestBody.count) == [5_000, 0])
         #expect(recording.exchanges[1].responseBody.data == nil)
-        let player = PlaybackSession(try SessionRecording(try recording.data()), bodyLimit: 1_000)
+        // The limit stands in the file.
+        let player = PlaybackSession(try SessionRecording(try recording.data()))
+        #expect(player.recording.bodyLimit == 1_000)
         let other = put(player, Data(repeating: 8, count: 5_000))
         other.start()
         try await other.expectFailure(.notRecorded)

@@ -26,7 +26,7 @@ extension QueueEngine {
     /// Whether somebody follows the changes; for tests.
     package var isFollowed: Bool { state.withLock { $0.machine.journal != nil } }
 
-    var counts: QueueCounts { applySettled { state, _ in QueueCounts(state) } }
+    package var counts: QueueCounts { applySettled { state, _ in QueueCounts(state) } }
 
     func subscribe(_ feed: QueueFeed) {
         applySettled { state, _ in

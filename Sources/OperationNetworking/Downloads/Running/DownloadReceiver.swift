@@ -4,10 +4,10 @@
 import OperationCore
 
 /// Takes in the response of one request of a download.
-final class DownloadReceiver: NetworkReceiver, HopWatched {
+final class DownloadReceiver: NetworkReceiver {
     private let download: Download
-    /// The receiver of the attempt that downloads, which may want to know of each request.
-    let hopWatcher: (any HopWatcher)?
+    /// That of the attempt that downloads, if it wants to know of each request.
+    private let hopWatcher: (any HopWatcher)?
     private let refuses: @Sendable (ResponseHead) -> Bool
     private let mayLeave: @Sendable (any NetworkTask) -> Bool
     private let tellHead: @Sendable (ResponseHead, DownloadStart) -> Void
@@ -56,6 +56,8 @@ final class DownloadReceiver: NetworkReceiver, HopWatched {
     }
 
     func taskMayLeave(_ task: any NetworkTask) -> Bool { mayLeave(task) }
+
+    var nextReceiver: (any NetworkReceiver)? { hopWatcher.map { HopPost($0) } }
 
     func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) { tellSent(count, total) }
 

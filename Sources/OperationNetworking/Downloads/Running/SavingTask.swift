@@ -16,16 +16,17 @@ final class SavingTask: NetworkTask, GivingUp {
         let telling = SavingTell(receiver, didSave)
         self.telling = telling
         run = DownloadRun(
-            request, over: session, with: download, watcher: (receiver as? any HopWatched)?.hopWatcher,
+            request, over: session, with: download,
+            watcher: HopPost.watcher(behind: receiver) == nil ? nil : telling,
             // Those who have a say learn of each head, as soon as it is there.
-            refuses: { (receiver as? AttemptReceiver)?.refuses($0) ?? false },
-            mayLeave: { (receiver as? AttemptReceiver)?.taskMayLeave($0) ?? true },
+            refuses: { telling.refuses($0) },
+            mayLeave: { telling.mayLeave($0) },
             tellHead: { head, start in
                 didStart(start)
-                (receiver as? AttemptReceiver)?.foresee(head)
+                telling.attempt?.foresee(head)
             },
-            tellSent: { (receiver as? AttemptReceiver)?.sent($0, of: $1) },
-            tellProgress: { (receiver as? AttemptReceiver)?.saved($0) },
+            tellSent: { telling.attempt?.sent($0, of: $1) },
+            tellProgress: { telling.attempt?.saved($0) },
             tellMetrics: { telling.keep($0) },
             whenDone: { telling.end($0) })
     }
@@ -52,21 +53,42 @@ final class SavingTask: NetworkTask, GivingUp {
     func proceed() {}
 }
 
-/// Tells the receiver of a ``SavingTask`` what came of it, once.
+/// Tells the receiver of a ``SavingTask`` what came of it, once; whoever keeps the task keeps no receiver after that.
 private final class SavingTell: Sendable {
-    private let receiver: any NetworkReceiver
+    private struct State {
+        var receiver: (any NetworkReceiver)?
+        /// The task, from its beginning to its end: it keeps itself alive.
+        var task: SavingTask?
+        var metrics: TransferMetrics?
+    }
+
     private let didSave: @Sendable (DownloadedFile) -> Void
-    /// The task, from its beginning to its end: it keeps itself alive.
-    private let state = Locked((task: SavingTask?.none, metrics: TransferMetrics?.none, hasEnded: false))
+    private let state: Locked<State>
 
     init(_ receiver: any NetworkReceiver, _ didSave: @escaping @Sendable (DownloadedFile) -> Void) {
-        self.receiver = receiver
+        state = Locked(State(receiver: receiver))
         self.didSave = didSave
+    }
+
+    /// Nil after the end.
+    private var receiver: (any NetworkReceiver)? { state.withLock { $0.receiver } }
+
+    /// The receiver, if it is that of an operation.
+    var attempt: AttemptReceiver? { receiver as? AttemptReceiver }
+
+    func refuses(_ head: ResponseHead) -> Bool {
+        guard let receiver else { return true }
+        return (receiver as? AttemptReceiver)?.refuses(head) ?? false
+    }
+
+    func mayLeave(_ task: any NetworkTask) -> Bool {
+        guard let receiver else { return false }
+        return (receiver as? AttemptReceiver)?.taskMayLeave(task) ?? true
     }
 
     func begin(_ task: SavingTask) {
         state.withLock { state in
-            if !state.hasEnded { state.task = task }
+            if state.receiver != nil { state.task = task }
         }
     }
 
@@ -76,13 +98,10 @@ private final class SavingTell: Sendable {
     }
 
     func end(_ conclusion: DownloadConclusion) {
-        let (task, metrics) = state.withLock { state in
-            state.hasEnded = true
-            return (exchange(&state.task, with: nil), state.metrics)
-        }
-        guard let task else { return }
-        tellResponse(conclusion, task)
-        if let metrics { receiver.task(task, didCollect: metrics) }
+        let left = state.withLock { exchange(&$0, with: State()) }
+        guard let task = left.task, let receiver = left.receiver else { return }
+        tell(conclusion, task, receiver)
+        if let metrics = left.metrics { receiver.task(task, didCollect: metrics) }
         if case .failed(let error) = conclusion {
             receiver.task(task, didEndWith: error)
         } else {
@@ -90,7 +109,7 @@ private final class SavingTell: Sendable {
         }
     }
 
-    private func tellResponse(_ conclusion: DownloadConclusion, _ task: SavingTask) {
+    private func tell(_ conclusion: DownloadConclusion, _ task: SavingTask, _ receiver: any NetworkReceiver) {
         switch conclusion {
         case .saved(let file, let head):
             didSave(file)
@@ -103,6 +122,17 @@ private final class SavingTell: Sendable {
         case .failed, .again: break
         }
     }
+}
+
+extension SavingTell: HopWatcher {
+    private var watcher: (any HopWatcher)? { receiver.flatMap { HopPost.watcher(behind: $0) } }
+
+    func hopBegins(_ request: NetworkRequest) { watcher?.hopBegins(request) }
+    func sentBody() { watcher?.sentBody() }
+    func left(_ head: ResponseHead) { watcher?.left(head) }
+    func answered(_ head: ResponseHead) { watcher?.answered(head) }
+    func measured(_ metrics: TransferMetrics) { watcher?.measured(metrics) }
+    func hopIsOver() { watcher?.hopIsOver() }
 }
 
 extension ResponseHead {

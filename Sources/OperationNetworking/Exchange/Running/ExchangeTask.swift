@@ -38,7 +38,7 @@ final class ExchangeTask: OrderedTask {
             State(
                 redirects: RedirectMachine(policy: configuration.redirects),
                 challenges: ChallengeMachine(maximumTries: configuration.challenges?.maximumTries ?? 0),
-                watcher: (receiver as? any HopWatched)?.hopWatcher))
+                watcher: HopPost.watcher(behind: receiver)))
     }
 
     deinit {

@@ -17,8 +17,29 @@ package protocol HopWatcher: AnyObject, Sendable {
     func hopIsOver()
 }
 
-/// A receiver that knows who wants to be told of each request.
-package protocol HopWatched {
-    /// Nil where nobody does.
-    var hopWatcher: (any HopWatcher)? { get }
+/// The last in a row of receivers, where somebody wants to be told of each request.
+///
+/// It is known by its class, for it is looked for in each exchange: to ask a receiver for a protocol takes longer.
+package final class HopPost: NetworkReceiver {
+    /// One may hand on to itself.
+    private static let longestRow = 16
+
+    private let watcher: any HopWatcher
+
+    package init(_ watcher: any HopWatcher) { self.watcher = watcher }
+
+    package func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
+    package func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
+    package func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {}
+
+    /// Who wants to be told of each request for that receiver, or for those to which it hands on; nil where nobody does.
+    package static func watcher(behind receiver: any NetworkReceiver) -> (any HopWatcher)? {
+        var next = receiver.nextReceiver
+        for _ in 0..<longestRow {
+            guard let present = next else { return nil }
+            if let post = present as? HopPost { return post.watcher }
+            next = present.nextReceiver
+        }
+        return nil
+    }
 }

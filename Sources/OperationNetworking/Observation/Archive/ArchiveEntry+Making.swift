@@ -118,10 +118,17 @@ extension ArchiveEntry {
         guard let data = request.body.bytesInMemory else {
             return PostData(mimeType: type, text: "", comment: "from a file or a stream, and not kept")
         }
+        if let fields = form(data, type, options) { return PostData(mimeType: type, params: fields) }
         let shown = ShownBody(data, options)
         let words = [shown.isBase64 ? "in base64" : nil, shown.comment].compactMap { $0 }
         return PostData(
             mimeType: type, text: shown.text ?? "", comment: words.isEmpty ? nil : words.joined(separator: ", "))
+    }
+
+    /// The fields of a form; nil of what is none, and of one that is longer than what is kept of a body.
+    private static func form(_ data: Data, _ type: String, _ options: NetworkArchive.Options) -> [Pair]? {
+        guard data.count <= max(options.bodyBytes, 0) else { return nil }
+        return options.redaction.form(data, type: type)?.map { Pair(name: $0.name, value: $0.value ?? "") }
     }
 
     private static func content(
@@ -138,7 +145,8 @@ extension ArchiveEntry {
             if size > 0 { content.comment = "not in memory, and not kept" }
             return content
         }
-        let shown = ShownBody(body, options)
+        let announced = head.isDecoded ? 0 : head.expectedLength ?? 0
+        let shown = ShownBody(body, options, of: max(size, announced, Int64(body.count)))
         (content.text, content.comment) = (shown.text, shown.comment)
         if shown.isBase64 { content.encoding = "base64" }
         return content
@@ -156,15 +164,18 @@ private struct ShownBody {
     var isBase64 = false
     var comment: String?
 
-    init(_ body: Data, _ options: NetworkArchive.Options) {
+    /// - Parameter whole: How many bytes there were, of which these are the first ones: all unless said otherwise.
+    init(_ body: Data, _ options: NetworkArchive.Options, of whole: Int64? = nil) {
+        let whole = whole ?? Int64(body.count)
         let limit = max(options.bodyBytes, 0)
         guard options.redaction.keepsSecrets else {
             text = options.redaction.json(of: body, limit: limit)
             if text == nil { comment = "left out: it is no JSON, or too long, and may be secret" }
             return
         }
-        if body.count > limit { comment = "the first \(limit) of \(body.count) bytes" }
         let kept = body.prefix(limit)
+        // The body of an answer that is none comes with its error, which keeps the beginning.
+        if whole > kept.count { comment = "the first \(kept.count) of \(whole) bytes" }
         // A limit may lie within a character.
         if let whole = String(bytes: body, encoding: .utf8), !whole.utf8.contains(0) {
             text = body.count > limit ? String(decoding: kept, as: UTF8.self) : whole

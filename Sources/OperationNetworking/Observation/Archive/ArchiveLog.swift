@@ -37,9 +37,14 @@ struct ArchiveEntry: Codable, Sendable {
 
     struct PostData: Codable, Sendable {
         let mimeType: String
-        var params: [Pair] = []
-        let text: String
+        /// The fields of a form, in the place of a text.
+        var params: [Pair]?
+        var text: String?
         var comment: String?
+
+        var bytes: Int {
+            (text?.utf8.count ?? 0) + (params ?? []).reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+        }
     }
 
     struct Request: Codable, Sendable {
@@ -49,7 +54,7 @@ struct ArchiveEntry: Codable, Sendable {
         let cookies: [Cookie]
         let headers: [Pair]
         let queryString: [Pair]
-        let postData: PostData?
+        var postData: PostData?
         let headersSize: Int64
         let bodySize: Int64
 
@@ -75,7 +80,7 @@ struct ArchiveEntry: Codable, Sendable {
         let httpVersion: String
         let cookies: [Cookie]
         let headers: [Pair]
-        let content: Content
+        var content: Content
         let redirectURL: String
         let headersSize: Int64
         let bodySize: Int64
@@ -87,13 +92,27 @@ struct ArchiveEntry: Codable, Sendable {
 
     let startedDateTime: String
     let time: Double
-    let request: Request
-    let response: Response
+    var request: Request
+    var response: Response
     var cache = Cache()
     let timings: ArchiveTimings
     let serverIPAddress: String?
     let comment: String?
 
     /// How many bytes its bodies take.
-    var bodyBytes: Int { (request.postData?.text.utf8.count ?? 0) + (response.content.text?.utf8.count ?? 0) }
+    var bodyBytes: Int { (request.postData?.bytes ?? 0) + (response.content.text?.utf8.count ?? 0) }
+
+    /// The same without its bodies, which are too large.
+    var withoutBodies: ArchiveEntry {
+        var entry = self
+        let comment = "left out: larger than all that is kept of bodies"
+        if let data = request.postData, data.bytes > 0 {
+            entry.request.postData = PostData(mimeType: data.mimeType, text: "", comment: comment)
+        }
+        if response.content.text != nil {
+            (entry.response.content.text, entry.response.content.encoding) = (nil, nil)
+            entry.response.content.comment = comment
+        }
+        return entry
+    }
 }

@@ -27,11 +27,12 @@ public final class NetworkArchive: NetworkObserver {
         public var keepsBodies = false
         /// How many bytes of a body are kept at most.
         public var bodyBytes = 64 << 10
-        /// How many bytes of all bodies are kept at most: the oldest entries give way.
+        /// How many bytes of all bodies are kept at most: the oldest entries give way, and the bodies of one request that
+        /// are more by themselves are left out.
         public var totalBodyBytes = 16 << 20
         /// What is left out: the usual secrets.
         ///
-        /// As long as secrets are left out, values of queries and cookies are, and bodies that are not JSON.
+        /// As long as secrets are left out, values of queries and cookies are, and bodies that are neither JSON nor a form.
         public var redaction = LogRedaction.secrets
 
         /// Makes the stated options.
@@ -55,7 +56,7 @@ public final class NetworkArchive: NetworkObserver {
     /// How many entries are kept.
     public var count: Int { state.withLock { $0.entries.count } }
 
-    /// How many entries gave way to others.
+    /// How many entries gave way to others, since the archive was emptied last.
     public var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
     /// Notes an event.
@@ -100,15 +101,18 @@ public final class NetworkArchive: NetworkObserver {
             event.ending != .takenBack, let last = exchanges.indices.last
         else { return }
         exchanges[last].end(event)
-        let entries = exchanges.map { ArchiveEntry($0, options) }
+        let most = max(options.totalBodyBytes, 0)
+        let entries = exchanges.map { exchange in
+            let entry = ArchiveEntry(exchange, options)
+            // Whatever it pushed out, there would be no room for it.
+            return entry.bodyBytes > most ? entry.withoutBodies : entry
+        }
         state.withLock { state in
             for entry in entries {
                 state.entries.append(entry)
                 state.bodyBytes += entry.bodyBytes
             }
-            while state.entries.count > max(options.limit, 0)
-                || state.bodyBytes > max(options.totalBodyBytes, 0) && !state.entries.isEmpty
-            {
+            while state.entries.count > max(options.limit, 0) || state.bodyBytes > most && !state.entries.isEmpty {
                 guard let oldest = state.entries.popFirst() else { break }
                 state.bodyBytes -= oldest.bodyBytes
                 state.forgottenCount += 1
@@ -118,7 +122,29 @@ public final class NetworkArchive: NetworkObserver {
 
     /// The archive as a file: JSON in UTF-8.
     public func har() throws -> Data {
-        let (kept, forgotten) = state.withLock { ($0.entries, $0.forgottenCount) }
+        let (entries, forgotten) = state.withLock { ($0.entries, $0.forgottenCount) }
+        return try Self.har(entries, forgotten)
+    }
+
+    /// The archive as a file, and from then on empty: for whoever writes one every minute.
+    ///
+    /// What is not in it is in the next one, and nothing is in two. Requests of attempts that have not ended come later.
+    public func takeHAR() throws -> Data {
+        let (entries, forgotten) = takeEntries()
+        return try Self.har(entries, forgotten)
+    }
+
+    /// Forgets all entries; requests of attempts that have not ended are still to come.
+    public func removeAll() { _ = takeEntries() }
+
+    private func takeEntries() -> (entries: Fifo<ArchiveEntry>, forgotten: Int) {
+        state.withLock { state in
+            state.bodyBytes = 0
+            return (exchange(&state.entries, with: Fifo()), exchange(&state.forgottenCount, with: 0))
+        }
+    }
+
+    private static func har(_ kept: Fifo<ArchiveEntry>, _ forgotten: Int) throws -> Data {
         var (entries, list) = (kept, [ArchiveEntry]())
         while let entry = entries.popFirst() { list.append(entry) }
         let encoder = JSONEncoder()

@@ -61,7 +61,7 @@ private struct CurlCommand {
     var text: String {
         var parts = ["curl" + method]
         let url = redaction.keepsSecrets ? request.url.absoluteString : request.summary.url
-        if url.contains(where: { "[]{}".contains($0) }) { parts.append("--globoff") }
+        if url.utf8.contains(where: { "[]{}".utf8.contains($0) }) { parts.append("--globoff") }
         if url.contains("/.") { parts.append("--path-as-is") }
         parts += fields
         switch body {
@@ -139,20 +139,11 @@ private struct CurlCommand {
     private func withoutSecrets(_ data: Data) -> String {
         if data.isEmpty { return "" }
         if let json = redaction.json(of: data, limit: Self.mostArgumentBytes) { return json }
-        let type = request.headers["Content-Type"]?.lowercased() ?? ""
-        guard type.hasPrefix("application/x-www-form-urlencoded"), data.count <= Self.mostArgumentBytes,
-            let form = String(bytes: data, encoding: .utf8)
-        else { return "(\(data.count) bytes)" }
-        let pairs = form.split(separator: "&", omittingEmptySubsequences: false).map { pair in
-            guard let name = RequestSummary.name(ofPart: pair).map(String.init) else {
-                return pair.isEmpty ? "" : "***"
-            }
-            let value = pair.dropFirst(name.count + 1).replacing("+", with: " ")
-            let isShown = redaction.shows(
-                value.removingPercentEncoding ?? String(value), of: name.removingPercentEncoding ?? name)
-            return isShown ? String(pair) : "\(name)=***"
+        guard let form = redaction.form(data, type: request.headers["Content-Type"] ?? "") else {
+            return "(\(data.count) bytes)"
         }
-        return pairs.joined(separator: "&")
+        let text = form.map(\.shown).joined(separator: "&")
+        return text.utf8.count > Self.mostArgumentBytes ? "(\(data.count) bytes)" : text
     }
 
     /// The bytes for `printf`, of any shell.
@@ -170,7 +161,14 @@ private struct CurlCommand {
         return text
     }
 
-    private func quoted(_ text: String) -> String { "'" + text.replacing("'", with: "'\\''") + "'" }
+    /// Not by characters: a quote and a sign that joins it are another one of those, and the same quote to a shell.
+    private func quoted(_ text: String) -> String {
+        var result = "'"
+        for scalar in text.unicodeScalars {
+            if scalar == "'" { result += "'\\''" } else { result.unicodeScalars.append(scalar) }
+        }
+        return result + "'"
+    }
 }
 
 extension NetworkAttempts {

@@ -12,6 +12,8 @@ struct MeterBook: Sendable {
         var status = ""
         /// An ending, or a reason.
         var word = ""
+        /// The code of an error.
+        var code = ""
     }
 
     /// How often something took how long.
@@ -31,13 +33,17 @@ struct MeterBook: Sendable {
     private static let methods: Set = [
         "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY",
     ]
-    private static let other = "other"
+    static let other = "other"
     private static let mostRealms = 1_000
+    /// This package has fewer, but others may make their own.
+    private static let mostCodes = 100
 
     let bounds: [Double]
     private let hostLimit: Int
     /// The label of each origin that came.
     private var hosts: [String: String] = [:]
+    /// The codes of errors that came.
+    private var codes: Set<String> = []
     private(set) var began: UInt64 = 0
     private(set) var inFlight: Int64 = 0
     private(set) var attemptsInFlight: Int64 = 0
@@ -74,7 +80,8 @@ struct MeterBook: Sendable {
             attemptsInFlight -= 1
             // Where hops are told of, they have the bytes.
             if event.hop == 0 { count(event.metrics, event) }
-            let key = key(event, event.ending)
+            var key = key(event, event.ending)
+            key.code = code(event)
             attempts[key, default: 0] += 1
         case .decided: note(event.decision)
         case .operationEnded: end(event)
@@ -133,6 +140,15 @@ struct MeterBook: Sendable {
         return Key(
             method: method == "none" || Self.methods.contains(method) ? method : Self.other, host: host(event),
             status: Self.statusClass(event.head?.status), word: ending?.description ?? "")
+    }
+
+    private mutating func code(_ event: NetworkEvent) -> String {
+        guard let code = event.error?.code.description else { return "none" }
+        if !codes.contains(code) {
+            guard codes.count < Self.mostCodes else { return Self.other }
+            codes.insert(code)
+        }
+        return code
     }
 
     private static func statusClass(_ status: Int?) -> String {

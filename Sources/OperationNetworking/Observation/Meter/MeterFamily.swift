@@ -23,8 +23,15 @@ extension MeterBook {
                 "Operations that ended, by how; unbegun: cancelled before they began, and not among those started.",
                 ended
             ) { [("method", $0.method), ("host", $0.host), ("status", $0.status), ("outcome", $0.word)] },
-            counter(prefix, "attempts_total", "Attempts that ended, by how.", attempts) {
-                [("method", $0.method), ("host", $0.host), ("status", $0.status), ("outcome", $0.word)]
+            counter(
+                prefix, "attempts_total",
+                "Attempts that ended, by how; those that failed by the code of the error, all others with none.",
+                attempts
+            ) {
+                [
+                    ("method", $0.method), ("host", $0.host), ("status", $0.status), ("outcome", $0.word),
+                    ("code", $0.code),
+                ]
             },
             counter(prefix, "retries_total", "Attempts that are followed by another, by the reason.", retries) {
                 [("reason", $0.word)]
@@ -35,11 +42,13 @@ extension MeterBook {
             counter(
                 prefix, "refreshes_total", "Refreshes of credentials, by how far they came; set: by hand.", refreshes
             ) { [("outcome", $0.word)] },
-            counter(prefix, "sent_body_bytes_total", "Bytes of requests' bodies that were sent.", sentBytes) {
-                [("host", $0.host)]
-            },
             counter(
-                prefix, "received_body_bytes_total", "Bytes of responses' bodies as they came over the wire.",
+                prefix, "sent_body_bytes_total",
+                "Bytes of requests' bodies that were sent, of transfers that ended by themselves.", sentBytes
+            ) { [("host", $0.host)] },
+            counter(
+                prefix, "received_body_bytes_total",
+                "Bytes of responses' bodies as they came over the wire, of transfers that ended by themselves.",
                 receivedBytes
             ) { [("host", $0.host)] },
             Self.gauge(prefix, "operations_in_flight", "Operations that began and have not ended.", Double(inFlight)),
@@ -91,7 +100,7 @@ extension MeterBook {
         return MeterFamily(name: name, kind: .histogram, help: help, samples: samples)
     }
 
-    private static func order(_ key: Key) -> [String] { [key.method, key.host, key.status, key.word] }
+    private static func order(_ key: Key) -> [String] { [key.method, key.host, key.status, key.word, key.code] }
 
     private static func labels(_ pairs: [(String, String)]) -> [NetworkMeter.Label] {
         pairs.map { NetworkMeter.Label(name: $0.0, value: $0.1) }
@@ -101,37 +110,42 @@ extension MeterBook {
         samples.sorted { $0.labels.map(\.value).lexicographicallyPrecedes($1.labels.map(\.value)) }
     }
 
-    /// What queues say of themselves.
-    static func families(of queues: [(name: String, counts: QueueCounts)], prefix: String) -> [MeterFamily] {
-        guard !queues.isEmpty else { return [] }
-        let byName = Dictionary(grouping: queues, by: \.name).sorted { $0.key < $1.key }
-        func samples(
-            _ name: String, _ label: String, _ parts: [(String, (QueueCounts) -> Int)]
+    /// What queues say of themselves, and what those had counted that are gone.
+    static func families(
+        of queues: [(label: String, counts: QueueCounts)], _ gone: [String: QueueBook.Ends], prefix: String
+    ) -> [MeterFamily] {
+        guard !queues.isEmpty || !gone.isEmpty else { return [] }
+        let byName = Dictionary(grouping: queues, by: \.label).mapValues { $0.map(\.counts) }
+        let present = byName.mapValues { $0.map(QueueBook.Ends.init).reduce(QueueBook.Ends(), +) }
+        let ends = gone.merging(present, uniquingKeysWith: +)
+        func samples<Value>(
+            _ name: String, _ label: String, _ lines: [String: Value], _ parts: [(String, (Value) -> Int)]
         ) -> [NetworkMeter.Sample] {
-            byName.flatMap { queue, all in
-                parts.map { part, value in
+            lines.sorted { $0.key < $1.key }.flatMap { queue, value in
+                parts.map { part, number in
                     NetworkMeter.Sample(
-                        name: name, labels: labels([("queue", queue), (label, part)]),
-                        value: Double(all.reduce(0) { $0 + value($1.counts) }))
+                        name: name, labels: labels([("queue", queue), (label, part)]), value: Double(number(value)))
                 }
             }
         }
+        func sum(_ part: @escaping (QueueCounts) -> Int) -> ([QueueCounts]) -> Int { { $0.map(part).reduce(0, +) } }
         let depth = MeterText.name(prefix, "queue_operations"), ended = MeterText.name(prefix, "queue_ended_total")
         return [
             MeterFamily(
                 name: depth, kind: .gauge,
                 help: "Operations in a queue, by where they stand; running ones that wait for something are resting.",
                 samples: samples(
-                    depth, "state",
+                    depth, "state", byName,
                     [
-                        ("waiting", \.waiting), ("held", \.held), ("ready", \.ready),
-                        ("running", { $0.running - $0.resting }), ("resting", \.resting), ("ending", \.ending),
+                        ("waiting", sum(\.waiting)), ("held", sum(\.held)), ("ready", sum(\.ready)),
+                        ("running", sum { $0.running - $0.resting }), ("resting", sum(\.resting)),
+                        ("ending", sum(\.ending)),
                     ])),
             MeterFamily(
-                name: ended, kind: .counter, help: "Operations of a queue that ended, by how.",
+                name: ended, kind: .counter, help: "Operations of the queues of a name that ended, by how.",
                 samples: samples(
-                    ended, "outcome",
+                    ended, "outcome", ends,
                     [("success", \.finished), ("failure", \.failed), ("cancelled", \.cancelled)])),
-        ]
+        ].filter { !$0.samples.isEmpty }
     }
 }

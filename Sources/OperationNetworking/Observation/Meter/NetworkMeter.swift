@@ -15,8 +15,8 @@ import OperationCore
 /// ```
 ///
 /// Its memory is bounded: labels are methods, hosts, classes of statuses, names of this package, and those of the queues
-/// that you have it watch. No path and no query is among them. Hosts beyond the limit, and methods that are not usual, are
-/// counted as `other`.
+/// that you have it watch. No path and no query is among them. Hosts and queues' names beyond the limits, codes of errors that
+/// come after the first hundred, and methods that are not usual are counted as `other`.
 public final class NetworkMeter: NetworkObserver {
     /// How much a meter tells apart.
     public struct Options: Sendable {
@@ -26,6 +26,8 @@ public final class NetworkMeter: NetworkObserver {
         public var prefix = "operationkit"
         /// How many hosts are told apart: the first that come.
         public var hostLimit = 50
+        /// How many names of queues are told apart: the first that come.
+        public var queueLimit = 100
         /// The upper bounds of the histograms' buckets, in seconds; what is no number above zero is left out.
         public var buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
@@ -57,6 +59,7 @@ public final class NetworkMeter: NetworkObserver {
     private struct State {
         var book: MeterBook
         var queues: [WatchedQueue] = []
+        var queueBook: QueueBook
     }
 
     /// The type of ``text``.
@@ -68,7 +71,10 @@ public final class NetworkMeter: NetworkObserver {
     /// Makes a meter that stands at zero.
     public init(_ options: Options = Options()) {
         self.options = options
-        state = Locked(State(book: MeterBook(hostLimit: options.hostLimit, buckets: options.buckets)))
+        state = Locked(
+            State(
+                book: MeterBook(hostLimit: options.hostLimit, buckets: options.buckets),
+                queueBook: QueueBook(limit: options.queueLimit)))
     }
 
     /// Counts an event.
@@ -78,19 +84,29 @@ public final class NetworkMeter: NetworkObserver {
     public func note(_ event: AuthenticationEvent) { state.withLock { $0.book.note(event) } }
 
     /// Has the depth of a queue among the metrics, as long as there is that queue; queues of the same name are added up.
+    ///
+    /// What it counted stays when it is gone, so that no counter goes down.
     public func watch(_ queue: QueueManager) {
-        let watched = WatchedQueue(queue)
+        forgetQueues()
         state.withLock { state in
-            // It may be another queue that has the address now.
-            state.queues.removeAll { $0.id == watched.id }
-            state.queues.append(watched)
+            guard !state.queues.contains(where: { $0.engine === queue.engine }) else { return }
+            state.queues.append(WatchedQueue(queue, as: state.queueBook.add(queue.name)))
         }
-        forgetQueues(state.withLock { $0.queues }.filter { $0.queue == nil })
     }
 
-    private func forgetQueues(_ gone: [WatchedQueue]) {
+    /// Lets go of queues that are gone, and keeps what they counted.
+    private func forgetQueues() {
+        let gone = state.withLock { $0.queues }.compactMap { queue in queue.lastCounts.map { (queue, $0) } }
         guard !gone.isEmpty else { return }
-        state.withLock { state in state.queues.removeAll { queue in gone.contains { $0 === queue } } }
+        // An engine goes outside of the lock, with the list in which it is.
+        state.withLock { state in
+            for (queue, counts) in gone {
+                // Another thread may have been faster.
+                guard let index = state.queues.firstIndex(where: { $0 === queue }) else { continue }
+                state.queues.remove(at: index)
+                state.queueBook.remove(queue.label, QueueBook.Ends(counts))
+            }
+        }
     }
 
     /// All that was counted, by metric.
@@ -100,25 +116,31 @@ public final class NetworkMeter: NetworkObserver {
     public var text: String { MeterText.text(of: families) }
 
     private var families: [MeterFamily] {
-        // Queues are looked at outside of the lock, for what is let go of may be the last that holds one.
-        let (book, queues) = state.withLock { ($0.book, $0.queues) }
-        let present = queues.map { ($0, $0.queue) }
-        let counts = present.compactMap { _, queue in queue.map { ($0.name, $0.counts) } }
-        forgetQueues(present.compactMap { watched, queue in queue == nil ? watched : nil })
-        return book.families(prefix: options.prefix) + MeterBook.families(of: counts, prefix: options.prefix)
+        forgetQueues()
+        let (book, queues, queueBook) = state.withLock { ($0.book, $0.queues, $0.queueBook) }
+        let counts = queues.map { ($0.label, $0.engine.counts) }
+        return book.families(prefix: options.prefix)
+            + MeterBook.families(of: counts, queueBook.ended, prefix: options.prefix)
     }
 }
 
 /// A queue that a meter does not keep.
-final class WatchedQueue: Sendable {
-    let id: ObjectIdentifier
+private final class WatchedQueue: Sendable {
+    /// What the queue is made of; its operations run in it also when nobody has the queue any more.
+    let engine: QueueEngine
+    /// The name under which it is counted.
+    let label: String
     // Sendable: written once, in init; loading a weak reference is atomic.
-    private nonisolated(unsafe) weak var object: QueueManager?
+    private nonisolated(unsafe) weak var queue: QueueManager?
 
-    var queue: QueueManager? { object }
+    init(_ queue: QueueManager, as label: String) {
+        (engine, self.label, self.queue) = (queue.engine, label, queue)
+    }
 
-    init(_ queue: QueueManager) {
-        id = ObjectIdentifier(queue)
-        object = queue
+    /// What it counted, once it is gone and all that was in it ended; nil before.
+    var lastCounts: QueueCounts? {
+        guard queue == nil else { return nil }
+        let counts = engine.counts
+        return counts.unended == 0 ? counts : nil
     }
 }

@@ -22,7 +22,7 @@ public final class NetworkTrace: NetworkObserver {
     private struct State {
         var operations: [UInt64: TracedOperation] = [:]
         var order = Fifo<UInt64>()
-        /// How many operations, attempts, requests and waits there are.
+        /// How many operations, attempts, requests, waits and suspensions there are.
         var size = 0
         var forgottenCount = 0
 
@@ -45,7 +45,8 @@ public final class NetworkTrace: NetworkObserver {
         self.limit = max(limit, 1)
     }
 
-    /// How many operations are not in it any more because there were more than are remembered.
+    /// How many operations are not in it any more because there were more than are remembered, since ended ones
+    /// were taken out or removed last.
     public var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
     /// Notes an event.
@@ -84,7 +85,32 @@ public final class NetworkTrace: NetworkObserver {
 
     /// The same with the records of any number of queues.
     public func chromeTrace(with records: [QueueRecord]) throws -> Data {
-        let operations = state.withLock { $0.operations }.values.sorted { $0.id < $1.id }
-        return try TraceLayout(operations, records).trace.json()
+        try Self.json(of: state.withLock { $0.operations }.values, records)
+    }
+
+    /// The timeline, and from then on without what ended: for whoever writes one every minute.
+    ///
+    /// What goes on is in this one as far as it came, and in the next one from its beginning.
+    public func takeChromeTrace(with records: [QueueRecord] = []) throws -> Data {
+        try Self.json(of: takeEnded().values, records)
+    }
+
+    /// Forgets all operations that ended; what goes on stays.
+    public func removeAll() { _ = takeEnded() }
+
+    private func takeEnded() -> [UInt64: TracedOperation] {
+        state.withLock { state in
+            let all = state.operations
+            state.operations = all.filter { $0.value.ended == nil }
+            state.order = Fifo()
+            for id in state.operations.keys.sorted() { state.order.append(id) }
+            state.size = state.operations.values.reduce(0) { $0 + $1.size }
+            state.forgottenCount = 0
+            return all
+        }
+    }
+
+    private static func json(of operations: some Sequence<TracedOperation>, _ records: [QueueRecord]) throws -> Data {
+        try TraceLayout(operations.sorted { $0.id < $1.id }, records).trace.json()
     }
 }

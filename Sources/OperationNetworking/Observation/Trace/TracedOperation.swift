@@ -58,8 +58,8 @@ struct TracedOperation: Sendable {
     /// What the attempts before the last one are made of.
     private var sizeBefore = 0
 
-    /// Of how many things it is made: itself, attempts, requests, waits.
-    var size: Int { 1 + waits.count + sizeBefore + (attempts.last?.size ?? 0) }
+    /// Of how many things it is made: itself, attempts, requests, waits, suspensions.
+    var size: Int { 1 + waits.count + marks.count + sizeBefore + (attempts.last?.size ?? 0) }
 
     init(_ event: NetworkEvent) {
         (id, name, object) = (event.operationID, event.operationName, event.operationObject)

@@ -143,16 +143,18 @@ extension NetworkAttempts {
         _ error: NetworkError, _ round: Int
     ) -> (action: AttemptMachine.Action, isFirst: Bool) {
         var timer: (any OperationTimer)?
+        var left: NetworkError?
         let result = state.withLock { state in
             let before = state.machine.phase
             let action = state.machine.refused(round)
             let isFirst = state.machine.phase == .deciding && before != .deciding
             if isFirst {
-                state.error = error.completed(request: state.presentRequest, head: nil)
+                left = exchange(&state.error, with: error.completed(request: state.presentRequest, head: nil))
                 timer = state.stopTime()
             }
             return (action, isFirst)
         }
+        withExtendedLifetime(left) {}
         timer?.cancel()
         return result
     }
@@ -190,13 +192,16 @@ extension NetworkAttempts {
         guard awaits else { return }
         if !isAside { note(.decided(answer), report.number, host) }
         let now = host.clock.now
+        // What an error carries is the user's, and goes outside of the lock.
+        var left: NetworkError?
         let action: AttemptMachine.Action? = state.withLock { state in
             guard state.machine.awaitsDecision(report.number) else { return nil }
             state.story.note(report.number, report.error, answer.decision, now: now)
-            if let error = answer.error { state.error = error }
+            if let error = answer.error { left = exchange(&state.error, with: error) }
             if answer.decision == .fail { state.error?.attempts = state.story.records }
             return state.machine.decided(answer.decision, report.number)
         }
+        withExtendedLifetime(left) {}
         guard let action else { return }
         // One that is aside already and goes on waiting runs nothing of the user's; what comes next is told after it.
         if case .park = answer.decision, isAside {

@@ -130,11 +130,12 @@ extension NetworkAttempts {
         return action
     }
 
-    func sent(_ count: Int64, of total: Int64?, _ number: Int) {
+    /// - Parameter isLastWord: Whether nobody else tells that all of a body was sent.
+    func sent(_ count: Int64, of total: Int64?, _ number: Int, isLastWord: Bool) {
         let host = state.withLock { $0.machine.mayBeTold(number) ? $0.host : nil }
         guard let host else { return }
         teller.note(.upload, count, of: total, for: host)
-        if count == total { note(.bodySent, number, host) }
+        if count == total, isLastWord { note(.bodySent, number, host) }
     }
 
     func collected(_ metrics: TransferMetrics, _ number: Int) {

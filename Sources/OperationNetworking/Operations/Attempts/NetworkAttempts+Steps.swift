@@ -55,21 +55,23 @@ extension NetworkAttempts {
     private func forgetLastAttempt() {
         // What they release may be the user's: outside of the lock.
         var (task, collector): ((any NetworkTask)?, AnyResponseCollector?)
-        var brakes: BrakeLine?
-        var draft: NetworkRequest?
+        var (brakes, receiver): (BrakeLine?, AttemptReceiver?)
+        var (draft, error): (NetworkRequest?, NetworkError?)
         state.withLock { state in
             swap(&task, &state.task)
             swap(&brakes, &state.brakes)
             swap(&collector, &state.collector)
             swap(&draft, &state.draft)
+            swap(&receiver, &state.receiver)
+            swap(&error, &state.error)
             state.isPrepared = false
             (state.isRefused, state.isLingering) = (false, false)
             state.head = nil
             state.response = nil
-            state.error = nil
             (state.received, state.saved) = (0, nil)
         }
-        withExtendedLifetime((task, brakes, collector, draft)) {}
+        receiver?.letGo()
+        withExtendedLifetime((task, brakes, collector, draft, error)) {}
     }
 
     private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) {
@@ -121,7 +123,7 @@ extension NetworkAttempts {
             let (action, isOver) = state.withLock { state in
                 // One that failed meanwhile wants none, also while that is being told.
                 let isOver = !state.machine.wantsTask(number) || state.error != nil
-                if !isOver { (state.task, state.brakes) = (task, brakes) }
+                if !isOver { (state.task, state.brakes, state.receiver) = (task, brakes, receiver) }
                 return (state.machine.created(number), isOver)
             }
             // Over meanwhile, or out of time: the task is not resumed, and tells its end to nobody.
@@ -260,7 +262,9 @@ extension NetworkAttempts {
     }
 
     /// The operation has its outcome, whichever: what is under way for it is stopped and let go of.
-    func end(of operation: any AnyNetworkOperation, as step: () -> AttemptStep) {
+    ///
+    /// - Parameter step: What observers are told, with how much of a body was received.
+    func end(of operation: any AnyNetworkOperation, as step: (Int64) -> AttemptStep) {
         var left = State()
         let isFirst = state.withLock { state in
             let wasConcluding = state.machine.phase == .concluding
@@ -270,12 +274,14 @@ extension NetworkAttempts {
             swap(&left.conclusion, &state.conclusion)
             swap(&left.timer, &state.timer)
             swap(&left.timeout, &state.timeout)
+            swap(&left.receiver, &state.receiver)
             swap(&left.retryHandler, &state.retryHandler)
             swap(&left.offlineHandler, &state.offlineHandler)
             swap(&left.changes, &state.changes)
             state.standIn = nil
             state.time.stop()
             (left.policies, left.gates, left.observation) = (state.policies, state.gates, state.observation)
+            left.received = state.received
             left.task = wasConcluding ? nil : state.task
             // What was not made into a result goes, and with it a file.
             if !wasConcluding || state.error != nil || left.conclusion != nil {
@@ -288,8 +294,9 @@ extension NetworkAttempts {
         left.timer?.cancel()
         left.timeout?.cancel()
         left.task?.cancel()
+        left.receiver?.letGo()
         for policy in left.policies { policy.forget() }
         for gate in left.gates { gate.forget() }
-        left.observation?.note(step(), 0, by: operation)
+        left.observation?.note(step(left.received), 0, by: operation)
     }
 }

@@ -64,6 +64,8 @@ extension NetworkAttempts {
         guard let (host, present) = running(), present == number else { return }
         let (now, keptBytes) = (host.clock.now, host.errorBodyBytes)
         var left: (task: (any NetworkTask)?, adaptation: Task<Void, Never>?)
+        // What an error carries is the user's, and goes outside of the lock.
+        var old: NetworkError?
         // In one step, for the response may be complete in this moment.
         let action = state.withLock { state in
             guard state.machine.attempt == number, let end = state.time.end, end <= now else {
@@ -76,13 +78,14 @@ extension NetworkAttempts {
                 // What came of it is all there is.
                 if state.collector == nil { state.collector = ErrorBodyCollector(limit: keptBytes) }
             } else {
-                state.error = error
+                old = exchange(&state.error, with: error)
             }
             // This timer is the one that fires.
             _ = state.stopTime()
             left = (state.task, state.adaptation)
             return action
         }
+        withExtendedLifetime(old) {}
         left.adaptation?.cancel()
         left.task?.endForAttempt()
         noteFailure(number)

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import Synchronization
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -28,6 +29,8 @@ public final class NetworkAttempts: Sendable {
         /// The last attempt for which a task was to be made.
         var lastCreation = 0
         var task: (any NetworkTask)?
+        /// What that task tells, as long as the attempt is not over.
+        var receiver: AttemptReceiver?
         /// The brakes of that task.
         var brakes: BrakeLine?
         var adaptation: Task<Void, Never>?
@@ -68,6 +71,8 @@ public final class NetworkAttempts: Sendable {
     let state = Locked(State())
     let teller = ProgressTeller()
     private let scope = RefreshScope.current
+    /// Whether somebody is told of each step: known before the start, and from then on the same.
+    let isObserved = Atomic(false)
 
     init() {}
 
@@ -152,15 +157,18 @@ public final class NetworkAttempts: Sendable {
     ) -> AttemptMachine.Action {
         let error = NetworkError(error, phase: phase)
         var timer: (any OperationTimer)?
+        // What an error carries is the user's, and goes outside of the lock.
+        var left: NetworkError?
         let (action, isFirst) = state.withLock { state in
             let before = state.machine.phase
             let action = isTransfer ? state.machine.transferFailed(number) : state.machine.failed(number)
             // A failure that comes after the first one of the attempt says less than that.
             guard state.machine.phase == .deciding, before != .deciding else { return (action, false) }
-            state.error = error.completed(request: state.presentRequest, head: state.head)
+            left = exchange(&state.error, with: error.completed(request: state.presentRequest, head: state.head))
             timer = state.stopTime()
             return (action, true)
         }
+        withExtendedLifetime(left) {}
         timer?.cancel()
         if isFirst { noteFailure(number) }
         return action
@@ -170,6 +178,7 @@ public final class NetworkAttempts: Sendable {
     ///
     /// Whoever decides may be faster, and tells it as well: what comes second is not heard.
     func noteFailure(_ number: Int) {
+        guard isObserved.load(ordering: .relaxed) else { return }
         let (observation, host, error, count) = state.withLock { state in
             let isObserved = state.observation != nil && state.machine.attempt == number
             return (

@@ -5,30 +5,20 @@ import Foundation
 
 /// What a log leaves out.
 ///
-/// Three stars take the place of it. Of a URL the query and the fragment are left out, whatever the names in them, and of
-/// a body that is longer than a mebibyte all of it.
+/// Three stars take the place of it. What is a secret is seen by its name, and in texts of JSON by their own words, such as
+/// `password=…` and `Bearer …`; rather one too many is left out than one too few. Of a URL the query and the
+/// fragment are left out, whatever the names in them, and of a body that is longer than a mebibyte all of it.
 public struct LogRedaction: Sendable, Hashable {
     /// Whether everything is shown, secrets included.
     public private(set) var keepsSecrets = false
     /// What is left out beside the usual secrets, in small letters.
     package private(set) var names: Set<String> = []
 
-    /// Parts of names that make a field a secret one.
-    private static let suspicious = [
-        "authorization", "cookie", "token", "secret", "password", "passwd", "passphrase", "apikey", "session",
-        "signature", "credential", "assertion", "verifier", "saml",
-    ]
-    /// Words that make a field a secret one, but are also parts of harmless words.
-    private static let words: Set = [
-        "key", "auth", "pwd", "pass", "psk", "jwt", "bearer", "pin", "otp", "cvc", "cvv", "sid", "sig", "subscription",
-    ]
-    /// Names of secrets that are also words of harmless names, such as an error's code.
-    private static let exact: Set = ["code"]
     /// Fields whose value is one address, to its end.
     private static let addresses: Set = ["location", "content-location", "referer"]
-    private static let stars = "***"
+    static let stars = "***"
     /// What is longer is not looked into: whoever writes a log is on the way of the response.
-    private static let mostBytes = 1 << 20
+    static let mostBytes = 1 << 20
 
     /// Leaves out the usual secrets: what is called token, password, cookie and the like.
     public static let secrets = LogRedaction()
@@ -53,24 +43,7 @@ public struct LogRedaction: Sendable, Hashable {
     /// Whether what has that name is left out.
     public func hides(_ name: String) -> Bool {
         guard !keepsSecrets else { return false }
-        let small = name.lowercased()
-        let letters = small.filter(\.isLetter)
-        return names.contains(small) || Self.exact.contains(small)
-            || Self.suspicious.contains { letters.contains($0) }
-            || !Self.words.isDisjoint(with: Self.words(of: name))
-    }
-
-    /// The words of `X-Auth-Key`, `access_key` and `accessKey`.
-    private static func words(of name: String) -> [String] {
-        var words = [""]
-        var follows = false
-        for letter in name {
-            let isCapital = letter.isUppercase
-            if !letter.isLetter || isCapital && follows { words.append("") }
-            if letter.isLetter { words[words.count - 1] += letter.lowercased() }
-            follows = letter.isLowercase
-        }
-        return words
+        return !names.isEmpty && names.contains(name.lowercased()) || SecretNames.contains(name)
     }
 
     func value(of field: HeaderFields.Field) -> String {
@@ -83,24 +56,33 @@ public struct LogRedaction: Sendable, Hashable {
     ///
     /// What is one address is hidden from the first `?` or `#` to its end; in any other text to the next blank, or to what
     /// closes the brackets or quotes in which the address stands. All other signs may be a part of the secret.
+    ///
+    /// Not by characters: a sign that joins the question mark would make another one of it.
     private static func withoutQueries(_ value: String, isOneAddress: Bool = false) -> String {
-        guard value.contains(where: { "?#@".contains($0) }) else { return value }
-        var result = ""
+        guard value.utf8.contains(where: { "?#@".utf8.contains($0) }) else { return value }
+        var result: [Unicode.Scalar] = []
+        /// Behind the last two slashes, and whether there is another one since.
+        var place: (start: Int, isPath: Bool)?
         var (isHidden, isBracketed, isQuoted) = (false, false, false)
-        for letter in value {
+        for letter in value.unicodeScalars {
             if isHidden {
-                let isEnd = letter.isWhitespace || letter == ">" && isBracketed || letter == "\"" && isQuoted
+                let isEnd =
+                    letter.properties.isWhitespace || letter == ">" && isBracketed || letter == "\"" && isQuoted
                 guard isEnd, !isOneAddress else { continue }
                 isHidden = false
-            } else if "?#".contains(letter) {
+            } else if letter == "?" || letter == "#" {
                 result.append(letter)
-                result += stars
+                result += stars.unicodeScalars
                 isHidden = true
                 continue
-            } else if letter == "@", let start = result.range(of: "//", options: .backwards) {
+            } else if letter == "@", let place, !place.isPath {
                 // What stands before it, if no part of a path does.
-                if !result[start.upperBound...].contains("/") {
-                    result.replaceSubrange(start.upperBound..., with: stars)
+                result.replaceSubrange(place.start..., with: stars.unicodeScalars)
+            } else if letter == "/" {
+                if result.last == "/" {
+                    place = (start: result.count + 1, isPath: false)
+                } else {
+                    place?.isPath = true
                 }
             }
             switch letter {
@@ -111,21 +93,24 @@ public struct LogRedaction: Sendable, Hashable {
             }
             result.append(letter)
         }
-        return result
+        var shown = String.UnicodeScalarView()
+        shown.append(contentsOf: result)
+        return String(shown)
     }
 
     /// The beginning of a body as text, or how long it is.
     ///
-    /// Without secrets only what can be understood is shown: objects and arrays of JSON. A single value of JSON has no name
-    /// that would tell whether it is a secret.
-    func text(of body: Data, limit: Int) -> String {
+    /// Without secrets only what can be understood is shown: objects and arrays of JSON, and forms. A single value of JSON has
+    /// no name that would tell whether it is a secret.
+    func text(of body: Data, type: String?, limit: Int) -> String {
         let length = "(\(body.count) bytes)"
         let limit = max(limit, 0)
         if keepsSecrets {
             guard let text = Self.beginning(of: body, limit: limit) else { return length }
             return body.count > limit ? "\(text)… \(length)" : text
         }
-        if let bytes = withoutSecrets(body) {
+        let form = type.flatMap { self.form(body, type: $0) }.map { Data($0.map(\.shown).joined(separator: "&").utf8) }
+        if let bytes = form ?? withoutSecrets(body) {
             let text = Self.beginning(of: bytes, limit: limit) ?? ""
             return bytes.count > limit ? "\(text)… \(length)" : text
         }
@@ -152,10 +137,16 @@ public struct LogRedaction: Sendable, Hashable {
     func shows(_ value: String, of name: String) -> Bool {
         if keepsSecrets { return true }
         return !hides(name) && !Self.isJSON(value) && Self.withoutQueries(value) == value
+            && withoutNamedSecrets(value) == value
+    }
+
+    /// A text without what its own words call a secret.
+    package func withoutNamedSecrets(_ text: String) -> String {
+        keepsSecrets ? text : SecretText.shown(text, hides: hides)
     }
 
     private static func isJSON(_ text: String) -> Bool {
-        text.first { !$0.isWhitespace }.map { "{[".contains($0) } ?? false
+        text.unicodeScalars.first { !$0.properties.isWhitespace }.map { $0 == "{" || $0 == "[" } ?? false
     }
 
     /// The text of no more than so many bytes, which may end within a character; nil if they are none.
@@ -170,16 +161,27 @@ public struct LogRedaction: Sendable, Hashable {
     private func redacted(_ value: Any) -> Any {
         switch value {
         case let object as [String: Any]:
-            object.reduce(into: [String: Any]()) { result, pair in
-                result[pair.key] = hides(pair.key) ? Self.stars : redacted(pair.value)
+            let hidesValue = object.contains { hidesNeighbours($0.key, $0.value as? String) }
+            return object.reduce(into: [String: Any]()) { result, pair in
+                let isHidden = hides(pair.key) || hidesValue && Self.isValue(pair.key)
+                result[pair.key] = isHidden ? Self.stars : redacted(pair.value)
             }
-        case let array as [Any]: array.map(redacted)
+        case let array as [Any]: return array.map(redacted)
         case let text as String:
             // JSON within JSON has names, too; of what cannot be understood nothing is known.
-            Self.isJSON(text)
+            return Self.isJSON(text)
                 ? withoutSecrets(Data(text.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? Self.stars
-                : Self.withoutQueries(text)
-        default: value
+                : withoutNamedSecrets(Self.withoutQueries(text))
+        default: return value
         }
     }
+
+    /// Whether an object says so that its value is a secret, as in `{"name": "password", "value": "…"}`.
+    package func hidesNeighbours(_ key: String, _ text: String?) -> Bool {
+        guard let text, ["name", "key", "field", "header"].contains(key.lowercased()) else { return false }
+        return hides(text)
+    }
+
+    /// Whether a value has that name in such an object.
+    package static func isValue(_ key: String) -> Bool { ["value", "values"].contains(key.lowercased()) }
 }

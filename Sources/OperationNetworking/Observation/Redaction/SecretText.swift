@@ -1,0 +1,245 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// A text without what its own words call a secret.
+///
+/// Those are the values of pairs with a secret name (`name=value`, `name: value`, `"name":"value"`, arguments of
+/// GraphQL), credentials behind the name of a scheme (`Bearer …`), and JSON web tokens. Where it is not known how far a
+/// secret goes, more is hidden: of `name: value` all to the end of the line. A value that is three stars stays.
+struct SecretText {
+    private typealias Scalars = [Unicode.Scalar]
+
+    private static let stars = "***"
+    private static let quotes: Set<Unicode.Scalar> = ["\"", "'"]
+    /// Longer ones are none.
+    private static let longestName = 64
+    private static let schemes: Set = ["bearer", "basic", "token", "apikey", "dpop", "negotiate", "ntlm"]
+
+    private let hides: (String) -> Bool
+    private let text: Scalars
+    private var index = 0
+    private var shown = String.UnicodeScalarView()
+
+    private init(_ text: String.UnicodeScalarView, _ hides: @escaping (String) -> Bool) {
+        (self.text, self.hides) = (Scalars(text), hides)
+    }
+
+    /// The text without secrets; the same text if there are none.
+    static func shown(_ text: String, hides: @escaping (String) -> Bool) -> String {
+        var result = text
+        if text.utf8.contains(where: { $0 == 0x3D || $0 == 0x3A }) {
+            var pairs = SecretText(text.unicodeScalars, hides)
+            pairs.readPairs()
+            result = String(pairs.shown)
+        }
+        // The name of a scheme and what follows it, or the dots of a token.
+        guard result.utf8.contains(where: { $0 == 0x20 || $0 == 0x2E }) else { return result }
+        var words = SecretText(result.unicodeScalars, hides)
+        words.readWords()
+        return String(words.shown)
+    }
+
+    // Pairs.
+
+    private mutating func readPairs() {
+        while index < text.count {
+            let sign = text[index]
+            shown.append(sign)
+            index += 1
+            guard sign == "=" || sign == ":", let isQuoted = isSecret(before: index - 1) else { continue }
+            copy { $0 == " " || $0 == "\t" }
+            hideValue(after: sign, isQuoted)
+        }
+    }
+
+    /// Whether the name before that sign is in quotes, if it is that of a secret; nil if it is none.
+    private func isSecret(before sign: Int) -> Bool? {
+        var end = sign
+        while end > 0, text[end - 1] == " " { end -= 1 }
+        let isQuoted = end > 0 && Self.quotes.contains(text[end - 1])
+        if isQuoted {
+            end -= 1
+            while end > 0, text[end - 1] == "\\" { end -= 1 }
+        }
+        let name = word(before: end)
+        // A variable of GraphQL has its value elsewhere.
+        guard !name.isEmpty, name.startIndex == 0 || text[name.startIndex - 1] != "$" else { return nil }
+        let plain = Self.string(name)
+        guard hides(plain.removingPercentEncoding ?? plain) else { return nil }
+        // In words, an error's code is one.
+        if !isQuoted, name.startIndex > 1, text[name.startIndex - 1] == " " {
+            let before = Self.string(word(before: name.startIndex - 1))
+            if plain.lowercased() == "code", !before.isEmpty, !hides("\(before) \(plain)") { return nil }
+        }
+        return isQuoted
+    }
+
+    private func word(before end: Int) -> ArraySlice<Unicode.Scalar> {
+        var start = end
+        while start > 0, end - start < Self.longestName, Self.isOfName(text[start - 1]) { start -= 1 }
+        return text[start..<end]
+    }
+
+    private static func isOfName(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.isAlphabetic || scalar.isJoined || ("0"..."9").contains(scalar)
+            || "_-.%[]+".unicodeScalars.contains(scalar)
+    }
+
+    private mutating func hideValue(after sign: Unicode.Scalar, _ isNameQuoted: Bool) {
+        guard index < text.count, text[index] != "$", !isHiddenAlready else { return }
+        if let end = endOfQuoted(index) {
+            shown.append(contentsOf: text[index..<end.inside.lowerBound])
+            shown.append(contentsOf: Self.stars.unicodeScalars)
+            shown.append(contentsOf: text[end.inside.upperBound..<end.all])
+            index = end.all
+        } else if text[index] == "{" || text[index] == "[" {
+            shown.append(contentsOf: (isNameQuoted ? "\"\(Self.stars)\"" : Self.stars).unicodeScalars)
+            index = endOfBrackets(index)
+        } else if isNameQuoted {
+            hideWord()
+        } else {
+            let rest = text[index...]
+            let end = rest.firstIndex { $0 == "\n" || $0 == "\r" || sign == "=" && $0 == "&" } ?? text.count
+            if end > index { shown.append(contentsOf: Self.stars.unicodeScalars) }
+            index = end
+        }
+    }
+
+    private var isHiddenAlready: Bool {
+        let stars = Scalars(Self.stars.unicodeScalars)
+        guard text[index...].starts(with: stars) else { return false }
+        let next = index + stars.count
+        return next == text.count || !Self.isOfName(text[next])
+    }
+
+    /// A number, true, false or null of JSON.
+    private mutating func hideWord() {
+        let word = text[index...].prefix { !",}]".unicodeScalars.contains($0) && !$0.properties.isWhitespace }
+        guard let first = word.first else { return }
+        let plain = Self.string(word)
+        let isNumber = first == "-" || ("0"..."9").contains(first)
+        let instead = ["true", "false", "null"].contains(plain) ? plain : isNumber ? "0" : "\"\(Self.stars)\""
+        shown.append(contentsOf: instead.unicodeScalars)
+        index = word.endIndex
+    }
+
+    /// What is within the quotes that begin there, and where all ends; nil if none do.
+    private func endOfQuoted(_ start: Int) -> (inside: Range<Int>, all: Int)? {
+        let isEscaped = text[start] == "\\"
+        let mark = start + (isEscaped ? 1 : 0)
+        guard mark < text.count, Self.quotes.contains(text[mark]) else { return nil }
+        let quote = text[mark]
+        // Three of them begin a text of several lines.
+        let length = !isEscaped && isQuote(quote, times: 3, at: mark) ? 3 : 1
+        var end = mark + length
+        while end < text.count {
+            if text[end] == "\\" {
+                if isEscaped, end + 1 < text.count, text[end + 1] == quote { return (mark + 1..<end, end + 2) }
+                // Within quotes that are escaped themselves, so is whatever else is.
+                end += isEscaped && end + 1 < text.count && text[end + 1] == "\\" ? 4 : 2
+            } else if !isEscaped, isQuote(quote, times: length, at: end) {
+                return (mark + length..<end, end + length)
+            } else {
+                end += 1
+            }
+        }
+        return (mark + length..<text.count, text.count)
+    }
+
+    private func isQuote(_ quote: Unicode.Scalar, times count: Int, at start: Int) -> Bool {
+        let signs = text[start...].prefix(count)
+        return signs.count == count && signs.allSatisfy { $0 == quote }
+    }
+
+    /// Behind the bracket that closes the one there; the end of the text if none does.
+    private func endOfBrackets(_ start: Int) -> Int {
+        var (depth, position) = (0, start)
+        while position < text.count {
+            switch text[position] {
+            case "{", "[": depth += 1
+            case "}", "]": depth -= 1
+            case "\"", "'", "\\":
+                if let end = endOfQuoted(position) {
+                    position = end.all
+                    continue
+                }
+            default: break
+            }
+            position += 1
+            if depth == 0 { return position }
+        }
+        return text.count
+    }
+
+    // Words.
+
+    private mutating func readWords() {
+        var before = ""
+        while index < text.count {
+            guard Self.isOfCredential(text[index]) else {
+                if text[index] != " " { before = "" }
+                shown.append(text[index])
+                index += 1
+                continue
+            }
+            let word = text[index...].prefix { Self.isOfCredential($0) }
+            let plain = Self.string(word)
+            let isAll = before == "bearer" && word.endIndex == text.count
+            if isAll || Self.schemes.contains(before) && Self.isCredential(plain) {
+                shown.append(contentsOf: Self.stars.unicodeScalars)
+            } else {
+                shown.append(contentsOf: Self.withoutTokens(plain).unicodeScalars)
+            }
+            before = plain.lowercased()
+            index = word.endIndex
+        }
+    }
+
+    private static func isOfCredential(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar))
+            || "-._~+/=".unicodeScalars.contains(scalar)
+    }
+
+    /// Whether a word is more than one of a language.
+    private static func isCredential(_ word: String) -> Bool {
+        let letters = word.utf8
+        guard letters.count >= 6 else { return false }
+        return letters.count >= 16 || letters.contains { (0x30...0x39).contains($0) || $0 == 0x3D }
+            || letters.dropFirst().contains { (0x41...0x5A).contains($0) }
+    }
+
+    /// A word without JSON web tokens: at least three parts with dots between them, of which the first is an object.
+    private static func withoutTokens(_ word: String) -> String {
+        guard word.contains("eyJ") else { return word }
+        let parts = word.split(omittingEmptySubsequences: false) { "/=+~".contains($0) }
+        guard parts.contains(where: isToken) else { return word }
+        var (result, rest) = ("", word[...])
+        for part in parts {
+            result += isToken(part) ? stars : String(part)
+            rest = rest.dropFirst(part.count)
+            if let sign = rest.popFirst() { result.append(sign) }
+        }
+        return result
+    }
+
+    private static func isToken(_ text: Substring) -> Bool {
+        text.hasPrefix("eyJ") && text.count { $0 == "." } >= 2
+    }
+
+    // Both.
+
+    private mutating func copy(while isSo: (Unicode.Scalar) -> Bool) {
+        while index < text.count, isSo(text[index]) {
+            shown.append(text[index])
+            index += 1
+        }
+    }
+
+    private static func string(_ scalars: some Sequence<Unicode.Scalar>) -> String {
+        var view = String.UnicodeScalarView()
+        view.append(contentsOf: scalars)
+        return String(view)
+    }
+}

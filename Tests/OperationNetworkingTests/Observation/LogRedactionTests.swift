@@ -1,0 +1,142 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("What a log leaves out", .timeLimit(.minutes(1)))
+struct LogRedactionTests {
+    private static let secretNames = """
+        password Password PASSWD userPassword db_pwd pwd passphrase passcode passCode pass_code pass PASS psk
+        token accessToken access_token refresh-token idToken X-Auth-Token csrf _csrf csrfToken xsrf X-XSRF-TOKEN
+        secret client_secret clientSecret Authorization Proxy-Authorization Cookie Set-Cookie session sessionId JSESSIONID
+        signature X-Hub-Signature sig X-Sig hmac X-Shopify-Hmac-Sha256 DPoP dpop_nonce credential credentials
+        client_assertion code_verifier SAMLResponse jwt bearer auth X-Auth key apiKey api_key X-API-Key privateKey private_key
+        privatekey accesskey encryptionkey sshkey sshKeys signingkey masterkeys subscriptionKey Ocp-Apim-Subscription-Key
+        pin PIN userPin otp totp totp_secret mfa mfa_code 2fa 2FA two2fa tfa cvc cvv sid ssn iban
+        code device_code deviceCode devicecode user_code userCode usercode verificationCode verification_code
+        smsCode smscode authCode authorization_code recoveryCodes recovery_codes backupcodes inviteCode promoCode accessCode
+        oneTimeCode onetimecode phoneCode securityCode pinCode qrCode unlockcode ticket serviceTicket service_ticket mnemonic
+        seed walletSeed seedPhrase pan card_pan cardNumber card_number creditCard socialSecurityNumber
+        """
+    private static let plainNames = """
+        name user userName email id title keyboard author authors Monkey monkeys turkey hotkey primarykey publickey
+        statusCode status_code status-code httpStatusCode errorCode error_codes exitCode responseCode countryCode country_code
+        ISOCountryCode zipCode zip-code zipcode postalCode postcode languageCode currencyCode currencyCodes areaCode stateCode
+        encode decode barcode geocode unicode opcode transcode colorCode closeCode codec decoder codename
+        Content-Type Content-Length Accept ETag Location opinion spinner shipping pants expand seeds tickets seedling
+        compass bypass passenger tokyo page cursor next limit offset nodes
+        """
+
+    @Test("Every name of a secret is seen, in every spelling, and names that only look so are shown")
+    func names() {
+        for name in Self.secretNames.split(whereSeparator: \.isWhitespace).map(String.init) {
+            #expect(LogRedaction.secrets.hides(name), "\(name) is shown")
+            #expect(!LogRedaction.none.hides(name))
+        }
+        for name in Self.plainNames.split(whereSeparator: \.isWhitespace).map(String.init) {
+            #expect(!LogRedaction.secrets.hides(name), "\(name) is hidden")
+            #expect(LogRedaction.secrets(and: name.uppercased()).hides(name))
+        }
+        for name in ["pass\u{301}word", "to\u{200D}ken", "\u{301}password", "api\u{FE0F}Key"] {
+            #expect(LogRedaction.secrets.hides(name), "\(name.debugDescription) is shown")
+        }
+    }
+
+    /// What is in a text of JSON, and what is shown of it.
+    private static let texts: [(text: String, shown: String)] = [
+        ("grant_type=password&password=S3CRET&scope=a", "grant_type=password&password=***&scope=a"),
+        ("Authorization: Bearer S3CRET", "Authorization: ***"), ("Bearer S3CRET", "Bearer ***"),
+        ("bearer S3CRET==", "bearer ***"), ("it was sent with Basic dXNlcjpTM0NSRVQ=", "it was sent with Basic ***"),
+        ("see eyJhbGciOiJub25lIn0.eyJhIjoiUzNDUkVUIn0.S3CRET, and go on", "see ***, and go on"),
+        ("x=eyJhbGciOiJub25lIn0.e30.S3CRET", "x=***"), ("eyJhbGciOiJub25lIn0.e30.", "***"),
+        (
+            #"mutation { login(user: "anna", password: "S3CRET") { token } }"#,
+            #"mutation { login(user: "anna", password: "***") { token } }"#
+        ),
+        (
+            #"mutation M($password: String!) { login(password: $password) { id } }"#,
+            #"mutation M($password: String!) { login(password: $password) { id } }"#
+        ),
+        (
+            #"{ login(password: """S3CRET "quoted" """, user: "anna") }"#,
+            #"{ login(password: """***""", user: "anna") }"#
+        ),
+        (#"{ login(pin: 1234) }"#, #"{ login(pin: ***"#),
+        (#"say {"token":"S3C\"RET","n":1}"#, #"say {"token":"***","n":1}"#),
+        (#"say {\"token\":\"S3CRET\",\"n\":1}"#, #"say {\"token\":\"***\",\"n\":1}"#),
+        (#"say {"pin":1234,"secret":["S3CRET","]"],"a":2}"#, #"say {"pin":0,"secret":"***","a":2}"#),
+        (#"say {"session":{"id":"S3CRET"}} here"#, #"say {"session":"***"} here"#),
+        ("password: S3CRET, S3CRET\nnext: line", "password: ***\nnext: line"),
+        ("password=\"S3CRET S3CRET\" user=anna", "password=\"***\" user=anna"),
+        ("password = 'S3CRET", "password = '***"),
+        ("pass\u{301}word=S3CRET", "pass\u{301}word=***"), ("password=\u{301}S3CRET", "password=***"),
+        ("the code: S3CRET", "the code: ***"), ("error code: 404", "error code: 404"), ("code=S3CRET", "code=***"),
+        ("password%5B%5D=S3CRET", "password%5B%5D=***"), ("password=***, and more", "password=***, and more"),
+        ("It is 12:30, and the ratio is 3:1.", "It is 12:30, and the ratio is 3:1."),
+        ("Bearer of bad news", "Bearer of bad news"), ("A basic course", "A basic course"),
+        ("token expired", "token expired"),
+        ("https://a.example/b", "https://a.example/b"), ("a=b", "a=b"), ("", ""), ("=", "="), (":", ":"), ("\"", "\""),
+        ("token", "token"), ("token:", "token:"), ("token=\\", "token=***"), ("token:\"", "token:\"***"),
+    ]
+
+    @Test("Within a text without a name, what its own words call a secret is left out")
+    func texts() throws {
+        for (text, shown) in Self.texts {
+            #expect(LogRedaction.secrets.withoutNamedSecrets(text) == shown)
+            #expect(LogRedaction.none.withoutNamedSecrets(text) == text)
+        }
+    }
+
+    @Test("No text makes it stumble, and what has no sign and no word of a secret stays as it is")
+    func anyText() {
+        let pieces = [
+            "token", "\"", "'", "\\", ":", "=", "{", "}", "[", "]", " ", "\n", "$", "***", "eyJ", ".", "Bearer",
+            "\u{301}",
+            "&", "é", "1", "\"\"\"",
+        ]
+        for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 3_000, soak: 300_000)) {
+            var generator = SeededGenerator(seed: seed)
+            let parts = (0..<Int.random(in: 0...12, using: &generator)).map { _ in
+                pieces.randomElement(using: &generator) ?? ""
+            }
+            let text = parts.joined()
+            let shown = LogRedaction.secrets.withoutNamedSecrets(text)
+            if Set(parts).isDisjoint(with: ["token", "Bearer", "eyJ"]) {
+                #expect(shown == text, "seed \(seed)")
+            }
+        }
+    }
+
+    @Test("Pairs of a name and a value, and texts in a body, are understood in every output")
+    func bodies() throws {
+        let url = try #require(URL(string: "https://example.com/"))
+        let body = #"""
+            {"pairs":[{"name":"password","value":"S3CRET"},{"value":"S3CRET","key":"api_key"},{"name":"a","value":"shown"}],
+            "headers":["Authorization: Bearer S3CRET","Accept: shown"],"form":"grant_type=password&password=S3CRET",
+            "query":"mutation { login(user:\"shown\", password:\"S3CRET\") { id } }"}
+            """#
+        let request = try NetworkRequest(
+            "POST", url: url, headers: ["Content-Type": "application/json"], body: .data(Data(body.utf8)))
+        let command = request.curlCommand()
+        #expect(!command.contains("S3CRET") && command.components(separatedBy: "shown").count == 4, "\(command)")
+    }
+
+    @Test("A sign that joins the one before makes no other sign of that, in any output")
+    func joinedSigns() throws {
+        let fields: HeaderFields = [
+            "Location": "/a?\u{301}S3CRET", "Link": "<b#\u{200D}S3CRET>; rel=next", "X-Next": "//u:S3CRET@\u{301}host/",
+        ]
+        #expect(!"\(fields)".contains("S3CRET"), "\(fields)")
+        let url = try #require(URL(string: "https://example.com/"))
+        let form = "a=1&\u{301}password=S3CRET&token=\u{301}S3CRET&b=2"
+        let request = try NetworkRequest(
+            "POST", url: url, headers: ["Content-Type": "application/x-www-form-urlencoded; charset=utf-8"],
+            body: .data(Data(form.utf8)))
+        let command = request.curlCommand()
+        #expect(!command.contains("S3CRET") && command.hasSuffix("&b=2' \\\n  'https://example.com/'"), "\(command)")
+        #expect(command.unicodeScalars.contains("'a=1&".unicodeScalars))
+    }
+}

@@ -1,0 +1,244 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// Tells of two requests, and of the first one's body when the second has begun: as an exchange does whose calls of its
+/// receiver are being made on another thread.
+private final class LateWord: NetworkSession {
+    private final class Task: NetworkTask {
+        let request: NetworkRequest
+        let receiver: any NetworkReceiver
+
+        init(_ request: NetworkRequest, _ receiver: any NetworkReceiver) {
+            (self.request, self.receiver) = (request, receiver)
+        }
+
+        func resume() {
+            let (watcher, url) = (receiver as? any HopWatcher, request.url)
+            watcher?.hopBegins(request)
+            watcher?.sentBody()
+            watcher?.left(ResponseHead(url: url, status: 307))
+            watcher?.hopIsOver()
+            watcher?.hopBegins(request)
+            receiver.task(self, didSend: 4, of: 4)
+            receiver.task(self, didReceive: ResponseHead(url: url, status: 200))
+            receiver.task(self, didEndWith: nil)
+        }
+
+        func suspend() {}
+        func cancel() {}
+        func hold() {}
+        func proceed() {}
+    }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        Task(request, receiver)
+    }
+}
+
+/// Hands on to another receiver, and says so.
+private final class Passing: NetworkReceiver {
+    private let receiver: any NetworkReceiver
+
+    init(_ receiver: any NetworkReceiver) { self.receiver = receiver }
+
+    var nextReceiver: (any NetworkReceiver)? { receiver }
+
+    func task(_ task: any NetworkTask, didReceive head: ResponseHead) { receiver.task(task, didReceive: head) }
+    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
+        receiver.task(task, didReceive: bytes)
+    }
+    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) { receiver.task(task, didEndWith: error) }
+}
+
+private final class PassingSession: NetworkSession {
+    private let session: any NetworkSession
+
+    init(session: any NetworkSession) { self.session = session }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        session.makeTask(with: request, receiver: Passing(receiver))
+    }
+}
+
+@Suite("Observers: wrapped sessions, their removal, what is emptied", .timeLimit(.minutes(3)))
+struct ObservationLifeTests {
+    @Test("Word of a body that comes late is not told of the next request")
+    func lateWord() async throws {
+        let log = EventLog()
+        let operation = NetworkUploadOperation(
+            url: try #require(URL(string: "http://stub.example/")), method: "PUT", body: .data(Data("body".utf8)),
+            urlSession: LateWord()
+        ) { data, _ in data.count }
+        operation.callbackQueue = DispatchQueue(label: "late word")
+        operation.addNetworkObserver(log)
+        #expect(try await operation.run() == 0)
+        await log.ended()
+        log.check()
+        #expect(log.events.events.filter { $0.kind == .bodySent }.map(\.hop) == [1])
+    }
+
+    @Test("Each request is told also where another session's receiver stands before the operation's")
+    func wrapped() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
+        bench.server.route("GET", "/there") { _ in .text("Hello") }
+        let sessions: [any NetworkSession] = [
+            PassingSession(session: bench.session), RecordingSession(over: bench.session),
+            PassingSession(session: RecordingSession(over: bench.session)),
+        ]
+        for session in sessions {
+            let log = EventLog()
+            let operation = bench.watched(
+                NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in data.count })
+            operation.addNetworkObserver(log)
+            #expect(try await operation.run() == 5)
+            await log.ended()
+            log.check()
+            #expect(log.kinds.count { $0 == .hopBegan } == 2, "\(type(of: session)): \(log.kinds)")
+        }
+        // Without observers nothing changes.
+        let plain = NetworkDataOperation(url: bench.server.url("/"), urlSession: sessions[2]) { data, _ in data.count }
+        plain.callbackQueue = bench.callbacks
+        #expect(try await plain.run() == 5)
+    }
+
+    @Test("What a cancelled attempt had received is told")
+    func received() async throws {
+        let bench = try OperationBench(), log = EventLog(), gate = Gate()
+        var options = NetworkArchive.Options()
+        options.keepsBodies = true
+        let archive = NetworkArchive(options)
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(.head(200, ["Content-Length": "12"]), .send("Hello"), .stall(until: gate), .send(", world"))
+        }
+        let operation = bench.text()
+        operation.addNetworkObserver(log)
+        operation.addNetworkObserver(archive)
+        operation.start()
+        await until { operation.downloadProgress.completedBytes == 5 }
+        operation.cancel()
+        await log.ended()
+        gate.open()
+        log.check()
+        let end = log.events.events.first { $0.kind == .attemptEnded }
+        #expect(end?.ending == .cancelled && end?.receivedBytes == 5)
+        #expect(String(decoding: try archive.har(), as: UTF8.self).contains("\"size\" : 5"))
+    }
+
+    @Test("An observer that is taken out is told nothing more; of a group, of nothing that begins")
+    func removal() async throws {
+        let bench = try OperationBench(), lines = EventRecorder<String>()
+        bench.server.route("/*") { _ in .json("[1]") }
+        let (first, log, all) = (EventLog(), NetworkLog { lines.record($0) }, EventLog())
+        let operation = bench.text()
+        let itself = Shared<NetworkDataOperation<String>?>(operation)
+        let stopping = EventLog { event in
+            guard event.kind == .responded else { return }
+            itself.value?.removeNetworkObserver(first)
+            itself.value?.removeNetworkObserver(log)
+        }
+        for observer in [first, log, stopping, all] as [any NetworkObserver] { operation.addNetworkObserver(observer) }
+        #expect(try await operation.run() == "[1]")
+        itself.value = nil
+        await all.ended()
+        all.check()
+        #expect(first.kinds.last == .responded && !lines.events.isEmpty)
+        #expect(!lines.events.contains { $0.hasPrefix("✓") })
+        operation.removeNetworkObserver(all)
+        var service = NetworkBase(bench.server.url("/"))
+        service.session = bench.session
+        let base = service
+        let count = all.events.count
+        let group = GroupOperation { group in try await group.run(base.get("a", as: [Int].self)) }
+        group.addNetworkObserver(all)
+        group.removeNetworkObserver(all)
+        #expect(try await group.run() == [1])
+        #expect(all.events.count == count)
+    }
+
+    @Test("Archive and trace can be emptied; what goes on is not lost")
+    func emptied() async throws {
+        let bench = try OperationBench(), archive = NetworkArchive(), trace = NetworkTrace(), log = EventLog()
+        let gate = Gate()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        bench.server.route("GET", "/slow") { _ in .text("late").after(gate) }
+        func observed(_ target: String) -> NetworkDataOperation<String> {
+            let operation = bench.text(target)
+            for observer in [archive, trace, log] as [any NetworkObserver] { operation.addNetworkObserver(observer) }
+            return operation
+        }
+        func names(_ data: Data) throws -> String { String(decoding: data, as: UTF8.self) }
+        let slow = observed("/slow")
+        slow.start()
+        _ = await bench.server.heads(atLeast: 1)
+        #expect(try await observed("/").run() == "Hello")
+        await log.ended(1)
+        let (first, timeline) = (try names(archive.takeHAR()), try names(trace.takeChromeTrace()))
+        #expect(first.contains("attempt 1") && !first.contains("/slow") && archive.count == 0)
+        #expect(timeline.contains("/slow") && timeline.components(separatedBy: "\"attempt 1\"").count == 3)
+        gate.open()
+        #expect(await slow.finalOutcome.result == "late")
+        await log.ended(2)
+        #expect(try names(trace.chromeTrace()).components(separatedBy: "\"attempt 1\"").count == 2)
+        #expect(try names(archive.takeHAR()).contains("/slow"))
+        trace.removeAll()
+        archive.removeAll()
+        #expect(try !names(trace.chromeTrace()).contains("attempt 1") && archive.count == 0)
+        #expect(try !names(archive.har()).contains("/slow"))
+    }
+
+    @Test("Suspensions are among what a trace bounds")
+    func marks() throws {
+        let trace = NetworkTrace(limit: 10)
+        for id in 1...10 as ClosedRange<UInt64> {
+            trace.observe(NetworkEvent(.operationBegan, operationID: id, attempt: 0))
+            for _ in 0..<60 { trace.observe(NetworkEvent(.suspended, operationID: id, attempt: 0)) }
+        }
+        #expect(trace.forgottenCount > 0)
+    }
+}
+
+@Suite("Entries of a log", .timeLimit(.minutes(3)))
+struct LogEntryTests {
+    @Test("Each entry says which operation it is of, and how much it matters")
+    func entries() async throws {
+        let bench = try OperationBench(), log = EventLog()
+        let entries = EventRecorder<(severity: NetworkLog.Severity, id: UInt64, text: String)>()
+        bench.server.route("GET", "/") { $0.number < 1 ? .status(503) : .text("Hello") }
+        let written = NetworkLog { severity, event, text in entries.record((severity, event.operationID, text)) }
+        let operation = bench.text()
+        operation.networkAttempts.set(Again(most: 2))
+        operation.addLog(written)
+        operation.addLog(written)
+        operation.addNetworkObserver(log)
+        #expect(try await operation.run() == "Hello")
+        await log.ended()
+        let id = try #require(log.events.events.first).operationID
+        let all = entries.events
+        #expect(all.allSatisfy { $0.id == id && $0.text.dropFirst(2).hasPrefix("#\(id) ") }, "\(all)")
+        #expect(all.map { $0.text.prefix(1) } == ["→", "←", "✗", "…", "→", "←", "✓"])
+        #expect(all.map(\.severity) == [.debug, .debug, .error, .notice, .debug, .debug, .debug])
+        #expect("\(NetworkLog.Severity.notice)" == "notice" && .debug < NetworkLog.Severity.error)
+    }
+
+    @Test("A form is shown by its fields, and without its secrets")
+    func forms() async throws {
+        let bench = try OperationBench(), lines = EventRecorder<String>()
+        bench.server.route("POST", "/") { _ in .text("done") }
+        let form = RequestBody.data(Data("user=anna&password=S3CRET".utf8)).withContentType(
+            "application/x-www-form-urlencoded")
+        let operation = NetworkUploadOperation(
+            url: bench.server.url("/"), method: "POST", body: form, urlSession: bench.session
+        ) { data, _ in data.count }
+        operation.callbackQueue = bench.callbacks
+        operation.addLog(NetworkLog(level: .bodies) { lines.record($0) })
+        #expect(try await operation.run() == 4)
+        #expect(lines.events.first?.hasSuffix("\n  user=anna&password=***") == true, "\(lines.events)")
+    }
+}

@@ -1,0 +1,141 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// Keeps the receivers of its tasks for ever, as nobody forbids.
+private final class HoardingSession: NetworkSession {
+    private final class Task: NetworkTask {
+        let task: any NetworkTask
+        let receiver: any NetworkReceiver
+
+        init(_ task: any NetworkTask, _ receiver: any NetworkReceiver) { (self.task, self.receiver) = (task, receiver) }
+
+        func resume() { task.resume() }
+        func suspend() { task.suspend() }
+        func cancel() { task.cancel() }
+        func hold() { task.hold() }
+        func proceed() { task.proceed() }
+    }
+
+    private let session: any NetworkSession
+    let hoard = EventRecorder<any NetworkTask>()
+
+    init(over session: any NetworkSession) { self.session = session }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        let task = Task(session.makeTask(with: request, receiver: receiver), receiver)
+        hoard.record(task)
+        return task
+    }
+}
+
+/// Fails in its first attempt with an object of its own.
+private final class Failing: NetworkDataOperation<Int>, @unchecked Sendable {
+    // Sendable: its state is in a lock.
+    private let flaw: Locked<(any Error)?>
+
+    init(_ bench: OperationBench, _ flaw: any Error) {
+        self.flaw = Locked(flaw)
+        super.init(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
+    }
+
+    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
+        if let flaw = flaw.withLock({ exchange(&$0, with: nil) }) { throw flaw }
+        return request
+    }
+}
+
+/// An error that does something when it is freed.
+private final class Flaw: Error {
+    private let act: @Sendable () -> Void
+
+    init(_ act: @escaping @Sendable () -> Void) { self.act = act }
+
+    deinit { act() }
+}
+
+@Suite("How long attempts live, and what they keep", .timeLimit(.minutes(3)))
+struct AttemptLifeTests {
+    private func count(_ census: LiveObjects) async throws -> Int {
+        try await TestThread.run { census.countAtRest(limit: .seconds(10)) }
+    }
+
+    @Test("A download that is gone leaves no attempts behind, however it ended", arguments: [200, 404, 0])
+    func downloads(status: Int) async throws {
+        let bench = try OperationBench(), census = LiveObjects()
+        bench.server.route("GET", "/") { _ in status == 0 ? .silence : .text("Hello", status: status) }
+        func download(isObserved: Bool) async {
+            let operation = bench.watched(
+                NetworkDownloadOperation(url: bench.server.url("/"), urlSession: bench.session) { file, _ in
+                    try Data(contentsOf: file).count
+                })
+            census.track(operation.networkAttempts)
+            if isObserved { operation.addNetworkObserver(EventLog()) }
+            operation.start()
+            if status == 0 {
+                _ = await bench.server.heads(atLeast: 1)
+                operation.cancel()
+            }
+            _ = await operation.finalOutcome
+            await operation.ended()
+        }
+        await download(isObserved: false)
+        await download(isObserved: true)
+        #expect(try await count(census) == 0)
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("A session may keep what it was given: the attempts are gone all the same")
+    func hoarded() async throws {
+        let bench = try OperationBench(), census = LiveObjects()
+        bench.server.route("GET", "/") { $0.number < 2 ? .status(503) : .text("Hello") }
+        let session = HoardingSession(over: bench.session)
+        func run() async throws {
+            let operation = bench.watched(
+                NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in data.count })
+            census.track(operation.networkAttempts)
+            operation.networkAttempts.set(Again(most: 3))
+            #expect(try await operation.run() == 5)
+            await operation.ended()
+            // The task of the last attempt is still to be asked for.
+            #expect(operation.networkTask != nil)
+        }
+        try await run()
+        #expect(try await count(census) == 0)
+        #expect(session.hoard.count >= 2)
+    }
+
+    @Test("What an error kept may act on the operation when it goes")
+    func errors() async throws {
+        let bench = try OperationBench(), clock = ManualClock(), ended = Gate(), isFreed = Gate()
+        bench.server.route("/") { _ in .silence }
+        let itself = Shared<Failing?>(nil)
+        do {
+            let operation = Failing(
+                bench,
+                Flaw {
+                    itself.value?.cancel()
+                    isFreed.open()
+                })
+            itself.value = operation
+            operation.callbackQueue = bench.callbacks
+            operation.clock = clock
+            operation.networkAttempts.set(Again(most: 2, pause: .seconds(1)))
+            operation.observe { _ in ended.open() }
+            operation.start()
+        }
+        await clock.pending(atLeast: 1)
+        // The thread on which it failed lets go of the error meanwhile, so that it is mostly the next attempt that does so.
+        for _ in 0..<1_000 { await Task.yield() }
+        _ = try await TestThread.run { clock.advanceToNext() }
+        try await isFreed.passage(within: .seconds(60))
+        try await ended.passage(within: .seconds(60))
+        #expect(itself.value?.isCancelled == true && itself.value?.attemptCount == 2)
+        itself.value = nil
+    }
+}
