@@ -63,10 +63,7 @@ struct SignalTests {
         }
         #expect(await process.wrote("job "))
         #expect(await process.wrote("\u{1B}[?25l"))
-        let words = process.output.split(whereSeparator: \.isWhitespace)
-        let place = try #require(words.firstIndex(of: "job"))
-        let number = try #require(Int32(words[place + 1].dropLast()))
-        kill(number, SIGTSTP)
+        kill(try job(of: process), SIGTSTP)
         // It stopped, and draws again when it goes on.
         #expect(await process.wrote("stopped"))
         #expect(await process.wrote("\u{1B}[?25l", times: 2))
@@ -79,10 +76,50 @@ struct SignalTests {
 
     @Test func `where no shell minds it, Ctrl-Z does not stop it for good`() async throws {
         defer { gate.open() }
-        let process = try await start { "exec setsid \($0)" }
-        process.send(SIGTSTP)
+        let process = try await start(columns: 80) { "exec setsid sh -c 'echo job $$.; exec \"$0\" \"$@\"' \($0)" }
+        #expect(await process.wrote("\u{1B}[?25l"))
+        kill(try job(of: process), SIGTSTP)
+        // It gave the terminal back, was not stopped, and draws again.
+        #expect(await process.wrote("\u{1B}[?25l", times: 2))
         gate.open()
+        _ = await process.end()
+        #expect(bench.holds("file", count: Self.size))
+    }
+
+    /// The number that a script told.
+    private func job(of process: ProgramRun) throws -> Int32 {
+        let words = process.output.split(whereSeparator: \.isWhitespace)
+        let place = try #require(words.firstIndex(of: "job"))
+        return try #require(Int32(words[place + 1].dropLast()))
+    }
+
+    @Test func `the second Ctrl-C ends it at once`() async throws {
+        defer { gate.open() }
+        // Its log is more than a pipe holds, and nobody reads it: the end in order must wait for that.
+        let log = bench.folder.appending(path: "log").path
+        #expect(mkfifo(log, 0o600) == 0)
+        let descriptor = open(log, O_RDWR)
+        defer { close(descriptor) }
+        let others = (0..<1_500).map { "\(bench.url("/file?\($0)")) out=file\n" }
+        let process = try bench.start(
+            ["--json=\(log)", "-i", "-", bench.url("/file"), "-O"], columns: 80, input: others.joined())
+        #expect(await process.wrote("%"))
+        process.send(SIGINT)
+        #expect(await process.wrote("Interrupted."))
+        process.send(SIGINT)
         let end = await process.end()
-        #expect(end.status == 0 && bench.holds("file", count: Self.size), "\(end)")
+        #expect(end.status == 130 && end.isBySignal)
+        var screen = ScreenModel(columns: 80)
+        screen.write(end.errors)
+        #expect(!screen.isCursorHidden)
+    }
+
+    @Test func `in a terminal, lines of the log have it for themselves`() async throws {
+        gate.open()
+        let process = try ProgramRun(
+            "opget", ["-d", bench.folder.path, "--json", bench.url("/file")], in: .terminal(columns: 80, rows: 24))
+        let end = await process.end()
+        #expect(end.status == 0 && !end.output.contains("\u{1B}"), "\(end)")
+        #expect(end.output.contains("\"event\":\"end\""))
     }
 }
