@@ -160,6 +160,23 @@ struct UnreliableServerTests {
         #expect(other.requests.allSatisfy { $0["X-Plain"] == "z" })
     }
 
+    @Test func `where HEAD fails the file is asked for, unless pieces are there`() async throws {
+        let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
+        func stumble() {
+            bench.server.route("GET", "/file") { $0.method == "HEAD" ? .status(503) : resource.answer(to: $0) }
+        }
+        stumble()
+        #expect(try await bench.run(["-s", "4", "-r", "0", bench.url("/file")]).status == 0)
+        #expect(bench.holds("file", count: Self.size))
+        try FileManager.default.removeItem(at: bench.folder.appending(path: "file"))
+
+        _ = try await bench.stop(by: SIGKILL, count: Self.size, ["-s", "4"])
+        stumble()
+        let end = try await bench.run(["-s", "4", "-r", "0", bench.url("/file")])
+        #expect(end.status == 4 && end.errors.contains("503"), "\(end)")
+        #expect(bench.names.contains { $0.hasSuffix(".part") } && !bench.names.contains("file"))
+    }
+
     @Test func `a wrong checksum of pieces is found out`() async throws {
         bench.serve("/file", count: Self.size)
         let end = try await bench.run(["-s", "4", "--checksum=crc32=00000000", bench.url("/file")])

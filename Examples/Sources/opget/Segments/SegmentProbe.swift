@@ -48,9 +48,11 @@ struct SegmentProbe: Sendable {
         {
         case .success: break
         case .failure(let error):
-            // Servers that know no HEAD may know the file; but nothing that is there is given up for a server that stumbles.
-            let status = error.code == .unacceptableStatus ? error.status ?? 0 : 0
-            guard (400..<500).contains(status) && status != 429 || status == 501 else { throw FileFailure(error) }
+            guard error.code == .unacceptableStatus, let status = error.status else { throw FileFailure(error) }
+            // Servers that know no HEAD may know the file; but what is there is not given up for one that stumbles.
+            let mayPass = status == 429 || status >= 500 && status != 501
+            let names = SegmentNames(for: place(ResponseHead(url: item.url, status: 200)))
+            if mayPass, names.exist { throw FileFailure(error) }
             return .single(status == 405 || status == 501 ? "the server does not answer HEAD" : nil)
         case .cancelled(let cause):
             if Task.isCancelled { return .cancelled }
