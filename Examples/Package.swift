@@ -62,7 +62,8 @@ let package = Package(
         .testTarget(
             name: "AlbumServiceTests",
             dependencies: [
-                "quickstart",
+                "quickstart", "TerminalDisplay",
+                .product(name: "OperationCore", package: "OperationKit"),
                 .product(name: "OperationNetworking", package: "OperationKit"),
                 .product(name: "OperationTestKit", package: "OperationKit"),
             ]
@@ -71,7 +72,8 @@ let package = Package(
         .testTarget(
             name: "OpgetTests",
             dependencies: [
-                "opget", "ScreenModel", .product(name: "OperationTestKit", package: "OperationKit"),
+                "opget", "ScreenModel", "TerminalDisplay", "TerminalTestSupport",
+                .product(name: "OperationTestKit", package: "OperationKit"),
                 .product(name: "OperationNetworking", package: "OperationKit"),
             ]
         ),

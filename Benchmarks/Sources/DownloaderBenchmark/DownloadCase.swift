@@ -9,6 +9,8 @@ import NetworkBenchmarkSupport
 struct DownloadCase {
     let name: String
     let urls: [String]
+    /// What is downloaded, in the order of the URLs: a run counts only if each file has come with just these bytes.
+    let originals: [URL]
     let jobs: Int
     let segments: Int
     let folder: URL
@@ -53,6 +55,19 @@ struct DownloadCase {
         ]
     }
 
+    /// Whether there are the files, with their bytes, and nothing else.
+    private func isWhole(_ folder: URL) -> Bool {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        guard Set(names) == Set(originals.map(\.lastPathComponent)) else { return false }
+        return originals.allSatisfy { original in
+            let copy = folder.appendingPathComponent(original.lastPathComponent)
+            guard let left = try? Data(contentsOf: original, options: .alwaysMapped),
+                let right = try? Data(contentsOf: copy, options: .alwaysMapped)
+            else { return false }
+            return left == right
+        }
+    }
+
     private func rounded(_ value: Double) -> Double { (value * 1_000).rounded() / 1_000 }
 
     /// What a process took.
@@ -88,53 +103,7 @@ struct DownloadCase {
         ended.wait()
         let wall = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
         process.waitUntilExit()
-        let names = (try? files.contentsOfDirectory(atPath: folder.path)) ?? []
-        guard process.terminationStatus == 0, names.count == urls.count else { return nil }
+        guard process.terminationStatus == 0, isWhole(folder) else { return nil }
         return Usage(wall: wall, processor: (ProcessTime.microsecondsOfChildren - before) / 1e6)
-    }
-}
-
-/// A program that downloads.
-enum Downloader: String, CaseIterable {
-    case opget, curl, wget, aria2c
-
-    private static let own = Preparation.root.appendingPathComponent("Examples/.build/release/opget").path
-
-    var isThere: Bool {
-        if self == .opget { return FileManager.default.isExecutableFile(atPath: Self.own) }
-        let paths = ProcessInfo.processInfo.environment["PATH", default: ""].split(separator: ":")
-        return paths.contains { FileManager.default.isExecutableFile(atPath: "\($0)/\(rawValue)") }
-    }
-
-    /// wget knows one file at a time, and neither it nor curl a file in pieces.
-    func can(_ work: DownloadCase) -> Bool {
-        switch self {
-        case .opget, .aria2c: true
-        case .curl, .wget: work.segments == 1
-        }
-    }
-
-    /// The list that it reads from its standard input.
-    func list(_ work: DownloadCase) -> String {
-        switch self {
-        case .curl: work.urls.map { "url = \"\($0)\"\nremote-name\n" }.joined()
-        case .opget, .wget, .aria2c: work.urls.map { $0 + "\n" }.joined()
-        }
-    }
-
-    func arguments(_ work: DownloadCase) -> [String] {
-        switch self {
-        case .opget: [Self.own, "-q", "-i", "-", "-j", "\(work.jobs)", "-s", "\(work.segments)"]
-        case .curl:
-            ["curl", "--silent", "--fail", "--config", "-"]
-                + (work.jobs > 1 ? ["--parallel", "--parallel-max", "\(work.jobs)"] : [])
-        case .wget: ["wget", "--quiet", "--input-file=-"]
-        case .aria2c:
-            [
-                "aria2c", "--quiet", "--input-file=-", "--max-concurrent-downloads=\(work.jobs)",
-                "--max-connection-per-server=\(max(work.segments, 1))", "--split=\(work.segments)",
-                "--min-split-size=1M", "--file-allocation=falloc", "--no-conf",
-            ]
-        }
     }
 }

@@ -18,10 +18,18 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case checksum = 5
     /// The disk is full, the file is there already, or cannot be written.
     case disk = 6
+    /// The terminal is gone (SIGHUP); what was received can be gone on with.
+    case hungUp = 129
     /// Ctrl-C (SIGINT); what was received can be gone on with.
     case interrupted = 130
     /// SIGTERM; the same.
     case terminated = 143
+
+    /// How the program ends because of a signal: as the shell shows it, 128 and its number.
+    init(signal: Int32) { self = ExitStatus(rawValue: 128 + signal) ?? .failure }
+
+    /// The signal that ends the program; nil if none does.
+    var signal: Int32? { rawValue > 128 ? rawValue - 128 : nil }
 
     /// What it means, for the help.
     var meaning: String {
@@ -33,6 +41,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .server: "the server answered with an error, or with what makes no sense"
         case .checksum: "a checksum does not match"
         case .disk: "the disk is full, or a file exists already or cannot be written"
+        case .hungUp: "the terminal is gone (SIGHUP); run it again to go on"
         case .interrupted: "interrupted (SIGINT); run it again to go on"
         case .terminated: "terminated (SIGTERM); run it again to go on"
         }

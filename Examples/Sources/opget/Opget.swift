@@ -4,7 +4,6 @@
 import Dispatch
 import Foundation
 import OperationNetworking
-import Synchronization
 import TerminalDisplay
 
 /// A downloader for the command line: `opget --help` says what it can do.
@@ -14,15 +13,25 @@ struct Opget {
         // Broken pipes and files that may not grow are errors of the calls that find them.
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
-        let display = TerminalDisplay()
-        let interruption = Interruption(display)
-        TerminalSignals.listen(to: [SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH]) { interruption.take($0) }
-        switch Command(CommandLine.arguments.dropFirst()) {
+        let command = Command(CommandLine.arguments.dropFirst())
+        let display = display(for: command)
+        let interruption = TerminalInterruption { display }
+        interruption.listen()
+        switch command {
         case .help: print(HelpText.text, terminator: "")
         case .version: print("opget \(Settings.version)")
         case .refuse(let problems): refuse(problems)
         case .download(let settings): download(settings, display, interruption)
         }
+    }
+
+    /// Bars on the standard error, unless the lines of a log come between them.
+    private static func display(for command: Command) -> TerminalDisplay {
+        var style = DescriptorOutput.standardError.style
+        if case .download(let settings) = command, settings.json == .standardOutput, isatty(1) == 1 {
+            style.isLive = false
+        }
+        return TerminalDisplay(output: DescriptorOutput.standardError, style: style)
     }
 
     private static func refuse(_ problems: [String], limit: Int = 20) -> Never {
@@ -34,7 +43,7 @@ struct Opget {
 
     private static func say(_ line: String) { DescriptorOutput.standardError.write(line + "\n") }
 
-    private static func download(_ settings: Settings, _ display: TerminalDisplay, _ interruption: Interruption)
+    private static func download(_ settings: Settings, _ display: TerminalDisplay, _ interruption: TerminalInterruption)
         -> Never
     {
         var reader = ItemReader { url throws(NetworkError) in try Client.request("GET", url, settings) }
@@ -45,52 +54,18 @@ struct Opget {
             log = RunLog(place)
             if log == nil { refuse(["The log cannot be written. Give --json a path in a directory that is there."]) }
         }
+        if reader.repeatedCount > 0, !settings.isQuiet {
+            display.say("\(reader.repeatedCount) given more than once, and downloaded once.")
+        }
         let reporter = Reporter(reader.items, settings, log: log, display: display)
         let runner = Runner(reader.items, Client(settings), reporter)
         interruption.stop { runner.interrupt($0) }
         Task {
             let status = await runner.run()
+            if let signal = status.signal { TerminalSignals.endProcess(by: signal) }
             exit(status.rawValue)
         }
         // Not dispatchMain(), which lets signals interrupt this thread on Linux.
         while true { pause() }
-    }
-}
-
-/// What Ctrl-C and its like do: the first one stops in order, the second at once.
-private final class Interruption: Sendable {
-    private struct State {
-        var count = 0
-        var stop: (@Sendable (Int32) -> Void)?
-    }
-
-    private let display: TerminalDisplay
-    private let state = Mutex(State())
-
-    init(_ display: TerminalDisplay) {
-        self.display = display
-    }
-
-    /// Says how it is stopped in order.
-    func stop(_ body: @escaping @Sendable (Int32) -> Void) { state.withLock { $0.stop = body } }
-
-    func take(_ signal: Int32) {
-        switch signal {
-        case SIGWINCH: display.redraw()
-        case SIGTSTP:
-            display.stop()
-            TerminalSignals.stopProcess()
-            display.goOn()
-        default:
-            let (count, stop) = state.withLock { state in
-                state.count += 1
-                return (state.count, state.stop)
-            }
-            guard count == 1, let stop else {
-                display.showCursorAtOnce()
-                _exit(signal == SIGTERM ? ExitStatus.terminated.rawValue : ExitStatus.interrupted.rawValue)
-            }
-            stop(signal)
-        }
     }
 }

@@ -4,22 +4,29 @@
 import Foundation
 import OperationCore
 import OperationNetworking
+import TerminalDisplay
 
 /// The story from its beginning to its exit code.
 struct Program: Sendable {
     let stage: Stage
-    let interruption: Interruption
+    let interruption: TerminalInterruption
+    /// What is told in the place of the story, for tests of how it ends.
+    var other: (@Sendable (QueueManager) async throws -> Void)?
 
     /// Tells the story, and returns the exit code.
     func run() async -> Int32 {
         let queue = QueueManager("quickstart", width: 6)
         queue.recording = QueueRecording()
-        let story = Task { try await tell(with: queue) }
-        interruption.cancels {
+        let story = Task {
+            if let other { try await other(queue) } else { try await tell(with: queue) }
+        }
+        interruption.stop { _ in
             story.cancel()
             queue.cancelAll(because: .requested("the program was interrupted"))
         }
         let end = await story.result
+        // What a story that broke off left suspended would never end.
+        if case .failure = end { queue.cancelAll(because: .requested("the story broke off")) }
         await queue.drained()
         defer { stage.finish() }
         if let signal = interruption.signal {

@@ -10,14 +10,20 @@ import Foundation
 import OperationCore
 import TerminalDisplay
 
-// The first thread only waits, so that no signal finds it unprepared.
-let interruption = Interruption()
-TerminalSignals.listen(to: [SIGINT, SIGTERM]) { interruption.note($0) }
-
+let arguments = CommandLine.arguments.dropFirst()
+if let option = arguments.first(where: { $0.hasPrefix("-") }) {
+    let isQuestion = option == "--help" || option == "-h"
+    print(isQuestion ? "Usage: quickstart [folder]" : "There is no option \(option). Usage: quickstart [folder]")
+    exit(isQuestion ? EXIT_SUCCESS : 2)
+}
 let folder =
-    CommandLine.arguments.dropFirst().first.map { URL(filePath: $0) }
+    arguments.first.map { URL(filePath: $0) }
     ?? FileManager.default.temporaryDirectory.appendingPathComponent(
         "operationkit-quickstart-\(ProcessInfo.processInfo.userName)")
-let program = Program(stage: Stage(folder: folder), interruption: interruption)
+let stage = Stage(folder: folder)
+// The first thread only waits, so that no signal finds it unprepared.
+let interruption = TerminalInterruption { stage.present }
+interruption.listen()
+let program = Program(stage: stage, interruption: interruption)
 Task.detached { exit(await program.run()) }
 while true { pause() }

@@ -73,7 +73,24 @@ struct ArgumentsTests {
         #expect(reader.items[0].checksum?.hexadecimal == sum)
     }
 
+    @Test func `a list has marks of its encoding, ends of lines of any kind, and repeats`() {
+        let reader = items("\u{FEFF}http://h/a\r\nhttp://h/b out=c\r\nhttp://h/a\r\nhttp://h/b\r\n")
+        #expect(reader.problems.isEmpty)
+        #expect(reader.items.map(\.url.lastPathComponent) == ["a", "b", "b"])
+        #expect(reader.items.map(\.index) == [0, 1, 2])
+        #expect(reader.repeatedCount == 1)
+    }
+
+    @Test func `what is refused is shown without its secrets`() {
+        #expect(DownloadItem.shown("ftp://user:pass@host/f?a=b#c") == "ftp://***@host/f")
+        #expect(DownloadItem.shown("user:pass@host") == "***@host")
+        #expect(DownloadItem.shown("plain") == "plain")
+        #expect(problems("-H", "Range: bytes=0-9", "u").count == 1)
+        #expect(problems("-o", "-", "u").count == 1)
+    }
+
     @Test(arguments: [
+        "http://h/a out=~/b", "http://h/a out=b/~", "http://h/a out=b\u{7}", "http://h/a out=b\u{0}",
         "http://h/a out=../b", "http://h/a out=/b", "http://h/a out=a/../b", "http://h/a sha256=12", "http://h/a x=y",
         "mailto:x", "# nothing", "",
     ])

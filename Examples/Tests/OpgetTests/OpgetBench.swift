@@ -3,7 +3,7 @@
 
 import Foundation
 import OperationTestKit
-import Synchronization
+import TerminalTestSupport
 import Testing
 
 @testable import opget
@@ -22,14 +22,15 @@ final class OpgetBench: Sendable {
     deinit { try? FileManager.default.removeItem(at: folder) }
 
     func start(
-        _ arguments: [String], columns: Int? = nil, shell: String? = nil, input: String? = nil
-    ) throws -> OpgetProcess {
-        try OpgetProcess(["-d", folder.path] + arguments, columns: columns, shell: shell, input: input)
+        _ arguments: [String], columns: Int? = nil, shell: ((String) -> String)? = nil, input: String? = nil
+    ) throws -> ProgramRun {
+        try ProgramRun(
+            "opget", ["-d", folder.path] + arguments, in: .streams(columns: columns), input: input, shell: shell)
     }
 
     func run(
-        _ arguments: [String], columns: Int? = nil, shell: String? = nil, input: String? = nil
-    ) async throws -> OpgetProcess.End {
+        _ arguments: [String], columns: Int? = nil, shell: ((String) -> String)? = nil, input: String? = nil
+    ) async throws -> ProgramRun.End {
         try await start(arguments, columns: columns, shell: shell, input: input).end()
     }
 
@@ -56,6 +57,29 @@ final class OpgetBench: Sendable {
                 head, .send(TestPattern.bytes(from: start, count: sent)), .stall(until: gate),
                 .send(TestPattern.bytes(from: start + sent, count: length - sent)))
         }
+    }
+
+    /// Has the server send a file of the pattern as `answer` makes it of what would be right; HEAD is always right.
+    func serve(
+        _ path: String, count: Int, etag: String = "\"one\"",
+        _ answer: @escaping @Sendable (LoopbackRequest, LoopbackAnswer) -> LoopbackAnswer
+    ) {
+        let resource = LoopbackResource(.pattern(count: count), etag: etag)
+        server.route("GET", path) { request in
+            let right = resource.answer(to: request)
+            return request.method == "GET" ? answer(request, right) : right
+        }
+    }
+
+    /// Has a run receive something of `/file`, and ends it by a signal.
+    func stop(by signal: Int32, count: Int, _ arguments: [String] = []) async throws -> ProgramRun.End {
+        let gate = Gate()
+        defer { gate.open() }
+        stall("/file", count: count, first: 400_000, until: gate)
+        let process = try start(arguments + ["--json", url("/file")])
+        #expect(await process.wrote("\"event\":\"progress\""))
+        process.send(signal)
+        return await process.end()
     }
 
     /// The names in the folder, hidden ones included.
@@ -87,6 +111,7 @@ struct LogLine: Decodable {
     let discarded: Int64?
     let exit: Int32?
     let code: String?
+    let message: String?
 
     static func all(_ text: String) throws -> [LogLine] {
         try text.split(separator: "\n").map { try JSONDecoder().decode(LogLine.self, from: Data($0.utf8)) }

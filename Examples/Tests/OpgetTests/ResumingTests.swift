@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationTestKit
+import TerminalTestSupport
 import Testing
 
 @Suite("opget goes on where it stopped", .timeLimit(.minutes(2)))
@@ -12,22 +13,16 @@ struct ResumingTests {
 
     init() throws { bench = try OpgetBench() }
 
-    /// Has a run receive something, and ends it by a signal.
-    private func stop(by signal: Int32, _ arguments: [String] = []) async throws -> OpgetProcess.End {
-        let gate = Gate()
-        defer { gate.open() }
-        bench.stall("/file", count: Self.size, first: 400_000, until: gate)
-        let process = try bench.start(arguments + ["--json", bench.url("/file")])
-        #expect(await process.wrote("\"event\":\"progress\""))
-        process.send(signal)
-        return await process.end()
+    private func stop(by signal: Int32, _ arguments: [String] = []) async throws -> ProgramRun.End {
+        try await bench.stop(by: signal, count: Self.size, arguments)
     }
 
     @Test(arguments: [[], ["-s", "4"]]) func `interrupted, it says how to go on, and does`(arguments: [String])
         async throws
     {
         let end = try await stop(by: SIGINT, arguments)
-        #expect(end.status == 130)
+        // By the signal itself, so that a shell's loop ends, too.
+        #expect(end.status == 130 && end.isBySignal)
         #expect(end.errors.contains("--continue"))
         #expect(try LogLine.all(end.output).last?.exit == 130)
         bench.serve("/file", count: Self.size)
@@ -44,7 +39,7 @@ struct ResumingTests {
     @Test(arguments: [[], ["-s", "4"]]) func `killed, it goes on with the same bytes`(arguments: [String]) async throws
     {
         let end = try await stop(by: SIGKILL, arguments)
-        #expect(end.status == -SIGKILL)
+        #expect(end.status == 128 + SIGKILL && end.isBySignal)
         bench.serve("/file", count: Self.size)
         bench.server.forget()
         let next = try await bench.run(arguments + ["--json", bench.url("/file")])
@@ -86,7 +81,10 @@ struct ResumingTests {
         bench.serve("/file", count: Self.size, ranges: false)
         let end = try await bench.run(["-s", "4", bench.url("/file")])
         #expect(end.status == 0)
+        #expect(end.errors.contains("one piece at a time, for the server knows no ranges"))
         #expect(bench.holds("file", count: Self.size))
+        // What the pieces are asked for by: a server that compresses on the way would say no length.
+        #expect(bench.server.requests.first { $0.method == "HEAD" }?["Accept-Encoding"] == "identity")
         bench.server.route("HEAD", "/file") { _ in .status(405) }
         #expect(try await bench.run(["-s", "4", "-f", bench.url("/file")]).status == 0)
     }
@@ -115,7 +113,7 @@ struct ResumingTests {
     @Test(arguments: [[], ["-s", "4"]]) func `a disk that is full is said to be`(arguments: [String]) async throws {
         bench.serve("/file", count: Self.size)
         // A file may not grow beyond so many blocks: what a full disk does, without one.
-        let end = try await bench.run(arguments + [bench.url("/file")], shell: "ulimit -f 1000")
+        let end = try await bench.run(arguments + [bench.url("/file")], shell: { "ulimit -f 1000; exec \($0)" })
         #expect(end.status == 6)
         #expect(end.errors.contains("✗"))
         #expect(!bench.names.contains("file"))
@@ -127,5 +125,37 @@ struct ResumingTests {
         bench.server.forget()
         #expect(try await bench.run(["--fresh", bench.url("/file")]).status == 0)
         #expect(bench.server.requests.allSatisfy { $0["Range"] == nil })
+        #expect(bench.names == ["file"])
+    }
+
+    @Test func `a run without pieces goes on with those of one before, and none leaves anything`() async throws {
+        _ = try await stop(by: SIGKILL, ["-s", "4"])
+        bench.serve("/file", count: Self.size)
+        let end = try await bench.run(["--json", bench.url("/file")])
+        #expect(end.status == 0 && bench.holds("file", count: Self.size))
+        #expect(try LogLine.all(end.output).first { $0.event == "done" }?.resumed ?? 0 > 0)
+        #expect(bench.names == ["file"])
+        try FileManager.default.removeItem(at: bench.folder.appending(path: "file"))
+
+        _ = try await stop(by: SIGKILL)
+        bench.serve("/file", count: Self.size)
+        #expect(try await bench.run(["-s", "4", bench.url("/file")]).status == 0)
+        #expect(bench.names == ["file"] && bench.holds("file", count: Self.size))
+        try FileManager.default.removeItem(at: bench.folder.appending(path: "file"))
+
+        _ = try await stop(by: SIGKILL, ["-s", "4"])
+        bench.serve("/file", count: Self.size)
+        bench.server.forget()
+        #expect(try await bench.run(["--fresh", "-s", "4", bench.url("/file")]).status == 0)
+        #expect(bench.rangeStarts.sorted() == [0, 1 << 20, 2 << 20, 3 << 20])
+    }
+
+    @Test func `a card that a killed program left beside a whole file goes`() async throws {
+        _ = try await stop(by: SIGKILL, ["-s", "4"])
+        let part = try #require(bench.names.first { $0.hasSuffix(".part") })
+        let place = bench.folder.appending(path: "file")
+        try FileManager.default.moveItem(at: bench.folder.appending(path: part), to: place)
+        #expect(try await bench.run(["--continue", bench.url("/file")]).status == 0)
+        #expect(bench.names == ["file"])
     }
 }

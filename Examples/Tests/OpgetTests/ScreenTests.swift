@@ -51,11 +51,44 @@ struct ScreenTests {
 
     @Test func `a name from a server cannot steer the terminal`() async throws {
         bench.server.route("GET", "/x") { _ in
-            .text("x").with("Content-Disposition", "attachment; filename=\"a\u{1B}[2Jb\"")
+            .text("x").with("Content-Disposition", "attachment; filename*=UTF-8''a%1B%5B2Jb%E2%80%AE.txt")
         }
         let end = try await bench.run([bench.url("/x")], columns: 80)
         var screen = ScreenModel(columns: 80)
         screen.write(end.errors)
-        #expect(screen.complaints.isEmpty)
+        #expect(end.status == 0 && screen.complaints.isEmpty)
+        #expect(screen.text.first?.hasPrefix("✓ a[2Jb.txt") == true, "\(screen.text)")
+    }
+
+    @Test func `wide names fit, too`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let name = "/" + String(repeating: "%E6%97%A5%E6%9C%AC%F0%9F%8E%B5", count: 12)
+        bench.stall(name, count: 1 << 20, first: 500_000, until: gate)
+        let process = try bench.start([bench.url(name)], columns: 40)
+        #expect(await process.wrote("%"))
+        gate.open()
+        let end = await process.end()
+        #expect(end.status == 0)
+        var screen = ScreenModel(columns: 40)
+        screen.write(end.errors)
+        #expect(screen.complaints.isEmpty, "\(screen.complaints)")
+        #expect(screen.text.first?.hasPrefix("✓ 日本") == true, "\(screen.text)")
+    }
+
+    @Test func `failures fit into a narrow terminal, each with its sentence`() async throws {
+        bench.server.route("GET", "/missing") { _ in .status(404) }
+        bench.serve("/large", count: 4 << 20)
+        let gone = try LoopbackServer()
+        let url = gone.url("/").absoluteString
+        await gone.stopped()
+        let urls = [url, bench.url("/missing"), bench.url("/large")]
+        let end = try await bench.run(["-r", "0"] + urls, columns: 40) { "ulimit -f 1000; exec \($0)" }
+        var screen = ScreenModel(columns: 40)
+        screen.write(end.errors)
+        #expect(end.status == 3 && screen.complaints.isEmpty && !screen.isCursorHidden, "\(screen.complaints)")
+        #expect(screen.text.filter { $0.hasPrefix("✗") }.count == 3, "\(screen.text)")
+        let refused = try await bench.run(["ftp://host/a-rather-long-name-of-a-file"], columns: 40)
+        #expect(refused.status == 2 && !refused.errors.contains("\u{1B}"))
     }
 }

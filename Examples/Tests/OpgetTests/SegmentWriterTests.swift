@@ -69,7 +69,27 @@ struct SegmentWriterTests {
     @Test func `a part is one program's at a time`() throws {
         let bench = try OpgetBench()
         let first = try file(bench.folder, 8_192)
-        #expect(throws: FileFailure.self) { try file(bench.folder, 8_192) }
+        let failure = #expect(throws: FileFailure.self) { try file(bench.folder, 8_192) }
+        #expect(failure?.code == "destinationBusy")
         withExtendedLifetime(first) {}
+    }
+
+    @Test func `whoever brings bytes learns that they cannot be written, and the end that some miss`() async throws {
+        let bench = try OpgetBench()
+        let file = try file(bench.folder, 8_192)
+        let (writer, flow) = (SegmentWriter(file, 0) {}, Flow())
+        try [UInt8](repeating: 1, count: 100).withUnsafeBytes { try writer.take($0, flow) }
+        let missing = #expect(throws: NetworkError.self) { try writer.finish() }
+        #expect(missing?.code == .truncatedBody)
+        try [UInt8](repeating: 1, count: 300_000).withUnsafeBytes { try writer.take($0, flow) }
+        // It was held, and is let go on all the same.
+        await flow.passage()
+        await writer.settled()
+        let failure = #expect(throws: FileFailure.self) {
+            try [1 as UInt8].withUnsafeBytes { try writer.take($0, flow) }
+        }
+        #expect(failure?.code == "bodyTooLarge")
+        #expect(throws: FileFailure.self) { try writer.finish() }
+        #expect(file.written(0) == 100)
     }
 }

@@ -98,6 +98,44 @@ struct QuickstartTests {
         #expect(!files().contains { !$0.hasPrefix(".") })
     }
 
+    @Test func `Ctrl-Z gives the terminal back, and it goes on afterwards`() async throws {
+        let program = try ProgramRun(
+            "quickstart", [folder.path], in: .terminal(columns: 80, rows: 24),
+            shell: { command in
+                """
+                set -m
+                \(command) &
+                job=$!
+                echo "job $job."
+                until grep -q '^State:.T' /proc/$job/status; do :; done
+                echo stopped
+                kill -CONT $job
+                wait $job
+                echo "status $?"
+                """
+            })
+        // A bar is there.
+        let text = await program.output(with: "\u{1B}[?25l")
+        let job = try #require(text.firstMatch(of: /job ([0-9]+)\./)?.1)
+        kill(try #require(Int32(job)), SIGTSTP)
+        await program.output(with: "stopped")
+        let code = await program.exitCode()
+        #expect(code == 0 && program.output.contains("status 0"), "\(program.output)")
+        // Whenever it was taken the cursor had been given back before the shell spoke.
+        let before = program.output.components(separatedBy: "stopped")[0]
+        func count(_ text: String) -> Int { before.components(separatedBy: text).count }
+        #expect(count("\u{1B}[?25h") == count("\u{1B}[?25l"))
+        _ = files()
+    }
+
+    @Test(arguments: [("--help", 0), ("--nonsense", 2)]) func `what begins with a dash is no folder`(
+        option: String, code: Int32
+    ) async throws {
+        let program = try ProgramRun("quickstart", [option])
+        #expect(await program.exitCode() == code)
+        #expect(program.output.contains("Usage: quickstart [folder]"))
+    }
+
     @Test func `where nothing can be written it says so, and fails`() async throws {
         let file = folder.appendingPathExtension("txt")
         try Data("in the way".utf8).write(to: file)

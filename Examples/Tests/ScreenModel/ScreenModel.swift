@@ -20,7 +20,7 @@ package struct ScreenModel: Sendable {
 
     /// What is seen, without blanks at the ends.
     package var text: [String] {
-        var lines = lines.map { String(String($0).reversed().drop { $0 == " " }.reversed()) }
+        var lines = lines.map { String(String($0.filter { $0 != Self.half }).reversed().drop { $0 == " " }.reversed()) }
         while lines.last == "" { lines.removeLast() }
         return lines
     }
@@ -41,11 +41,30 @@ package struct ScreenModel: Sendable {
     }
 
     private mutating func put(_ character: Character) {
-        guard character.unicodeScalars.first?.properties.generalCategory != .nonspacingMark else { return }
-        if column >= columns - 1 { complaints.append("line \(row) is too long: \(String(lines[row]))") }
-        while lines[row].count <= column { lines[row].append(" ") }
+        let width = Self.width(character)
+        guard width > 0 else { return }
+        if column + width > columns - 1 { complaints.append("line \(row) is too long: \(String(lines[row]))") }
+        while lines[row].count < column + width { lines[row].append(" ") }
         lines[row][column] = character
-        column += 1
+        // The second half of a wide one is no character of its own.
+        if width == 2 { lines[row][column + 1] = Self.half }
+        column += width
+    }
+
+    private static let half: Character = "\u{0}"
+
+    /// How wide terminals draw it, by a table that is not the display's own.
+    private static func width(_ character: Character) -> Int {
+        guard let scalar = character.unicodeScalars.first else { return 0 }
+        switch scalar.properties.generalCategory {
+        case .nonspacingMark, .enclosingMark, .format: return 0
+        default: break
+        }
+        let wide: [ClosedRange<UInt32>] = [
+            0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60,
+            0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1F9FF, 0x20000...0x3FFFD,
+        ]
+        return wide.contains { $0.contains(scalar.value) } ? 2 : 1
     }
 
     private mutating func escape(_ rest: inout ArraySlice<Unicode.Scalar>) {

@@ -14,6 +14,20 @@ public final class ProgramRun: Sendable {
         case terminal(columns: Int, rows: Int)
         /// With a pipe in the place of a terminal.
         case pipe
+        /// With a pipe for its output, and for its errors a terminal of so many columns, or another pipe if nil.
+        case streams(columns: Int?)
+    }
+
+    /// What came of a program.
+    public struct End: Sendable {
+        /// Its exit code: 128 and the signal's number where that ended it, as a shell shows it.
+        public let status: Int32
+        /// Whether a signal ended it.
+        public let isBySignal: Bool
+        /// What it wrote to its output.
+        public let output: String
+        /// What it wrote to its errors, if those were apart.
+        public let errors: String
     }
 
     /// Why a program did not run.
@@ -24,8 +38,12 @@ public final class ProgramRun: Sendable {
 
     private struct State {
         var bytes: [UInt8] = []
-        var isAtEnd = false
+        var errors: [UInt8] = []
+        var openStreams = 0
         var waiters: [(isReached: @Sendable (String, Bool) -> Bool, pass: @Sendable () -> Void)] = []
+
+        /// All that was written, the errors last.
+        var text: String { String(decoding: bytes, as: UTF8.self) + String(decoding: errors, as: UTF8.self) }
     }
 
     private let state = Mutex(State())
@@ -33,35 +51,63 @@ public final class ProgramRun: Sendable {
     private let exit = DispatchSemaphore(value: 0)
 
     /// Starts a program that was built beside the tests.
-    public init(_ name: String, _ arguments: [String] = [], in place: Place = .pipe) throws {
+    ///
+    /// - Parameters:
+    ///   - input: What it can read.
+    ///   - shell: Makes a script of the command, in which other things happen, too.
+    public init(
+        _ name: String, _ arguments: [String] = [], in place: Place = .pipe, input: String? = nil,
+        shell: ((String) -> String)? = nil
+    ) throws {
         let process = Process()
         self.process = process
-        process.executableURL = try Self.url(of: name)
-        process.arguments = arguments
-        var environment = ProcessInfo.processInfo.environment
+        let program = try Self.url(of: name)
+        if let shell {
+            let words = [program.path] + arguments
+            let command = words.map { "'\($0.replacing("'", with: "'\\''"))'" }.joined(separator: " ")
+            process.executableURL = URL(filePath: "/bin/sh")
+            process.arguments = ["-c", shell(command)]
+        } else {
+            process.executableURL = program
+            process.arguments = arguments
+        }
+        var environment = ProcessInfo.processInfo.environment.filter { !$0.key.lowercased().hasSuffix("_proxy") }
         environment["TERM"] = "xterm-256color"
         environment["LC_ALL"] = "C.UTF-8"
         environment["NO_COLOR"] = nil
         process.environment = environment
         let (reader, writer) = try Self.ends(place)
-        process.standardInput = FileHandle.nullDevice
+        let errors = try Self.errorEnds(place)
+        let inputPipe = input.map { _ in Pipe() }
+        process.standardInput = inputPipe ?? FileHandle.nullDevice
         process.standardOutput = writer
-        process.standardError = writer
+        process.standardError = errors?.writer ?? writer
         process.terminationHandler = { [exit] _ in exit.signal() }
+        state.withLock { $0.openStreams = errors == nil ? 1 : 2 }
         try process.run()
         // From here on only the program has it, and its end is the end of what can be read.
         try writer.close()
+        try errors?.writer.close()
+        read(reader) { $0.bytes += $1 }
+        if let errors { read(errors.reader) { $0.errors += $1 } }
+        if let inputPipe, let input {
+            try inputPipe.fileHandleForWriting.write(contentsOf: Data(input.utf8))
+            try inputPipe.fileHandleForWriting.close()
+        }
+    }
+
+    private func read(_ reader: FileHandle, _ take: @escaping @Sendable (inout State, ArraySlice<UInt8>) -> Void) {
         let thread = Thread { [weak self] in
             let descriptor = reader.fileDescriptor
             var buffer = [UInt8](repeating: 0, count: 1 << 14)
             while true {
-                let count = read(descriptor, &buffer, buffer.count)
+                let count = Foundation.read(descriptor, &buffer, buffer.count)
                 if count < 0, errno == EINTR { continue }
                 // A terminal that nobody has open any more is an error of its own.
                 guard count > 0 else { break }
-                self?.change { $0.bytes += buffer.prefix(count) }
+                self?.change { take(&$0, buffer.prefix(count)) }
             }
-            self?.change { $0.isAtEnd = true }
+            self?.change { $0.openStreams -= 1 }
             try? reader.close()
         }
         thread.start()
@@ -71,7 +117,7 @@ public final class ProgramRun: Sendable {
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
     }
 
-    /// All that it wrote so far.
+    /// All that it wrote so far, but for errors that are apart.
     public var output: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
 
     /// Waits until it has written that, or has ended; returns all that it wrote.
@@ -79,6 +125,28 @@ public final class ProgramRun: Sendable {
     public func output(with text: String) async -> String {
         await wait { $1 || $0.contains(text) }
         return output
+    }
+
+    /// Waits until it has written that so often, to its output or its errors; false if it ended before.
+    @discardableResult
+    public func wrote(_ text: String, times: Int = 1) async -> Bool {
+        @Sendable func isThere(_ output: String) -> Bool { output.components(separatedBy: text).count > times }
+        await wait { $1 || isThere($0) }
+        return state.withLock { isThere($0.text) }
+    }
+
+    /// Its number, which is the shell's where one began it and did not make way for it.
+    public var identifier: Int32 { process.processIdentifier }
+
+    /// Waits for its end.
+    public func end() async -> End {
+        let status = await exitCode()
+        let isBySignal = process.terminationReason == .uncaughtSignal
+        return state.withLock { state in
+            End(
+                status: status, isBySignal: isBySignal, output: String(decoding: state.bytes, as: UTF8.self),
+                errors: String(decoding: state.errors, as: UTF8.self))
+        }
     }
 
     /// Sends it a signal.
@@ -112,7 +180,7 @@ public final class ProgramRun: Sendable {
     private func change(_ body: (inout State) -> Void) {
         let passing = state.withLock { state in
             body(&state)
-            let (text, isAtEnd) = (String(decoding: state.bytes, as: UTF8.self), state.isAtEnd)
+            let (text, isAtEnd) = (state.text, state.openStreams == 0)
             let passing = state.waiters.filter { $0.isReached(text, isAtEnd) }
             state.waiters.removeAll { $0.isReached(text, isAtEnd) }
             return passing
@@ -126,6 +194,16 @@ public final class ProgramRun: Sendable {
             let pipe = Pipe()
             return (pipe.fileHandleForReading, pipe.fileHandleForWriting)
         }
+        return try terminal(columns, rows)
+    }
+
+    /// The same for its errors, if they are apart.
+    private static func errorEnds(_ place: Place) throws -> (reader: FileHandle, writer: FileHandle)? {
+        guard case .streams(let columns) = place else { return nil }
+        return try ends(columns.map { .terminal(columns: $0, rows: 24) } ?? .pipe)
+    }
+
+    private static func terminal(_ columns: Int, _ rows: Int) throws -> (reader: FileHandle, writer: FileHandle) {
         var (front, back): (Int32, Int32) = (-1, -1)
         var size = winsize(ws_row: UInt16(rows), ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
         guard openpty(&front, &back, nil, nil, &size) == 0 else {

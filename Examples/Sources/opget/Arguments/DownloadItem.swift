@@ -16,13 +16,17 @@ struct DownloadItem: Sendable {
     var name: String?
     var checksum: FileChecksum?
 
-    /// The URL without what may be a secret in it.
-    var shownURL: String { DownloadItem.shown(url) }
+    /// The URL as the library shows it: without user, password and values of its query, any of which may be a secret.
+    var shownURL: String { RequestSummary(method: "GET", url: url).url }
 
-    static func shown(_ url: URL) -> String {
-        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: false) else { return url.path }
-        (parts.user, parts.password) = (nil, nil)
-        return parts.string ?? url.path
+    /// What was given as a URL, and may be none, without what may be a secret in it.
+    static func shown(_ text: String) -> String {
+        var text = text[..<(text.firstIndex { "?#".contains($0) } ?? text.endIndex)]
+        if let sign = text.lastIndex(of: "@") {
+            let start = text.range(of: "//")?.upperBound ?? text.startIndex
+            if start <= sign { text.replaceSubrange(start...sign, with: "***@") }
+        }
+        return String(text)
     }
 
     /// What it is called until its response says more.
@@ -30,78 +34,4 @@ struct DownloadItem: Sendable {
 
     /// The last part of the URL, made fit for a file.
     var nameOfURL: String { DownloadFileName.name(for: ResponseHead(url: url, status: 200)) }
-}
-
-/// The files that were asked for: of the command line, and of lists.
-struct ItemReader {
-    private(set) var items: [DownloadItem] = []
-    /// Sentences, each with the place of what is wrong.
-    private(set) var problems: [String] = []
-    private let request: @Sendable (URL) throws(NetworkError) -> NetworkRequest
-
-    /// - Parameter request: Makes the request for a URL, or says what is wrong with that.
-    init(request: @escaping @Sendable (URL) throws(NetworkError) -> NetworkRequest) {
-        self.request = request
-    }
-
-    mutating func read(_ settings: Settings) {
-        for url in settings.urls { add(url, name: settings.output, checksum: settings.checksum, at: "") }
-        for path in settings.lists { readList(path) }
-    }
-
-    private mutating func readList(_ path: String) {
-        let shown = path == "-" ? "the standard input" : path
-        let data: Data?
-        if path == "-" {
-            data = FileHandle.standardInput.readDataToEndOfFile()
-        } else {
-            data = FileManager.default.contents(atPath: path)
-        }
-        guard let data else {
-            return problems.append("The list \(shown) cannot be read. Check its path and permissions.")
-        }
-        read(list: String(decoding: data, as: UTF8.self), named: shown)
-    }
-
-    mutating func read(list: String, named shown: String) {
-        let count = items.count
-        for (number, line) in list.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
-            let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
-            guard let url = words.first, !url.hasPrefix("#") else { continue }
-            let place = "\(shown), line \(number + 1): "
-            var (name, checksum): (String?, FileChecksum?)
-            for word in words.dropFirst() {
-                let halves = word.split(separator: "=", maxSplits: 1).map(String.init)
-                if halves.count == 2, halves[0] == "out" {
-                    name = checkedName(halves[1], place)
-                } else if halves.count == 2, let sum = SettingsReader.checksum(halves[0], halves[1]) {
-                    checksum = sum
-                } else {
-                    problems.append("\(place)'\(word)' is neither out=NAME nor a checksum such as sha256=HEX.")
-                }
-            }
-            add(url, name: name, checksum: checksum, at: place)
-        }
-        if items.count == count, problems.isEmpty { problems.append("There is no URL in \(shown).") }
-    }
-
-    /// A list may come from anywhere: its names stay beneath the directory.
-    private mutating func checkedName(_ name: String, _ place: String) -> String? {
-        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
-        if parts.allSatisfy({ !$0.isEmpty && $0 != ".." && $0 != "." }) { return name }
-        problems.append("\(place)'out=\(name)' must name a file beneath the directory, without '..'.")
-        return nil
-    }
-
-    private mutating func add(_ text: String, name: String?, checksum: FileChecksum?, at place: String) {
-        guard let url = URL(string: text) else {
-            return problems.append("\(place)'\(text)' is no URL. Write it with its scheme, percent-encoded.")
-        }
-        do throws(NetworkError) {
-            _ = try request(url)
-            items.append(DownloadItem(index: items.count, text: text, url: url, name: name, checksum: checksum))
-        } catch {
-            problems.append("\(place)'\(text)': \(error.message)")
-        }
-    }
 }

@@ -18,8 +18,12 @@ enum HelpText {
             "Empty lines and lines that begin with # are left out.",
             "",
             "What was received stays when opget is interrupted or killed: hidden files beside where the file will be.",
-            "Run the same command again to go on; with --continue, files that are complete are left alone. If the file",
+            "Run the same command again to go on. With --continue files that stand in their places are left alone: only",
+            "opget's own parts are gone on with, and of a file that is there only a checksum is looked at. If the file",
             "on the server has changed meanwhile, it is begun anew.",
+            "",
+            "opget does not write to the standard output, rename files whose names are taken, go on with the files of",
+            "other programs, or send anything but GET and HEAD; and it has no options for proxies and certificates.",
             "",
             "Exit status, of several failures that of the first in the order of the URLs:",
         ]

@@ -26,12 +26,12 @@ extension Option {
         "input-file", "i", .required("FILE"), "read URLs from FILE, one a line; - is the standard input")
     static let jobs = Option("jobs", "j", .required("N"), "how many files at a time (5)")
     static let segments = Option(
-        "segments", "s", .required("N"), "how many pieces of one file at a time, where the server allows it (1)")
+        "segments", "s", .required("N"), "how many pieces of a file at a time, of 1 MiB or more, if the server can (1)")
     static let directory = Option("directory", "d", .required("DIR"), "where files go (the current directory)")
     static let output = Option("output", "o", .required("FILE"), "the file's name, for a single URL")
     static let remoteName = Option("remote-name", "O", "name files by their URLs, whatever the server calls them")
     static let noClobber = Option("no-clobber", "n", "leave files that are there already, and count them as done")
-    static let goOn = Option("continue", "c", "go on with an earlier run: the same as --no-clobber")
+    static let goOn = Option("continue", "c", "the same as --no-clobber, for running a list again")
     static let overwrite = Option("overwrite", "f", "replace files that are there already")
     static let fresh = Option("fresh", "throw away what earlier runs received, and begin anew")
     static let checksum = Option(
@@ -40,7 +40,7 @@ extension Option {
         "retries", "r", .required("N"), "how often a file is tried again without getting on (5)")
     static let limitRate = Option(
         "limit-rate", nil, .required("RATE"), "how many bytes a second in all, such as 500k or 2M")
-    static let perHost = Option("per-host", nil, .required("N"), "how many connections to one host (6)")
+    static let perHost = Option("per-host", nil, .required("N"), "how many requests to one host at a time (6)")
     static let timeout = Option("timeout", nil, .required("SECONDS"), "the longest silence of a server (60)")
     static let connectTimeout = Option(
         "connect-timeout", nil, .required("SECONDS"), "how long a connection may take (10)")

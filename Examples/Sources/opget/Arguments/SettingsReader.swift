@@ -75,7 +75,9 @@ struct SettingsReader {
     }
 
     private mutating func takeOutput(_ text: String) {
-        if text.isEmpty || text.hasSuffix("/") || text == "-" {
+        if text == "-" {
+            problems.append("--output cannot be the standard output, where nothing could be checked or gone on with.")
+        } else if text.isEmpty || text.hasSuffix("/") {
             problems.append("--output needs the name of a file, not \(quoted(text)).")
         } else {
             settings.output = text
@@ -104,6 +106,9 @@ struct SettingsReader {
         let halves = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard halves.count == 2, !halves[0].isEmpty else {
             return problems.append("--header needs a field in the form 'Name: value'.")
+        }
+        guard !["range", "if-range", "accept-encoding"].contains(halves[0].lowercased()) else {
+            return problems.append("--header cannot set \(halves[0]): opget does, for it must get the whole file.")
         }
         let value = halves[1].drop { $0 == " " }
         settings.headers.append(Settings.HeaderLine(name: String(halves[0]), value: String(value)))

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationNetworking
 import Synchronization
 
 /// How many requests may go to one host at a time: a category for each, in which operations wait without a place in the
@@ -16,7 +17,8 @@ final class HostCategories: Sendable {
     }
 
     func category(of url: URL) -> OperationCategory {
-        let host = "\(url.host() ?? ""):\(url.port.map { "\($0)" } ?? url.scheme ?? "")"
+        // However it is spelled: letters of either case, the port that goes without saying.
+        let host = WebOrigin(url)?.description ?? url.absoluteString
         return known.withLock { known in
             if let category = known[host] { return category }
             let category = OperationCategory(host, limit: limit)

@@ -26,7 +26,17 @@ final class Client: Sendable {
         var retry = Retry(budget: RetryBudget(reserve: reserve, refillPerSecond: 2))
         retry.policy.maximumAttempts = settings.retries + 1
         retry.policy.window = .seconds(600)
+        retry.policy.rules.append(
+            .failure(SegmentOperation.wholeFile, because: "One of several servers or proxies knows no ranges."))
         self.retry = retry
+    }
+
+    /// What came so much further is a new beginning, as for the library's own downloads.
+    static let leastProgress: Int64 = 64 << 10
+
+    /// Whether a failure is one that would have been followed by another attempt if there had been one left.
+    func ranOutOfAttempts(_ error: NetworkError) -> Bool {
+        error.retryEnd == .attemptsUsedUp || error.retryEnd == .windowOver
     }
 
     private static func transport(_ settings: Settings) -> any NetworkSession {

@@ -20,22 +20,30 @@ struct FileFailure: Error, Sendable, Equatable {
     init(_ error: NetworkError) {
         status = Self.status(of: error)
         code = "\(error.code)"
-        var text = Self.hint(error).map { "\(error.message) \($0)" } ?? error.message
+        var text = error.message
+        // Not the library's words, which name hidden files and options of a program.
+        if error.code == .destinationBusy { text = Self.busy }
         if error.attempts.count > 1 { text += " It was tried \(error.attempts.count) times." }
         message = text
         httpStatus = error.status
     }
 
-    init(_ error: FileOperationError) {
-        self.init(.disk, "\(error.code)", error.message)
+    /// A file of that name is there already.
+    static func exists(_ name: String) -> FileFailure {
+        FileFailure(
+            .disk, "\(NetworkError.Code.destinationExists)",
+            "There is a file \(name) already. Use --continue to leave it alone, or --overwrite to replace it.")
     }
 
-    private static func hint(_ error: NetworkError) -> String? {
-        switch error.code {
-        case .destinationExists: "Use --continue to leave it alone, or --overwrite to replace it."
-        case .destinationBusy: "Another opget, or another URL of this one, is at it."
-        default: nil
-        }
+    /// Another URL of the same run has that name.
+    static let nameTwice = FileFailure(
+        .disk, "\(NetworkError.Code.destinationExists)",
+        "Another URL gave a file of the same name. Name it by out=NAME in a list.")
+
+    private static let busy = "Another opget, or another URL of this one, is writing this file. Wait for it."
+
+    init(_ error: FileOperationError) {
+        self.init(.disk, "\(error.code)", error.message)
     }
 
     private static func status(of error: NetworkError) -> ExitStatus {
@@ -44,30 +52,11 @@ struct FileFailure: Error, Sendable, Equatable {
         case .diskFull, .destinationExists, .destinationBusy, .fileUnwritable: .disk
         case .unacceptableStatus, .unacceptableContentType, .invalidResponse, .headerTooLarge, .bodyTooLarge,
             .undecodableBody, .expansionTooLarge, .tooManyRedirects, .redirectLoop, .invalidRedirect, .insecureRedirect,
-            .redirectRefused, .unexpectedLength, .evaluationFailed, .emptyResponse:
+            .redirectRefused, .unexpectedLength, .evaluationFailed, .emptyResponse, SegmentOperation.wholeFile:
             .server
         case .invalidURL, .missingHost, .unsupportedScheme, .invalidHeaderName, .invalidHeaderValue, .reservedHeader:
             .usage
         default: .network
         }
     }
-}
-
-/// What became of a file.
-enum FileResult: Sendable {
-    case done(FileReport)
-    /// It was there already.
-    case skipped(path: String)
-    case failed(FileFailure)
-    /// It was cancelled, and what was received stays.
-    case stopped
-}
-
-/// A file that is there.
-struct FileReport: Sendable, Equatable {
-    var path: String
-    var bytes: Int64
-    var resumedBytes: Int64 = 0
-    var discardedBytes: Int64 = 0
-    var segments = 1
 }

@@ -13,9 +13,18 @@ final class Reporter: Sendable {
     private struct State {
         var rows: [Int] = []
         var results: [FileResult?] = []
-        var inherited: [Int: Int64] = [:]
+        var begun: Set<Int> = []
+        /// What there was of each file before the run, and what was thrown away.
+        var starts: [Int: Start] = [:]
+        /// How far each file was, so that nothing that is told late goes backwards.
+        var furthest: [Int: Int64] = [:]
         /// When progress was last written, of files that are being downloaded.
         var lastProgress: [Int: OperationInstant] = [:]
+    }
+
+    private struct Start {
+        var inherited: Int64 = 0
+        var discarded: Int64 = 0
     }
 
     let display: TerminalDisplay
@@ -47,15 +56,27 @@ final class Reporter: Sendable {
 
     // What happens to a file.
 
+    /// It begins, or goes on in another way.
     func began(_ item: DownloadItem) {
+        guard state.withLock({ $0.begun.insert(item.index).inserted }) else { return }
         if let row = row(item) { display.pause(row, because: "connecting") }
         write(RunEvent("begin", item))
     }
 
-    /// What was there before, if it goes on or was of no use.
+    /// What a download, or an attempt of it, found of earlier ones.
+    ///
+    /// Only what was there before the run counts as found; what is thrown away always does.
     func found(_ item: DownloadItem, resumed: Int64, discarded: Int64) {
-        guard resumed > 0 || discarded > 0 else { return }
-        state.withLock { $0.inherited[item.index] = resumed }
+        let isNews = state.withLock { state in
+            let old = state.starts[item.index]
+            var start = old ?? Start(inherited: resumed)
+            start.inherited = min(start.inherited, discarded > 0 ? resumed : start.inherited)
+            start.discarded += discarded
+            state.starts[item.index] = start
+            if discarded > 0 { state.furthest[item.index] = nil }
+            return discarded > 0 || (old == nil && resumed > 0)
+        }
+        guard isNews else { return }
         if discarded > 0, !isQuiet {
             display.say(
                 "\(item.shownName): begun anew, for the file on the server has changed or cannot be gone on with"
@@ -75,9 +96,13 @@ final class Reporter: Sendable {
     }
 
     func advanced(_ item: DownloadItem, to bytes: Int64, of total: Int64?) {
+        let (inherited, bytes) = state.withLock { state in
+            let furthest = max(state.furthest[item.index] ?? 0, bytes)
+            state.furthest[item.index] = furthest
+            return (state.starts[item.index]?.inherited ?? 0, furthest)
+        }
         if log != nil { logProgress(item, bytes, total) }
         guard let row = row(item) else { return }
-        let inherited = state.withLock { $0.inherited[item.index] ?? 0 }
         display.set(
             row,
             to: ProgressRow(
@@ -116,13 +141,19 @@ final class Reporter: Sendable {
     }
 
     func ended(_ item: DownloadItem, _ result: FileResult) {
-        let isFirst = state.withLock { state in
-            guard state.results[item.index] == nil else { return false }
+        let known = state.withLock { state -> FileResult? in
+            guard state.results[item.index] == nil else { return nil }
+            var result = result
+            if case .done(var report) = result, let start = state.starts[item.index] {
+                (report.resumedBytes, report.discardedBytes) = (min(start.inherited, report.bytes), start.discarded)
+                result = .done(report)
+            }
             state.results[item.index] = result
-            (state.lastProgress[item.index], state.inherited[item.index]) = (nil, nil)
-            return true
+            state.lastProgress[item.index] = nil
+            (state.starts[item.index], state.furthest[item.index]) = (nil, nil)
+            return result
         }
-        guard isFirst else { return }
+        guard let result = known else { return }
         var event = RunEvent("done", item)
         switch result {
         case .done(let report):
@@ -130,7 +161,7 @@ final class Reporter: Sendable {
                 item,
                 ProgressRow(
                     Self.name(report.path), state: .done, completed: report.bytes, total: report.bytes,
-                    inherited: min(report.resumedBytes, report.bytes)))
+                    inherited: report.resumedBytes))
             (event.file, event.bytes, event.resumed) = (report.path, report.bytes, report.resumedBytes)
             (event.discarded, event.segments) = (report.discardedBytes, report.segments)
         case .skipped(let path):
@@ -176,24 +207,32 @@ final class Reporter: Sendable {
             case .stopped?, nil: if signal == nil, status == .success { status = .failure }
             }
         }
-        if let signal { status = signal == SIGTERM ? .terminated : .interrupted }
+        // A signal that came when all was over changes nothing.
+        let isCut = results.contains { if case .stopped? = $0 { true } else { $0 == nil } }
+        let signal = isCut ? signal : nil
+        if let signal { status = ExitStatus(signal: signal) }
         if signal != nil {
             display.say("Interrupted. What was received is kept: run the same command with --continue to go on.")
         } else if results.count > 1, !isQuiet {
             let seconds = started.duration(to: SystemClock.shared.now)
             let kept = skipped > 0 ? ", \(skipped) there already" : ""
             let bad = failed > 0 ? ", \(failed) failed" : ""
+            let all = "\(QuantityText.bytes(bytes)) in \(QuantityText.elapsed(seconds))"
             display.say(
-                "\(done) of \(results.count) downloaded\(kept)\(bad): "
-                    + "\(QuantityText.bytes(bytes)) in \(QuantityText.elapsed(seconds))")
+                skipped == results.count
+                    ? "Nothing to do: \(skipped) there already."
+                    : "\(done) of \(results.count) downloaded\(kept)\(bad): \(all)")
         }
         var event = RunEvent("end")
         (event.done, event.skipped, event.failed, event.bytes) = (done, skipped, failed, bytes)
         event.exit = status.rawValue
         event.seconds = started.duration(to: SystemClock.shared.now).inSeconds
         write(event)
+        if let problem = queue.sync(execute: { log?.problem }) {
+            display.say("opget: The log is not whole: \(problem).")
+            if status == .success { status = .disk }
+        }
         display.finish()
-        queue.sync {}
         return status
     }
 }

@@ -3,41 +3,18 @@
 
 import Foundation
 
-/// One line of the log for programs.
-struct RunEvent: Encodable, Sendable {
-    var event: String
-    var time = ""
-    var index: Int?
-    var url: String?
-    var file: String?
-    var bytes: Int64?
-    var total: Int64?
-    var resumed: Int64?
-    var discarded: Int64?
-    var segments: Int?
-    var attempt: Int?
-    var pause: Double?
-    var seconds: Double?
-    var code: String?
-    var status: Int?
-    var exit: Int32?
-    var message: String?
-    var done: Int?
-    var skipped: Int?
-    var failed: Int?
-
-    init(_ event: String, _ item: DownloadItem? = nil) {
-        self.event = event
-        index = item?.index
-        url = item?.shownURL
-    }
-}
-
-/// Writes events as lines of JSON, each in one piece.
+/// Writes events as lines of JSON: each as a whole, or not at all.
 ///
 /// Not Sendable on purpose: it stays on the queue of the run.
 final class RunLog {
-    private var descriptor: Int32
+    private enum State {
+        case open(Int32)
+        /// Whoever read it is gone, which is nothing wrong.
+        case abandoned
+        case failed(Int32)
+    }
+
+    private var state: State
     private let isOurs: Bool
     private let encoder: JSONEncoder
 
@@ -46,34 +23,46 @@ final class RunLog {
         encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         switch place {
-        case .standardOutput: (descriptor, isOurs) = (1, false)
+        case .standardOutput: (state, isOurs) = (.open(1), false)
         case .file(let path):
-            descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
-            isOurs = true
+            let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
             if descriptor < 0 { return nil }
+            (state, isOurs) = (.open(descriptor), true)
         }
     }
 
     deinit {
-        if isOurs, descriptor >= 0 { close(descriptor) }
+        if case .open(let descriptor) = state, isOurs { close(descriptor) }
+    }
+
+    /// Why not all of it was written; nil if nothing is missing.
+    var problem: String? {
+        if case .failed(let number) = state { String(cString: strerror(number)) } else { nil }
     }
 
     func write(_ event: RunEvent) {
         var event = event
         event.time = Date.now.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true))
-        guard descriptor >= 0, let data = try? encoder.encode(event) else { return }
-        var bytes = Array(data)[...]
-        bytes.append(10)
+        guard case .open(let descriptor) = state, let data = try? encoder.encode(event) else { return }
+        let line = Array(data) + [10]
+        var bytes = line[...]
         while !bytes.isEmpty {
             let count = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {
                 bytes = bytes.dropFirst(count)
             } else if count == 0 || errno != EINTR {
-                // Whoever read it is gone.
-                if isOurs { close(descriptor) }
-                descriptor = -1
-                return
+                return end(descriptor, count == 0 ? EIO : errno, wrote: line.count - bytes.count)
             }
         }
+    }
+
+    private func end(_ descriptor: Int32, _ number: Int32, wrote count: Int) {
+        // Half a line would spoil the next one, too.
+        var status = stat()
+        if count > 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
+            _ = ftruncate(descriptor, status.st_size - off_t(count))
+        }
+        if isOurs { close(descriptor) }
+        state = number == EPIPE && !isOurs ? .abandoned : .failed(number)
     }
 }

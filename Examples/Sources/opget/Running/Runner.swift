@@ -9,36 +9,32 @@ import Synchronization
 
 /// Downloads all files: hands them to a queue, a few at a time, and waits for them.
 final class Runner: Sendable {
-    private struct State {
-        var signal: Int32?
-        /// Where files of this run lie by now.
-        var places: Set<String> = []
-    }
-
     private let items: [DownloadItem]
     private let client: Client
     private let reporter: Reporter
     private let queue: QueueManager
-    private let state = Mutex(State())
+    private let places: FilePlaces
+    private let signal = Mutex<Int32?>(nil)
     private let feeding = Mutex<Task<Void, Never>?>(nil)
 
     init(_ items: [DownloadItem], _ client: Client, _ reporter: Reporter) {
         self.items = items
         self.client = client
         self.reporter = reporter
+        places = FilePlaces(client.settings)
         queue = QueueManager("opget", width: client.settings.jobs)
         // Of a long list only a few are made operations of at a time.
         queue.capacity = max(client.settings.jobs * 2, 16)
     }
 
     /// Stops in order: nothing more begins, and what was received stays.
-    func interrupt(_ signal: Int32) {
-        state.withLock { $0.signal = signal }
+    func interrupt(_ number: Int32) {
+        signal.withLock { $0 = number }
         feeding.withLock { $0 }?.cancel()
         queue.cancelAll()
     }
 
-    private var isInterrupted: Bool { state.withLock { $0.signal != nil } }
+    private var isInterrupted: Bool { signal.withLock { $0 != nil } }
 
     func run() async -> ExitStatus {
         let task = Task { await feed() }
@@ -47,21 +43,21 @@ final class Runner: Sendable {
         await task.value
         if isInterrupted { queue.cancelAll() }
         await queue.drained()
-        // The handlers were handed over before the operations ended.
+        await handlersCalled()
+        return reporter.conclude(interruptedBy: signal.withLock { $0 })
+    }
+
+    /// Waits for the handlers of operations that ended: they were handed over before those did.
+    private func handlersCalled() async {
         await withCheckedContinuation { continuation in client.callbacks.async { continuation.resume() } }
-        return reporter.conclude(interruptedBy: state.withLock { $0.signal })
     }
 
     private func feed() async {
         for item in items {
             if isInterrupted { return }
-            if let path = existing(item) {
-                reporter.ended(item, .skipped(path: path))
-                continue
-            }
+            guard let operation = operation(for: item) else { continue }
             do {
-                try await queue.addWhenThereIsRoom(client.settings.segments > 1 ? segmented(item) : single(item))
-                if items.count <= client.settings.jobs { reporter.began(item) }
+                try await queue.addWhenThereIsRoom(operation)
             } catch {
                 if isInterrupted { return }
                 reporter.ended(item, .failed(FileFailure(.failure, "\(error.code)", error.message)))
@@ -69,129 +65,167 @@ final class Runner: Sendable {
         }
     }
 
-    // Places.
-
-    private var directory: URL { URL(filePath: client.settings.directory, directoryHint: .isDirectory) }
-
-    /// The file's name, if it does not depend on what the server says.
-    private func knownName(_ item: DownloadItem) -> String? {
-        item.name ?? (client.settings.usesRemoteName ? item.nameOfURL : nil)
-    }
-
-    private func place(_ name: String) -> URL {
-        URL(filePath: name, directoryHint: .notDirectory, relativeTo: directory).absoluteURL
-    }
-
-    /// A file that is there already and is to be left alone; nil if there is none, as far as can be said without asking.
-    private func existing(_ item: DownloadItem) -> String? {
-        guard client.settings.existing == .skip else { return nil }
-        let path = place(knownName(item) ?? item.nameOfURL).path
-        let isOurs = state.withLock { $0.places.contains(path) }
-        return !isOurs && FileManager.default.fileExists(atPath: path) ? path : nil
-    }
-
-    private func take(_ path: String) { state.withLock { _ = $0.places.insert(path) } }
-
-    private func resultOfExisting(_ item: DownloadItem, _ path: String, _ failure: FileFailure) -> FileResult {
-        if state.withLock({ $0.places.contains(path) }) {
-            let message = "Another URL gave a file of the same name. Name it by out=NAME in a list."
-            return .failed(FileFailure(.disk, failure.code, message))
+    /// What brings in a file; nil if nothing is to be done, and that was said.
+    private func operation(for item: DownloadItem) -> ManagedOperation? {
+        let known = places.known(for: item)
+        if let known, !places.claim(known, for: item) {
+            reporter.ended(item, .failed(.nameTwice))
+            return nil
         }
-        return client.settings.existing == .skip ? .skipped(path: path) : .failed(failure)
-    }
-
-    // Operations.
-
-    private func single(_ item: DownloadItem) -> ManagedOperation {
-        let (operation, _) = download(item) { [reporter] result in reporter.ended(item, result) }
+        let expected = places.expected(for: item)
+        let settings = client.settings
+        if settings.existing == .skip, places.isOld(expected), item.checksum == nil {
+            SegmentNames(for: expected).removeOrphan()
+            reporter.ended(item, .skipped(path: expected.path))
+            return nil
+        }
+        let isInPieces = settings.segments > 1 || SegmentNames(for: expected).exist
+        let asksBack =
+            settings.existing == .skip && item.checksum != nil || settings.existing == .replace && known == nil
+        if !isInPieces, !asksBack { return stream(item) }
+        let operation = TaskOperation<Void, Never>(windsDownAfterCancellation: true) { [self] in
+            reporter.ended(item, await carryOut(item, isInPieces: isInPieces))
+        }
+        operation.name = item.shownURL
         return operation
     }
 
+    // One file, step by step.
+
+    private func carryOut(_ item: DownloadItem, isInPieces: Bool) async -> FileResult {
+        reporter.began(item)
+        let expected = places.expected(for: item)
+        if client.settings.existing == .skip, places.isOld(expected) {
+            return await places.resultOfExisting(item, expected)
+        }
+        if isInPieces, let result = await inPieces(item) { return result }
+        switch await streamed(item) {
+        case .ended(let result): return result
+        case .exists(let place) where client.settings.existing == .replace:
+            // Only now it is known which file is to be replaced: an old one, by one of the files of this run.
+            guard places.wasThere(place), places.claim(place, for: item) else {
+                _ = try? DownloadDestination.folder(places.directory).removePart(of: item.url)
+                return .failed(.nameTwice)
+            }
+            guard case .ended(let result) = await streamed(item, to: place) else {
+                return .failed(.exists(place.lastPathComponent))
+            }
+            return result
+        case .exists(let place): return await places.resultOfExisting(item, place)
+        }
+    }
+
+    /// Downloads it in pieces; nil if that cannot be.
+    private func inPieces(_ item: DownloadItem) async -> FileResult? {
+        let job = SegmentedDownload(
+            item: item, client: client, reporter: reporter, place: { [places] in places.place(of: item, $0) },
+            existing: { [places, client] place in
+                guard places.claim(place, for: item) else { return .failed(.nameTwice) }
+                if client.settings.existing == .replace || !places.isThere(place) { return nil }
+                return await places.resultOfExisting(item, place)
+            })
+        guard case .result(let result) = await job.run() else { return nil }
+        if case .done(let report) = result {
+            places.take(report.path)
+            // What a run without pieces left is of no use any more.
+            let place = URL(filePath: report.path)
+            for destination in [.file(place), .folder(places.directory)] as [DownloadDestination] {
+                _ = try? destination.removePart(of: item.url)
+            }
+        }
+        return result
+    }
+
+    private func streamed(_ item: DownloadItem, to place: URL? = nil) async -> StreamEnd {
+        let end = Mutex(StreamEnd.ended(.stopped))
+        guard let operation = download(item, to: place, whenDone: { result in end.withLock { $0 = result } }) else {
+            return .ended(.failed(FileFailure(.usage, "invalidURL", "The request cannot be made.")))
+        }
+        await withTaskCancellationHandler {
+            operation.start()
+            await operation.ended()
+        } onCancel: {
+            operation.cancel()
+        }
+        await handlersCalled()
+        return end.withLock { $0 }
+    }
+
+    // One stream.
+
+    /// How a download in one stream ended.
+    private enum StreamEnd: Sendable {
+        case ended(FileResult)
+        /// Something is there already.
+        case exists(URL)
+    }
+
+    /// A download in one stream that needs nobody who waits for it.
+    private func stream(_ item: DownloadItem) -> ManagedOperation? {
+        download(item) { [reporter, places] end in
+            switch end {
+            case .ended(let result): reporter.ended(item, result)
+            case .exists(let place): reporter.ended(item, places.resultOfUnchecked(place))
+            }
+        }
+    }
+
     /// A download in one stream: what the library does by itself.
+    ///
+    /// - Parameter replaced: What it is to replace; if nil, it has the name that was given, or the server gives.
     private func download(
-        _ item: DownloadItem, whenDone: @escaping @Sendable (FileResult) -> Void
-    ) -> (operation: NetworkDownloadOperation<URL>, destination: DownloadDestination) {
+        _ item: DownloadItem, to replaced: URL? = nil, whenDone: @escaping @Sendable (StreamEnd) -> Void
+    ) -> NetworkDownloadOperation<URL>? {
         let settings = client.settings
-        let name = knownName(item)
-        let destination: DownloadDestination = name.map { .file(place($0)) } ?? .folder(directory)
-        // The request was made before, when the list was read.
-        let request = (try? Client.request("GET", item.url, settings))
-        let operation =
-            request.map { NetworkDownloadOperation<URL>(request: $0, urlSession: client.session) { file, _ in file } }
-            ?? NetworkDownloadOperation<URL>(url: item.url, urlSession: client.session) { file, _ in file }
+        let known = replaced ?? places.known(for: item)
+        let destination: DownloadDestination = known.map { .file($0) } ?? .folder(places.directory)
+        // The same was made before, when the list was read.
+        guard let request = try? Client.request("GET", item.url, settings) else { return nil }
+        let operation = NetworkDownloadOperation<URL>(request: request, urlSession: client.session) { file, _ in file }
         operation.destination = destination
-        operation.downloadOptions.existingItem = settings.existing == .replace ? .replace : .refuse
+        let replaces = settings.existing == .replace && known != nil
+        operation.downloadOptions.existingItem = replaces ? .replace : .refuse
         operation.downloadOptions.checksum = item.checksum
         operation.downloadOptions.isDurable = settings.isDurable
         operation.callbackQueue = client.callbacks
         client.prepare(operation, for: item)
-        if settings.beginsAnew { _ = try? destination.removePart(of: item.url, options: operation.downloadOptions) }
-        let hasBegun = Mutex(false)
+        if settings.beginsAnew {
+            _ = try? destination.removePart(of: item.url, options: operation.downloadOptions)
+            try? SegmentNames(for: places.expected(for: item)).remove()
+        }
+        let observer = DownloadObserver { [reporter] in reporter.began(item) }
+        operation.addNetworkObserver(observer)
+        let starts = DownloadStarts(item, reporter)
         operation.onDownloadProgress { [reporter] operation, progress in
-            if !hasBegun.withLock({ exchange(&$0, true) }), let start = operation.start {
-                reporter.found(item, resumed: start.resumedBytes, discarded: start.discardedBytes)
-            }
+            starts.note(operation)
             reporter.advanced(item, to: progress.completedBytes, of: progress.totalBytes)
         }
         operation.retryHandler = { [reporter] in reporter.retried(item, $0) }
         operation.offlineHandler = { [reporter] in reporter.waitsForNetwork(item) }
         operation.onCompletion { [self] operation, error in
-            whenDone(result(of: operation, item, error))
+            starts.note(operation)
+            whenDone(end(of: operation, item, known ?? observer.head.map { places.place(of: item, $0) }, error))
         }
         operation.cancellationHandler = { [self] cause in
-            whenDone(isInterrupted ? .stopped : .failed(FileFailure(.failure, "\(cause.code)", cause.message)))
+            let failure = FileFailure(.failure, "\(cause.code)", cause.message)
+            whenDone(.ended(isInterrupted ? .stopped : .failed(failure)))
         }
-        return (operation, destination)
-    }
-
-    private func result(
-        of operation: NetworkOperation<URL, URL>, _ item: DownloadItem, _ error: NetworkError?
-    ) -> FileResult {
-        if let error {
-            guard error.code == .destinationExists else { return .failed(FileFailure(error)) }
-            let name = knownName(item) ?? operation.responseHead.map(DownloadFileName.name) ?? item.nameOfURL
-            return resultOfExisting(item, place(name).path, FileFailure(error))
-        }
-        guard let file = (operation as? NetworkDownloadOperation<URL>)?.downloadedFile else {
-            return .failed(FileFailure(.failure, "noFile", "The download ended without a file."))
-        }
-        take(file.url.path)
-        return .done(
-            FileReport(
-                path: file.url.path, bytes: file.length, resumedBytes: file.resumedBytes,
-                discardedBytes: file.discardedBytes))
-    }
-
-    private func segmented(_ item: DownloadItem) -> ManagedOperation {
-        let job = SegmentedDownload(item: item, client: client, reporter: reporter) { [self] head in
-            place(knownName(item) ?? DownloadFileName.name(for: head))
-        }
-        let operation = TaskOperation<Void, Never>(windsDownAfterCancellation: true) { [self] in
-            switch await job.run() {
-            case .result(let result):
-                if case .done(let report) = result { take(report.path) }
-                reporter.ended(item, result)
-            case .single:
-                let (operation, _) = download(item) { [reporter] in reporter.ended(item, $0) }
-                await withTaskCancellationHandler {
-                    operation.start()
-                    await operation.ended()
-                } onCancel: {
-                    operation.cancel()
-                }
-            }
-        }
-        operation.name = item.shownURL
         return operation
     }
-}
 
-extension AnyNetworkOperation {
-    /// What a download found of an earlier one.
-    fileprivate var start: DownloadStart? { (self as? NetworkDownloadOperation<URL>)?.downloadStart }
-}
-
-private func exchange<Value>(_ place: inout Value, _ new: Value) -> Value {
-    defer { place = new }
-    return place
+    private func end(
+        of operation: NetworkOperation<URL, URL>, _ item: DownloadItem, _ place: URL?, _ error: NetworkError?
+    ) -> StreamEnd {
+        if let error {
+            guard error.code == .destinationExists else { return .ended(.failed(FileFailure(error))) }
+            return .exists(place ?? places.expected(for: item))
+        }
+        guard let file = (operation as? NetworkDownloadOperation<URL>)?.downloadedFile else {
+            return .ended(.failed(FileFailure(.failure, "noFile", "The download ended without a file.")))
+        }
+        places.take(file.url.path)
+        // What a run in pieces left is of no use any more.
+        try? SegmentNames(for: file.url).remove()
+        return .ended(.done(FileReport(path: file.url.path, bytes: file.length)))
+    }
 }

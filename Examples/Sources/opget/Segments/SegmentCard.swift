@@ -100,7 +100,14 @@ struct SegmentCard: Codable, Sendable, Equatable {
 /// Which start of the system this is.
 enum SystemStart {
     static let identity: String? = {
-        let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
-        return text?.trimmingCharacters(in: .whitespacesAndNewlines)
+        #if canImport(Darwin)
+            var bytes = [CChar](repeating: 0, count: 128)
+            var count = bytes.count
+            guard sysctlbyname("kern.bootsessionuuid", &bytes, &count, nil, 0) == 0 else { return nil }
+            return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        #else
+            let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
+            return text?.trimmingCharacters(in: .whitespacesAndNewlines)
+        #endif
     }()
 }

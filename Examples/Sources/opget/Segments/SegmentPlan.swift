@@ -44,9 +44,12 @@ struct SegmentValidator: Codable, Sendable, Equatable {
     }
 
     /// Whether a response says nothing else of its version.
-    func allows(_ headers: HeaderFields) -> Bool {
-        headers.values(isTag ? "ETag" : "Last-Modified").allSatisfy { $0 == field }
-    }
+    func allows(_ headers: HeaderFields) -> Bool { values(headers).allSatisfy { $0 == field } }
+
+    /// Whether a response says that it is of another version: one that says nothing may be anybody's.
+    func contradicts(_ headers: HeaderFields) -> Bool { !allows(headers) }
+
+    private func values(_ headers: HeaderFields) -> [String] { headers.values(isTag ? "ETag" : "Last-Modified") }
 
     private static func date(_ text: String) -> Date? {
         let formatter = DateFormatter()

@@ -8,7 +8,8 @@ import OperationNetworking
 /// A file that is downloaded in several pieces at a time, written to their places in one file.
 ///
 /// The server is asked first (HEAD) whether that is possible: it must know ranges, the length, and a strong validator. Each
-/// piece is asked for with `If-Range`, so that bytes of two versions never come into one file.
+/// piece is asked for with `If-Range`, so that bytes of two versions never come into one file. What was received is only
+/// thrown away when the server has said that there is another version of the file.
 struct SegmentedDownload: Sendable {
     enum Outcome: Sendable {
         case result(FileResult)
@@ -16,91 +17,66 @@ struct SegmentedDownload: Sendable {
         case single
     }
 
-    private struct Plan {
-        let place: URL
-        let card: SegmentCard
+    private enum Step: Sendable {
+        case ended(FileResult)
+        case single(String)
+        /// The server is to be asked once more what there is.
+        case askAgain
     }
+
+    /// So often the file may change while it is downloaded.
+    private static let rounds = 3
 
     let item: DownloadItem
     let client: Client
     let reporter: Reporter
+    /// Where the file is to be, as a response says.
     let place: @Sendable (ResponseHead) -> URL
+    /// What becomes of it if something is there already; nil if nothing is, or it is to be replaced.
+    let existing: @Sendable (URL) async -> FileResult?
 
     private var settings: Settings { client.settings }
 
     func run() async -> Outcome {
         do throws(FileFailure) {
-            guard let plan = try await plan() else { return Task.isCancelled ? .result(.stopped) : .single }
-            if FileManager.default.fileExists(atPath: plan.place.path), settings.existing != .replace {
-                guard settings.existing == .skip else {
-                    let error = NetworkError(
-                        code: .destinationExists, phase: .saving,
-                        message: "There is a file \(plan.place.lastPathComponent) already.")
-                    throw FileFailure(error)
+            for round in 1...Self.rounds {
+                let plan: SegmentedPlan
+                switch try await SegmentProbe(item: item, client: client, reporter: reporter, place: place).ask() {
+                case .cancelled: return .result(.stopped)
+                case .single(let reason):
+                    if let reason { note(reason) }
+                    return .single
+                case .pieces(let planned): plan = planned
                 }
-                return .result(.skipped(path: plan.place.path))
+                if let result = await existing(plan.place) { return .result(result) }
+                switch try await download(plan, isFirst: round == 1) {
+                case .ended(let result): return .result(result)
+                case .single(let reason):
+                    note(reason)
+                    return .single
+                case .askAgain: continue
+                }
             }
-            return try await download(plan)
+            throw FileFailure(
+                .server, "changesAgain",
+                "The file on the server changes while it is downloaded, or its address does. Run it again later.")
         } catch {
             return .result(Task.isCancelled ? .stopped : .failed(error))
         }
     }
 
-    /// What is to be done; nil if it cannot be done in pieces, or it was cancelled.
-    private func plan() async throws(FileFailure) -> Plan? {
-        guard let request = try? Client.request("HEAD", item.url, settings) else { return nil }
-        let probe = NetworkDataOperation<Bool>(request: request, urlSession: client.session) { _, _ in true }
-        probe.callbackQueue = client.callbacks
-        probe.responseRules.contentTypes = .any
-        client.prepare(probe, for: item)
-        probe.retryHandler = { [item, reporter] in reporter.retried(item, $0) }
-        switch await withTaskCancellationHandler(
-            operation: { () async in await started(probe) }, onCancel: { probe.cancel() })
-        {
-        case .success: break
-        case .failure(let error):
-            // Servers that know no HEAD may know the file.
-            if error.code == .unacceptableStatus { return nil }
-            throw FileFailure(error)
-        case .cancelled: return nil
-        }
-        guard let head = probe.responseHead, head.status == 200, let total = head.expectedLength,
-            head.headers.values("Accept-Ranges").contains(where: { $0.lowercased().contains("bytes") }),
-            !head.headers.contains("Content-Encoding"), let validator = SegmentValidator(head.headers)
-        else { return nil }
-        let place = place(head)
-        let ranges = SegmentPlan.ranges(total: total, count: settings.segments)
-        guard ranges.count > 1 || SegmentedFile.exists(for: place) else { return nil }
-        let source = SegmentCard.hash(item.url.absoluteString.utf8)
-        let spans = ranges.map { SegmentCard.Span(start: $0.lowerBound, end: $0.upperBound) }
-        return Plan(
-            place: place, card: SegmentCard(source: source, validator: validator, total: total, spans: spans))
-    }
+    private func note(_ reason: String) { reporter.noted(item, "one piece at a time, for \(reason).") }
 
-    private func started<Value>(
-        _ operation: NetworkDataOperation<Value>
-    ) async -> OperationOutcome<Value, NetworkError> {
-        operation.start()
-        return await operation.finalOutcome
-    }
-
-    private func download(_ plan: Plan) async throws(FileFailure) -> Outcome {
-        if settings.beginsAnew { SegmentedFile.remove(for: plan.place) }
+    private func download(_ plan: SegmentedPlan, isFirst: Bool) async throws(FileFailure) -> Step {
+        if settings.beginsAnew, isFirst { try SegmentNames(for: plan.place).remove() }
         let file = try SegmentedFile(for: plan.place, plan.card)
         reporter.found(item, resumed: file.resumedBytes, discarded: file.discardedBytes)
         if file.resumedBytes > 0 { reporter.advanced(item, to: file.resumedBytes, of: plan.card.total) }
-        let failure = await transfer(file)
-        if Task.isCancelled { return .result(.stopped) }
-        if let failure {
-            if let problem = failure.cause as? SegmentProblem {
-                // Another version, or a server that does not do what it said: all of it, in one piece.
-                let received = file.writtenBytes
-                file.discard()
-                reporter.found(item, resumed: 0, discarded: max(received, 1))
-                reporter.noted(item, "one piece at a time, for \(problem.reason).")
-                return .single
-            }
-            throw failure.cause as? FileFailure ?? FileFailure(failure)
+        switch await transfer(file, plan.request) {
+        case .done: break
+        case _ where Task.isCancelled: return .ended(.stopped)
+        case .cancelled(let cause): throw FileFailure(.failure, "\(cause.code)", cause.message)
+        case .failed(let failure): return try step(after: failure, plan, file)
         }
         if let expected = item.checksum {
             let sum = try await outcome(of: FileChecksumOperation(file.partURL, algorithm: expected.algorithm)).get()
@@ -112,41 +88,78 @@ struct SegmentedDownload: Sendable {
             }
         }
         try await file.publish(at: plan.place, replacing: settings.existing == .replace, isDurable: settings.isDurable)
-        return .result(
-            .done(
-                FileReport(
-                    path: plan.place.path, bytes: plan.card.total, resumedBytes: file.resumedBytes,
-                    discardedBytes: file.discardedBytes, segments: file.card.spans.count)))
+        return .ended(
+            .done(FileReport(path: plan.place.path, bytes: plan.card.total, segments: file.card.spans.count)))
     }
 
-    /// Brings in what is missing, all pieces at a time; the first failure ends the others.
-    private func transfer(_ file: SegmentedFile) async -> NetworkError? {
-        let total = file.card.total
-        let missing = file.card.spans.indices.filter { file.written($0) < file.card.spans[$0].count }
-        guard let request = try? Client.request("GET", item.url, settings) else { return nil }
-        return await withTaskGroup(of: NetworkError?.self) { group in
-            for index in missing {
-                group.addTask {
-                    let operation = SegmentOperation(request, over: client.session, file: file, index: index) {
-                        reporter.advanced(item, to: file.writtenBytes, of: total)
-                    }
-                    operation.callbackQueue = client.callbacks
-                    client.prepare(operation, for: item)
-                    operation.retryHandler = { reporter.retried(item, $0) }
-                    return await withTaskCancellationHandler {
-                        operation.start()
-                        return await operation.finalOutcome.error
-                    } onCancel: {
-                        operation.cancel()
-                    }
-                }
+    private func step(
+        after failure: NetworkError, _ plan: SegmentedPlan, _ file: SegmentedFile
+    ) throws(FileFailure) -> Step {
+        switch failure.cause as? SegmentProblem {
+        case .sendsWhole?:
+            file.discard()
+            return .single("the server sends the file as a whole")
+        case .hasChanged?: return .askAgain
+        case nil: break
+        }
+        // A file that became shorter has not the range any more; an address behind a redirect holds for some time only.
+        if failure.status == 416 { return .askAgain }
+        if plan.isRedirected, let status = failure.status, [401, 403, 404, 410].contains(status) { return .askAgain }
+        throw failure.cause as? FileFailure ?? FileFailure(failure)
+    }
+
+    private enum PieceEnd: Sendable {
+        case done
+        case failed(NetworkError)
+        /// The library ended it, or we did.
+        case cancelled(CancellationCause)
+    }
+
+    /// Brings in what is missing, all pieces at a time; the first that does not come ends the others.
+    private func transfer(_ file: SegmentedFile, _ request: NetworkRequest) async -> PieceEnd {
+        await withTaskGroup(of: PieceEnd.self) { group in
+            for index in file.card.spans.indices where !file.isComplete(index) {
+                group.addTask { await piece(index, of: file, request) }
             }
-            var first: NetworkError?
-            for await error in group where error != nil && first == nil {
-                first = error
+            var result = PieceEnd.done
+            for await end in group {
+                guard case .done = result else { continue }
+                result = end
+                if case .done = end { continue }
                 group.cancelAll()
             }
-            return first
+            return result
+        }
+    }
+
+    /// Brings in one piece: as long as it gets on, its attempts are counted anew.
+    private func piece(_ index: Int, of file: SegmentedFile, _ request: NetworkRequest) async -> PieceEnd {
+        while true {
+            let before = file.written(index)
+            let operation = SegmentOperation(request, over: client.session, file: file, index: index) {
+                // On one queue, so that what is told never goes backwards.
+                client.callbacks.async { reporter.advanced(item, to: file.writtenBytes, of: file.card.total) }
+            }
+            operation.callbackQueue = client.callbacks
+            client.prepare(operation, for: item)
+            operation.retryHandler = { reporter.retried(item, $0) }
+            let outcome = await withTaskCancellationHandler {
+                operation.start()
+                return await operation.finalOutcome
+            } onCancel: {
+                operation.cancel()
+            }
+            await operation.settled()
+            // Also where the connection broke behind the last byte.
+            if file.isComplete(index) { return .done }
+            switch outcome {
+            // Its collector gives nothing before the piece is complete.
+            case .success: continue
+            case .cancelled(let cause): return .cancelled(cause)
+            case .failure(let error):
+                let gotOn = file.written(index) >= before + Client.leastProgress
+                guard gotOn, !Task.isCancelled, client.ranOutOfAttempts(error) else { return .failed(error) }
+            }
         }
     }
 }

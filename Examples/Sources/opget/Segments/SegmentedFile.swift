@@ -14,10 +14,9 @@ final class SegmentedFile: Sendable {
     private static let checkpointInterval = Duration.seconds(5)
 
     let card: SegmentCard
-    let partURL: URL
-    private let cardURL: URL
-    private let part: Int32
-    private let cardDescriptor: Int32
+    private let names: SegmentNames
+    private let part: OpenDescriptor
+    private let cardFile: OpenDescriptor
     private let marks: Mutex<[SegmentCard.Mark]>
     private let lastCheckpoint: Mutex<OperationInstant>
     /// How many bytes were there when it was opened.
@@ -25,134 +24,96 @@ final class SegmentedFile: Sendable {
     /// How many were there of another version, and are gone.
     let discardedBytes: Int64
 
+    var partURL: URL { names.part }
+
     /// Opens the part of a file, or makes it, for this opget alone.
     ///
     /// - Parameters:
     ///   - place: Where the file is to be.
     ///   - wanted: What is to be downloaded; a part of the same is gone on with, cut up as it is.
     init(for place: URL, _ wanted: SegmentCard) throws(FileFailure) {
-        let key = SegmentCard.hash("file \(place.lastPathComponent)".utf8)
-        let folder = place.deletingLastPathComponent()
-        partURL = folder.appending(path: ".opget-\(key).part")
-        cardURL = folder.appending(path: ".opget-\(key).card")
-        try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        part = try Self.openClaimed(partURL)
-        var card = wanted
-        card.boot = SystemStart.identity
-        var marks = wanted.spans.map { _ in SegmentCard.Mark() }
-        var (resumed, discarded): (Int64, Int64) = (0, 0)
-        let known = FileManager.default.contents(atPath: cardURL.path).flatMap {
-            SegmentCard.read(Array($0), boot: SystemStart.identity)
+        names = SegmentNames(for: place)
+        try? FileManager.default.createDirectory(
+            at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
+        guard let part = try SegmentClaim.open(names.part) else {
+            throw FileFailure(.disk, "fileUnwritable", "The file cannot be opened.")
         }
-        if let known, known.card.isOfSameFile(as: wanted), Self.size(of: part) == wanted.total {
-            card.spans = known.card.spans
-            marks = known.marks
-            resumed = marks.reduce(0) { $0 + $1.written }
-        } else {
-            discarded = known?.marks.reduce(0) { $0 + $1.written } ?? 0
-            // No card may ever be found beside bytes of which it does not speak.
-            unlink(cardURL.path)
-            guard ftruncate(part, 0) == 0 else { throw Self.failure("cannot be emptied", errno) }
-            try Self.makeRoom(part, wanted.total)
-        }
-        cardDescriptor = try Self.writeCard(card, marks, at: cardURL)
-        self.card = card
-        self.marks = Mutex(marks)
-        (resumedBytes, discardedBytes) = (resumed, discarded)
+        let opened = try Self.opened(part, names, wanted)
+        self.part = part
+        cardFile = opened.cardFile
+        card = opened.card
+        marks = Mutex(opened.marks)
+        (resumedBytes, discardedBytes) = (opened.resumed, opened.discarded)
         lastCheckpoint = Mutex(SystemClock.shared.now)
     }
 
-    deinit {
-        close(part)
-        close(cardDescriptor)
+    private struct Opened {
+        var card: SegmentCard
+        var marks: [SegmentCard.Mark]
+        var cardFile: OpenDescriptor
+        var resumed: Int64 = 0
+        var discarded: Int64 = 0
     }
 
-    /// Whether there is one for a place, with which somebody might go on.
-    static func exists(for place: URL) -> Bool {
-        let key = SegmentCard.hash("file \(place.lastPathComponent)".utf8)
-        return FileManager.default.fileExists(
-            atPath: place.deletingLastPathComponent().appending(path: ".opget-\(key).card").path)
-    }
-
-    /// Throws away what is there for a place.
-    static func remove(for place: URL) {
-        let key = SegmentCard.hash("file \(place.lastPathComponent)".utf8)
-        for ending in ["card", "part"] {
-            unlink(place.deletingLastPathComponent().appending(path: ".opget-\(key).\(ending)").path)
+    private static func opened(
+        _ part: OpenDescriptor, _ names: SegmentNames, _ wanted: SegmentCard
+    ) throws(FileFailure) -> Opened {
+        var card = wanted
+        card.boot = SystemStart.identity
+        let known = FileManager.default.contents(atPath: names.card.path).flatMap {
+            SegmentCard.read(Array($0), boot: SystemStart.identity)
+        }
+        if let known, known.card.isOfSameFile(as: wanted), part.size == wanted.total {
+            card.spans = known.card.spans
+            let cardFile = try writeCard(card, known.marks, at: names.card)
+            return Opened(card: card, marks: known.marks, cardFile: cardFile, resumed: sum(known.marks))
+        }
+        // No card may ever be found beside bytes of which it does not speak.
+        unlink(names.card.path)
+        do throws(FileFailure) {
+            guard ftruncate(part.number, 0) == 0 else { throw failure("cannot be emptied", errno) }
+            try makeRoom(part, wanted.total)
+            let marks = wanted.spans.map { _ in SegmentCard.Mark() }
+            let cardFile = try writeCard(card, marks, at: names.card)
+            return Opened(
+                card: card, marks: marks, cardFile: cardFile, discarded: known.map { sum($0.marks) } ?? 0)
+        } catch {
+            // Nothing is in it, and the claim is ours.
+            unlink(names.part.path)
+            throw error
         }
     }
 
-    private static func openClaimed(_ url: URL) throws(FileFailure) -> Int32 {
-        let descriptor = open(url.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw failure("cannot be opened", errno) }
-        var status = stat()
-        let isOurs =
-            fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_nlink == 1
-            && status.st_uid == geteuid()
-        guard isOurs else {
-            close(descriptor)
-            throw FileFailure(.disk, "fileUnwritable", "\(url.path) is not a file of yours alone. Remove it.")
-        }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            close(descriptor)
-            throw FileFailure(
-                .disk, "destinationBusy",
-                "Another opget, or another URL of this one, is writing this file. Wait for it.")
-        }
-        return descriptor
-    }
-
-    private static func size(of descriptor: Int32) -> Int64 {
-        var status = stat()
-        return fstat(descriptor, &status) == 0 ? Int64(status.st_size) : -1
-    }
+    private static func sum(_ marks: [SegmentCard.Mark]) -> Int64 { marks.reduce(0) { $0 + $1.written } }
 
     /// Reserves the room, so that a full disk is found out before anything is downloaded.
-    private static func makeRoom(_ descriptor: Int32, _ count: Int64) throws(FileFailure) {
+    private static func makeRoom(_ part: OpenDescriptor, _ count: Int64) throws(FileFailure) {
         #if os(Linux)
-            let number = posix_fallocate(descriptor, 0, off_t(count))
+            let number = posix_fallocate(part.number, 0, off_t(count))
             if number == 0 { return }
             // Not all file systems can.
-            guard number == EOPNOTSUPP || number == EINVAL else {
-                _ = ftruncate(descriptor, 0)
-                throw failure("needs \(count) bytes", number)
-            }
+            guard number == EOPNOTSUPP || number == EINVAL else { throw failure("needs \(count) bytes", number) }
         #endif
-        guard ftruncate(descriptor, off_t(count)) == 0 else { throw failure("needs \(count) bytes", errno) }
+        guard ftruncate(part.number, off_t(count)) == 0 else { throw failure("needs \(count) bytes", errno) }
     }
 
     private static func writeCard(
         _ card: SegmentCard, _ marks: [SegmentCard.Mark], at url: URL
-    ) throws(FileFailure) -> Int32 {
+    ) throws(FileFailure) -> OpenDescriptor {
+        guard let bytes = card.bytes(marks) else {
+            throw FileFailure(.server, "invalidResponse", "What the server calls its version is too long to be kept.")
+        }
         let passing = url.path + ".new"
         unlink(passing)
-        let descriptor = open(passing, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0, let bytes = card.bytes(marks) else {
-            throw failure("has a card that cannot be made", errno)
-        }
-        guard put(bytes, to: descriptor, at: 0), rename(passing, url.path) == 0 else {
+        let number = open(passing, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard number >= 0 else { throw failure("has a card that cannot be made", errno) }
+        let descriptor = OpenDescriptor(number)
+        guard descriptor.put(bytes, at: 0), rename(passing, url.path) == 0 else {
             let number = errno
-            close(descriptor)
             unlink(passing)
             throw failure("has a card that cannot be written", number)
         }
         return descriptor
-    }
-
-    private static func put(_ bytes: [UInt8], to descriptor: Int32, at offset: Int64) -> Bool {
-        bytes.withUnsafeBytes { put($0, to: descriptor, at: offset) }
-    }
-
-    private static func put(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, at offset: Int64) -> Bool {
-        var (rest, offset) = (bytes, offset)
-        while !rest.isEmpty {
-            let count = pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset))
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return false }
-            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
-            offset += Int64(count)
-        }
-        return true
     }
 
     static func failure(_ what: String, _ number: Int32) -> FileFailure {
@@ -169,7 +130,13 @@ extension SegmentedFile {
     func written(_ index: Int) -> Int64 { marks.withLock { $0[index].written } }
 
     /// How much of all is written.
-    var writtenBytes: Int64 { marks.withLock { $0.reduce(0) { $0 + $1.written } } }
+    var writtenBytes: Int64 { marks.withLock { Self.sum($0) } }
+
+    /// Whether nothing of a segment is missing.
+    func isComplete(_ index: Int) -> Bool { written(index) == card.spans[index].count }
+
+    /// Whether nothing is missing.
+    var isComplete: Bool { card.spans.indices.allSatisfy(isComplete) }
 
     /// Adds bytes to a segment; only one thread at a time for each.
     func write(_ bytes: UnsafeRawBufferPointer, to index: Int) throws(FileFailure) {
@@ -178,9 +145,7 @@ extension SegmentedFile {
         guard written + Int64(bytes.count) <= span.count else {
             throw FileFailure(.server, "bodyTooLarge", "The server sent more bytes than it was asked for.")
         }
-        guard Self.put(bytes, to: part, at: span.start + written) else {
-            throw Self.failure("cannot be written", errno)
-        }
+        guard part.put(bytes, at: span.start + written) else { throw Self.failure("cannot be written", errno) }
         let mark = marks.withLock { marks in
             marks[index].written += Int64(bytes.count)
             return marks[index]
@@ -198,13 +163,13 @@ extension SegmentedFile {
     private func note(_ mark: SegmentCard.Mark, of index: Int) {
         let offset = Int64(SegmentCard.headSize + index * SegmentCard.markSize)
         // A number that is not noted costs bytes that are asked for again, and nothing else.
-        _ = Self.put(SegmentCard.bytes(mark), to: cardDescriptor, at: offset)
+        _ = cardFile.put(SegmentCard.bytes(mark), at: offset)
     }
 
     /// Brings to the disk what is written, and then notes that it is there.
     func checkpoint() {
         let before = marks.withLock { $0 }
-        guard fdatasync(part) == 0 else { return }
+        guard part.synchronize() else { return }
         for (index, mark) in before.enumerated() {
             let present = marks.withLock { marks in
                 marks[index].synchronized = max(marks[index].synchronized, mark.written)
@@ -212,29 +177,32 @@ extension SegmentedFile {
             }
             note(present, of: index)
         }
-        _ = fdatasync(cardDescriptor)
+        _ = cardFile.synchronize()
     }
 
-    /// Puts the file in its place, in one step, and removes the card.
+    /// Puts the file in its place, in one step, and removes the card; a file of which something is missing never.
     func publish(at place: URL, replacing: Bool, isDurable: Bool) async throws(FileFailure) {
+        guard isComplete else {
+            throw FileFailure(.failure, "incomplete", "Something of the file is missing. Run it again.")
+        }
         let mask = umask(0)
         _ = umask(mask)
-        guard fchmod(part, 0o644 & ~mask) == 0, !isDurable || fsync(part) == 0 else {
+        guard fchmod(part.number, 0o644 & ~mask) == 0, !isDurable || fsync(part.number) == 0 else {
             throw Self.failure("cannot be finished", errno)
         }
         let options = FileTransferOptions(existingItem: replacing ? .replace : .refuse, isDurable: isDurable)
         switch await outcome(of: FileMoveOperation(from: partURL, to: place, options: options)) {
-        case .success: unlink(cardURL.path)
+        case .success: unlink(names.card.path)
         case .failure(let error):
-            _ = fchmod(part, 0o600)
+            _ = fchmod(part.number, 0o600)
             throw error
         }
     }
 
     /// Removes all of it.
     func discard() {
-        unlink(cardURL.path)
-        unlink(partURL.path)
+        unlink(names.card.path)
+        unlink(names.part.path)
     }
 }
 
@@ -244,6 +212,6 @@ func outcome<Value: Sendable>(of operation: FileOperation<Value>) async -> Resul
     switch await operation.finalOutcome {
     case .success(let value): return .success(value)
     case .failure(let error): return .failure(FileFailure(error))
-    case .cancelled(let cause): return .failure(FileFailure(.failure, "cancelled", cause.message))
+    case .cancelled(let cause): return .failure(FileFailure(.failure, "\(cause.code)", cause.message))
     }
 }

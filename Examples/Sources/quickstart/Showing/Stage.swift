@@ -41,7 +41,8 @@ final class Stage: Sendable {
         TerminalDisplay(output: DescriptorOutput.standardOutput, style: DescriptorOutput.standardOutput.style)
     }
 
-    private var present: TerminalDisplay { display.withLock { $0 } }
+    /// The display that has the terminal now.
+    var present: TerminalDisplay { display.withLock { $0 } }
 
     /// Begins a chapter, unless somebody wants the program to end.
     func begin(_ title: String) throws {

@@ -1,0 +1,96 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+
+/// The files that were asked for: of the command line, and of lists.
+struct ItemReader {
+    private(set) var items: [DownloadItem] = []
+    /// Sentences, each with the place of what is wrong.
+    private(set) var problems: [String] = []
+    /// How many files were given more than once, and count once.
+    private(set) var repeatedCount = 0
+    private var indexes: [String: Int] = [:]
+    private let request: @Sendable (URL) throws(NetworkError) -> NetworkRequest
+
+    /// - Parameter request: Makes the request for a URL, or says what is wrong with that.
+    init(request: @escaping @Sendable (URL) throws(NetworkError) -> NetworkRequest) {
+        self.request = request
+    }
+
+    mutating func read(_ settings: Settings) {
+        for url in settings.urls { add(url, name: settings.output, checksum: settings.checksum, at: "") }
+        for path in settings.lists { readList(path) }
+    }
+
+    private mutating func readList(_ path: String) {
+        let shown = path == "-" ? "the standard input" : path
+        let data: Data?
+        if path == "-" {
+            data = FileHandle.standardInput.readDataToEndOfFile()
+        } else {
+            data = FileManager.default.contents(atPath: path)
+        }
+        guard let data else {
+            return problems.append("The list \(shown) cannot be read. Check its path and permissions.")
+        }
+        read(list: String(decoding: data, as: UTF8.self), named: shown)
+    }
+
+    mutating func read(list: String, named shown: String) {
+        let count = items.count + repeatedCount
+        // Some editors begin a file with a mark of its encoding.
+        let list = list.hasPrefix("\u{FEFF}") ? String(list.dropFirst()) : list
+        for (number, line) in list.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
+            guard let url = words.first, !url.hasPrefix("#") else { continue }
+            let place = "\(shown), line \(number + 1): "
+            var (name, checksum): (String?, FileChecksum?)
+            for word in words.dropFirst() {
+                let halves = word.split(separator: "=", maxSplits: 1).map(String.init)
+                if halves.count == 2, halves[0] == "out" {
+                    name = checkedName(halves[1], place)
+                } else if halves.count == 2, let sum = SettingsReader.checksum(halves[0], halves[1]) {
+                    checksum = sum
+                } else {
+                    let shown = DownloadItem.shown(word)
+                    problems.append("\(place)'\(shown)' is neither out=NAME nor a checksum such as sha256=HEX.")
+                }
+            }
+            add(url, name: name, checksum: checksum, at: place)
+        }
+        if items.count + repeatedCount == count, problems.isEmpty { problems.append("There is no URL in \(shown).") }
+    }
+
+    /// A list may come from anywhere: its names stay beneath the directory.
+    private mutating func checkedName(_ name: String, _ place: String) -> String? {
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        let isHarmless = parts.allSatisfy { !$0.isEmpty && $0 != ".." && $0 != "." && !$0.hasPrefix("~") }
+        let hasControls = name.unicodeScalars.contains { $0.properties.generalCategory == .control }
+        if isHarmless, !hasControls { return name }
+        problems.append(
+            "\(place)'out=\(name)' must name a file beneath the directory, without '..', '~' and control characters.")
+        return nil
+    }
+
+    private mutating func add(_ text: String, name: String?, checksum: FileChecksum?, at place: String) {
+        let shown = DownloadItem.shown(text)
+        guard let url = URL(string: text) else {
+            return problems.append("\(place)'\(shown)' is no URL. Write it with its scheme, percent-encoded.")
+        }
+        do throws(NetworkError) {
+            _ = try request(url)
+        } catch {
+            return problems.append("\(place)'\(shown)': \(error.message)")
+        }
+        let key = "\(url.absoluteString) \(name ?? "")"
+        if let index = indexes[key], items[index].checksum == checksum || checksum == nil {
+            repeatedCount += 1
+            return
+        }
+        indexes[key] = items.count
+        items.append(DownloadItem(index: items.count, text: text, url: url, name: name, checksum: checksum))
+    }
+}

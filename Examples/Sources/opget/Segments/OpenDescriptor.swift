@@ -1,0 +1,44 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// An open file: it is closed, and its claim let go of, when nobody holds it any more.
+final class OpenDescriptor: Sendable {
+    let number: Int32
+
+    init(_ number: Int32) {
+        self.number = number
+    }
+
+    deinit { close(number) }
+
+    var size: Int64 {
+        var status = stat()
+        return fstat(number, &status) == 0 ? Int64(status.st_size) : -1
+    }
+
+    /// Writes all of it; false where that fails, and `errno` says why.
+    func put(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
+        var (rest, offset) = (bytes, offset)
+        while !rest.isEmpty {
+            let count = pwrite(number, rest.baseAddress, rest.count, off_t(offset))
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+            offset += Int64(count)
+        }
+        return true
+    }
+
+    func put(_ bytes: [UInt8], at offset: Int64) -> Bool { bytes.withUnsafeBytes { put($0, at: offset) } }
+
+    /// Brings its bytes to the disk.
+    func synchronize() -> Bool {
+        #if canImport(Darwin)
+            fsync(number) == 0
+        #else
+            fdatasync(number) == 0
+        #endif
+    }
+}

@@ -1,0 +1,47 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// Opens a part for one program at a time.
+enum SegmentClaim {
+    private static let attempts = 64
+
+    /// Opens a part and claims it; nil if there is none and none is made.
+    ///
+    /// - Parameter isOpen: Called between opening and claiming, for tests of what others do just then.
+    static func open(
+        _ url: URL, makesFile: Bool = true, isOpen: () -> Void = {}
+    ) throws(FileFailure) -> OpenDescriptor? {
+        let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (makesFile ? O_CREAT : 0)
+        for _ in 0..<attempts {
+            let number = Foundation.open(url.path, flags, 0o600)
+            if number < 0, errno == ENOENT, !makesFile { return nil }
+            guard number >= 0 else { throw SegmentedFile.failure("cannot be opened", errno) }
+            let descriptor = OpenDescriptor(number)
+            isOpen()
+            guard flock(number, LOCK_EX | LOCK_NB) == 0 else { throw busy }
+            // Whoever had the claim before may have put the file in its place, or thrown it away.
+            guard let status = presentStatus(of: number, at: url) else { continue }
+            guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1, status.st_uid == geteuid() else {
+                throw FileFailure(.disk, "fileUnwritable", "\(url.path) is not a file of yours alone. Remove it.")
+            }
+            return descriptor
+        }
+        throw busy
+    }
+
+    /// What is known of an open file, if it still is that of the name.
+    private static func presentStatus(of number: Int32, at url: URL) -> stat? {
+        var (open, named) = (stat(), stat())
+        guard fstat(number, &open) == 0, lstat(url.path, &named) == 0, open.st_dev == named.st_dev,
+            open.st_ino == named.st_ino
+        else { return nil }
+        return open
+    }
+
+    private static var busy: FileFailure {
+        FileFailure(
+            .disk, "destinationBusy", "Another opget, or another URL of this one, is writing this file. Wait for it.")
+    }
+}

@@ -1,0 +1,20 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationNetworking
+
+/// Takes in the body of one segment.
+final class SegmentCollector: ResponseCollector<Int64>, @unchecked Sendable {
+    // Sendable: it adds nothing that changes.
+    private let writer: SegmentWriter
+
+    init(_ writer: SegmentWriter) {
+        self.writer = writer
+    }
+
+    override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
+        try writer.take(bytes, flow)
+    }
+
+    override func finish() throws -> Int64 { try writer.finish() }
+}

@@ -1,0 +1,116 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+
+/// What is to be downloaded in pieces: where to, of what, and by which request.
+struct SegmentedPlan: Sendable {
+    let place: URL
+    let card: SegmentCard
+    let request: NetworkRequest
+    /// Whether the request goes elsewhere than the URL that was given.
+    let isRedirected: Bool
+}
+
+/// Asks the server whether a file can be downloaded in pieces, and where it really is.
+struct SegmentProbe: Sendable {
+    enum Answer: Sendable {
+        case pieces(SegmentedPlan)
+        /// It cannot, for this reason, if that is worth to be told.
+        case single(String?)
+        case cancelled
+    }
+
+    let item: DownloadItem
+    let client: Client
+    let reporter: Reporter
+    let place: @Sendable (ResponseHead) -> URL
+
+    private var settings: Settings { client.settings }
+
+    func ask() async throws(FileFailure) -> Answer {
+        let request: NetworkRequest
+        do throws(NetworkError) {
+            // As the pieces are asked for: what is compressed for the way has no length.
+            request = try Client.request("HEAD", item.url, settings).with("Accept-Encoding", "identity")
+        } catch {
+            throw FileFailure(error)
+        }
+        let probe = NetworkDataOperation<Bool>(request: request, urlSession: client.session) { _, _ in true }
+        probe.callbackQueue = client.callbacks
+        probe.responseRules.contentTypes = .any
+        client.prepare(probe, for: item)
+        probe.retryHandler = { [item, reporter] in reporter.retried(item, $0) }
+        switch await withTaskCancellationHandler(
+            operation: { () async in await ended(probe) }, onCancel: { probe.cancel() })
+        {
+        case .success: break
+        case .failure(let error):
+            guard error.code == .unacceptableStatus, let status = error.status else { throw FileFailure(error) }
+            // Servers that know no HEAD may know the file; but what is there is not given up for one that stumbles.
+            let mayPass = status == 429 || status >= 500 && status != 501
+            let names = SegmentNames(for: place(ResponseHead(url: item.url, status: 200)))
+            if mayPass, names.exist { throw FileFailure(error) }
+            return .single(status == 405 || status == 501 ? "the server does not answer HEAD" : nil)
+        case .cancelled(let cause):
+            if Task.isCancelled { return .cancelled }
+            throw FileFailure(.failure, "\(cause.code)", cause.message)
+        }
+        guard let head = probe.responseHead else { return .single("the server does not answer HEAD") }
+        return try answer(to: head)
+    }
+
+    private func ended<Value>(_ operation: NetworkDataOperation<Value>) async -> OperationOutcome<Value, NetworkError> {
+        operation.start()
+        return await operation.finalOutcome
+    }
+
+    private func answer(to head: ResponseHead) throws(FileFailure) -> Answer {
+        guard head.status == 200 else { return .single("the server answers HEAD with status \(head.status)") }
+        guard !head.headers.contains("Content-Encoding") else { return .single("the server compresses the file") }
+        guard let total = head.expectedLength else { return .single("the server does not say how long the file is") }
+        guard head.headers.values("Accept-Ranges").contains(where: { $0.lowercased().contains("bytes") }) else {
+            return .single("the server knows no ranges")
+        }
+        guard let validator = SegmentValidator(head.headers) else {
+            return .single("nothing that the server says tells one version of the file from another")
+        }
+        let place = place(head)
+        let ranges = SegmentPlan.ranges(total: total, count: settings.segments)
+        // A file that is small is no matter for a person.
+        guard total > 0, ranges.count > 1 || SegmentNames(for: place).exist else { return .single(nil) }
+        let source = SegmentCard.hash(item.url.absoluteString.utf8)
+        let spans = ranges.map { SegmentCard.Span(start: $0.lowerBound, end: $0.upperBound) }
+        let card = SegmentCard(source: source, validator: validator, total: total, spans: spans)
+        guard card.bytes([]) != nil else { return .single("the name of its version is too long") }
+        do throws(NetworkError) {
+            let request = try Client.request("GET", head.url, settings).without(secretsOf: item.url)
+            let isRedirected = head.url.absoluteString != item.url.absoluteString
+            return .pieces(SegmentedPlan(place: place, card: card, request: request, isRedirected: isRedirected))
+        } catch {
+            throw FileFailure(error)
+        }
+    }
+}
+
+extension NetworkRequest {
+    fileprivate func with(_ name: String, _ value: String) throws(NetworkError) -> NetworkRequest {
+        var headers = headers
+        headers[name] = value
+        return try NetworkRequest(method, url: url, headers: headers, options: options)
+    }
+
+    /// The request without what is nobody's business but that of another URL's origin, as where a redirect is followed.
+    fileprivate func without(secretsOf other: URL) throws(NetworkError) -> NetworkRequest {
+        guard WebOrigin(url) != WebOrigin(other) else { return self }
+        let secrets: Set = ["authorization", "cookie", "cookie2", "proxy-authorization", "origin", "referer"]
+        var headers = headers
+        for name in Set(headers.map(\.name))
+        where secrets.contains(name.lowercased()) || LogRedaction.secrets.hides(name) {
+            headers.remove(name)
+        }
+        return try NetworkRequest(method, url: url, headers: headers, options: options)
+    }
+}

@@ -1,0 +1,111 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationNetworking
+import Synchronization
+
+/// Writes what comes of a segment, on a queue of its own: the session's thread never waits for the disk, and a transfer that
+/// is faster than the disk is held.
+final class SegmentWriter: Sendable {
+    private struct State {
+        var bytes: [UInt8] = []
+        /// The transfer that is held until there is room.
+        var held: (any NetworkTask)?
+        var isWorking = false
+        var failure: FileFailure?
+    }
+
+    /// So many bytes may wait.
+    private static let capacity = 256 << 10
+    /// So many are worth waking the queue for.
+    private static let portion = 64 << 10
+
+    private let file: SegmentedFile
+    private let index: Int
+    private let wrote: @Sendable () -> Void
+    private let queue: DispatchQueue
+    private let state = Mutex(State())
+
+    init(_ file: SegmentedFile, _ index: Int, wrote: @escaping @Sendable () -> Void) {
+        self.file = file
+        self.index = index
+        self.wrote = wrote
+        queue = DispatchQueue(label: "opget.segment.\(index)")
+    }
+
+    /// Called on the session's thread, never twice at once.
+    func take(_ bytes: UnsafeRawBufferPointer, _ flow: any NetworkTask) throws(FileFailure) {
+        // Only this thread adds bytes. The brake comes first, or the queue might loose it before it was set.
+        let (failure, holds) = state.withLock { state in
+            (state.failure, state.held == nil && state.bytes.count + bytes.count >= Self.capacity)
+        }
+        if let failure { throw failure }
+        if holds { flow.hold() }
+        let begins = state.withLock { state in
+            state.bytes += bytes
+            if holds { state.held = flow }
+            // Whoever holds must be let go on by somebody, also where the queue took all that was there meanwhile.
+            guard !state.isWorking, holds || state.bytes.count >= Self.portion else { return false }
+            state.isWorking = true
+            return true
+        }
+        if begins { queue.async { [self] in work() } }
+    }
+
+    private func work() {
+        while let (bytes, held) = nextBatch() {
+            held?.proceed()
+            guard !bytes.isEmpty else { continue }
+            do throws(FileFailure) {
+                try write(bytes)
+                wrote()
+            } catch {
+                // Whoever brings the next bytes learns of it.
+                state.withLock { $0.failure = error }
+            }
+        }
+    }
+
+    private func write(_ bytes: [UInt8]) throws(FileFailure) {
+        let result = bytes.withUnsafeBytes { buffer -> Result<Void, FileFailure> in
+            Result { () throws(FileFailure) in try file.write(buffer, to: index) }
+        }
+        try result.get()
+    }
+
+    private func nextBatch() -> ([UInt8], (any NetworkTask)?)? {
+        state.withLock { state in
+            // After a failure nothing is written, but a transfer that is held must learn of it.
+            if state.failure != nil { state.bytes = [] }
+            guard !state.bytes.isEmpty || state.held != nil else {
+                state.isWorking = false
+                return nil
+            }
+            defer { (state.bytes, state.held) = ([], nil) }
+            return (state.bytes, state.held)
+        }
+    }
+
+    /// Writes what is left, and sees that nothing is missing, whatever the server said; on a thread that may block.
+    func finish() throws -> Int64 {
+        queue.sync { work() }
+        if let failure = state.withLock({ $0.failure }) { throw failure }
+        guard file.isComplete(index) else {
+            throw NetworkError(
+                code: .truncatedBody, phase: .receiving, message: "The server sent less of the file than it said.")
+        }
+        return file.written(index)
+    }
+
+    /// Waits until all that came is written.
+    func settled() async {
+        await withCheckedContinuation { continuation in
+            queue.async { [self] in
+                work()
+                continuation.resume()
+            }
+        }
+    }
+}

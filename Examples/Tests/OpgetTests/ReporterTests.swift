@@ -1,0 +1,51 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Synchronization
+import TerminalDisplay
+import Testing
+
+@testable import opget
+
+@Suite("What is told of files", .timeLimit(.minutes(1)))
+struct ReporterTests {
+    private final class Screen: DisplayOutput {
+        let frames = Mutex<[String]>([])
+        var size: TerminalSize { TerminalSize(columns: 80, rows: 24) }
+        func write(_ text: String) { frames.withLock { $0.append(text) } }
+    }
+
+    private func item(_ text: String = "http://h/file") throws -> DownloadItem {
+        DownloadItem(index: 0, text: text, url: try #require(URL(string: text)))
+    }
+
+    @Test func `progress that is told late does not go backwards, until all is begun anew`() throws {
+        let (screen, clock) = (Screen(), ManualClock(start: OperationInstant(offset: .seconds(10))))
+        let display = TerminalDisplay(output: screen, style: DisplayStyle(usesColor: false), clock: clock)
+        let item = try item()
+        let reporter = Reporter([item], Settings(), log: nil, display: display)
+        func shown(_ bytes: Int64) -> String {
+            reporter.advanced(item, to: bytes, of: 1_000)
+            clock.advance(by: .seconds(1))
+            display.flush()
+            return screen.frames.withLock { $0.last ?? "" }
+        }
+        #expect(shown(800).contains("80%"))
+        #expect(shown(300).contains("80%"))
+        reporter.found(item, resumed: 0, discarded: 800)
+        #expect(shown(300).contains("30%"))
+        display.finish()
+    }
+
+    @Test func `a host is one however it is spelled`() throws {
+        let hosts = HostCategories(limit: 1)
+        func category(_ text: String) throws -> OperationCategory { hosts.category(of: try item(text).url) }
+        #expect(try category("http://Example.com/a") == category("http://example.com:80/b"))
+        #expect(try category("http://user:x@example.com/a") == category("http://EXAMPLE.com/b"))
+        #expect(try category("http://example.com/a") != category("https://example.com/a"))
+    }
+}

@@ -1,0 +1,80 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationTestKit
+import Testing
+
+@testable import opget
+
+@Suite("A part is one program's at a time, and what is published is nobody's part", .timeLimit(.minutes(1)))
+struct SegmentClaimTests {
+    private let bench: OpgetBench
+
+    init() throws { bench = try OpgetBench() }
+
+    private func card(_ count: Int64) throws -> SegmentCard {
+        let validator = try #require(SegmentValidator(["ETag": "\"one\""]))
+        return SegmentCard(
+            source: "s", validator: validator, total: count, spans: [SegmentCard.Span(start: 0, end: count)])
+    }
+
+    @Test func `who is waiting for a claim does not get a file that took its place meanwhile`() throws {
+        let (part, place) = (bench.folder.appending(path: "part"), bench.folder.appending(path: "place"))
+        try Data("whole".utf8).write(to: part)
+        var opened = 0
+        let claim = try #require(
+            try SegmentClaim.open(part) {
+                opened += 1
+                // Just now another program is done with it.
+                if opened == 1 { _ = rename(part.path, place.path) }
+            })
+        #expect(ftruncate(claim.number, 0) == 0)
+        #expect(opened == 2)
+        #expect(try Data(contentsOf: place) == Data("whole".utf8))
+    }
+
+    @Test func `nor one that was thrown away meanwhile`() throws {
+        let part = bench.folder.appending(path: "part")
+        var opened = 0
+        let claim = try #require(
+            try SegmentClaim.open(part) {
+                opened += 1
+                if opened == 1 { _ = unlink(part.path) }
+            })
+        #expect(claim.put([1, 2, 3], at: 0))
+        #expect(try Data(contentsOf: part).count == 3)
+        #expect(throws: FileFailure.self) { try SegmentClaim.open(part) }
+    }
+
+    @Test func `where there is no room, nothing stays, and nothing stays open`() throws {
+        let place = bench.folder.appending(path: "file")
+        for _ in 0..<3 {
+            let failure = #expect(throws: FileFailure.self) { try SegmentedFile(for: place, card(1 << 60)) }
+            #expect(failure?.status == .disk && failure?.code != "destinationBusy")
+        }
+        #expect(bench.names.isEmpty)
+        let links = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        let targets = links.compactMap { link in
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(link)")
+        }
+        #expect(!targets.contains { $0.hasPrefix(bench.folder.path) })
+    }
+
+    @Test func `a file of which something is missing is never published`() async throws {
+        let place = bench.folder.appending(path: "file")
+        let file = try SegmentedFile(for: place, card(8_192))
+        await #expect(throws: FileFailure.self) {
+            try await file.publish(at: place, replacing: true, isDurable: false)
+        }
+        #expect(!bench.names.contains("file"))
+    }
+
+    @Test func `what somebody writes is not thrown away`() throws {
+        let place = bench.folder.appending(path: "file")
+        let file = try SegmentedFile(for: place, card(8_192))
+        #expect(throws: FileFailure.self) { try SegmentNames(for: place).remove() }
+        #expect(SegmentNames(for: place).exist)
+        withExtendedLifetime(file) {}
+    }
+}

@@ -1,0 +1,125 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationTestKit
+import ScreenModel
+import TerminalTestSupport
+import Testing
+
+@Suite("opget and signals", .timeLimit(.minutes(2)))
+struct SignalTests {
+    private static let size = 1 << 20
+    private let bench: OpgetBench
+    private let gate = Gate()
+
+    init() throws {
+        bench = try OpgetBench()
+        bench.stall("/file", count: Self.size, first: 500_000, until: gate)
+    }
+
+    private func start(columns: Int? = nil, _ shell: @escaping (String) -> String) async throws -> ProgramRun {
+        let process = try bench.start(["--json", bench.url("/file")], columns: columns, shell: shell)
+        #expect(await process.wrote("\"event\":\"progress\""))
+        return process
+    }
+
+    @Test(arguments: [(SIGHUP, "HUP"), (SIGINT, "INT"), (SIGTERM, "TERM")])
+    func `signals that were set to be ignored stay so`(signal: Int32, name: String) async throws {
+        defer { gate.open() }
+        let process = try await start { "trap '' \(name); exec \($0)" }
+        process.send(signal)
+        gate.open()
+        let end = await process.end()
+        #expect(end.status == 0 && bench.holds("file", count: Self.size), "\(end)")
+    }
+
+    @Test(arguments: [SIGHUP, SIGINT, SIGTERM])
+    func `it ends by the signal that stopped it`(signal: Int32) async throws {
+        defer { gate.open() }
+        let process = try await start { "exec \($0)" }
+        process.send(signal)
+        let end = await process.end()
+        #expect(end.status == 128 + signal && end.isBySignal)
+        #expect(try LogLine.all(end.output).last?.exit == 128 + signal)
+        #expect(end.errors.contains("--continue"))
+    }
+
+    @Test func `Ctrl-Z gives the terminal back, and it goes on afterwards`() async throws {
+        defer { gate.open() }
+        // A shell that minds its jobs: only there can Ctrl-Z stop anything.
+        let process = try await start(columns: 80) { command in
+            """
+            set -m
+            \(command) &
+            job=$!
+            echo "job $job."
+            until grep -q '^State:.T' /proc/$job/status; do :; done
+            echo stopped
+            kill -CONT $job
+            wait $job
+            echo "status $?"
+            """
+        }
+        #expect(await process.wrote("job "))
+        #expect(await process.wrote("\u{1B}[?25l"))
+        kill(try job(of: process), SIGTSTP)
+        // It stopped, and draws again when it goes on.
+        #expect(await process.wrote("stopped"))
+        #expect(await process.wrote("\u{1B}[?25l", times: 2))
+        gate.open()
+        let end = await process.end()
+        #expect(end.output.contains("status 0") && bench.holds("file", count: Self.size), "\(end)")
+        // The cursor was given back, taken again, and given back at the end.
+        #expect(end.errors.components(separatedBy: "\u{1B}[?25h").count == 3)
+    }
+
+    @Test func `where no shell minds it, Ctrl-Z does not stop it for good`() async throws {
+        defer { gate.open() }
+        let process = try await start(columns: 80) { "exec setsid sh -c 'echo job $$.; exec \"$0\" \"$@\"' \($0)" }
+        #expect(await process.wrote("\u{1B}[?25l"))
+        kill(try job(of: process), SIGTSTP)
+        // It gave the terminal back, was not stopped, and draws again.
+        #expect(await process.wrote("\u{1B}[?25l", times: 2))
+        gate.open()
+        _ = await process.end()
+        #expect(bench.holds("file", count: Self.size))
+    }
+
+    /// The number that a script told.
+    private func job(of process: ProgramRun) throws -> Int32 {
+        let words = process.output.split(whereSeparator: \.isWhitespace)
+        let place = try #require(words.firstIndex(of: "job"))
+        return try #require(Int32(words[place + 1].dropLast()))
+    }
+
+    @Test func `the second Ctrl-C ends it at once`() async throws {
+        defer { gate.open() }
+        // Its log is more than a pipe holds, and nobody reads it: the end in order must wait for that.
+        let log = bench.folder.appending(path: "log").path
+        #expect(mkfifo(log, 0o600) == 0)
+        let descriptor = open(log, O_RDWR)
+        defer { close(descriptor) }
+        let others = (0..<1_500).map { "\(bench.url("/file?\($0)")) out=file\n" }
+        let process = try bench.start(
+            ["--json=\(log)", "-i", "-", bench.url("/file"), "-O"], columns: 80, input: others.joined())
+        #expect(await process.wrote("%"))
+        process.send(SIGINT)
+        #expect(await process.wrote("Interrupted."))
+        process.send(SIGINT)
+        let end = await process.end()
+        #expect(end.status == 130 && end.isBySignal)
+        var screen = ScreenModel(columns: 80)
+        screen.write(end.errors)
+        #expect(!screen.isCursorHidden)
+    }
+
+    @Test func `in a terminal, lines of the log have it for themselves`() async throws {
+        gate.open()
+        let process = try ProgramRun(
+            "opget", ["-d", bench.folder.path, "--json", bench.url("/file")], in: .terminal(columns: 80, rows: 24))
+        let end = await process.end()
+        #expect(end.status == 0 && !end.output.contains("\u{1B}"), "\(end)")
+        #expect(end.output.contains("\"event\":\"end\""))
+    }
+}
