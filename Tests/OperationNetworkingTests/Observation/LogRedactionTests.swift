@@ -40,7 +40,7 @@ struct LogRedactionTests {
             #expect(!LogRedaction.secrets.hides(name), "\(name) is hidden")
             #expect(LogRedaction.secrets(and: name.uppercased()).hides(name))
         }
-        for name in ["pass\u{301}word", "to\u{200D}ken", "\u{301}password", "api\u{FE0F}Key"] {
+        for name in ["pass\u{301}word", "to\u{200D}ken", "\u{301}password", "api\u{FE0F}Key", "user_pi\u{200D}n"] {
             #expect(LogRedaction.secrets.hides(name), "\(name.debugDescription) is shown")
         }
     }

@@ -207,7 +207,8 @@ struct NetworkArchiveTests {
         }
         let entries = try entries(archive)
         let contents = try entries.map { try $0["response"]["content"] }
-        #expect(contents.count == 3 && archive.forgottenCount == 0)
+        try #require(contents.count == 3)
+        #expect(archive.forgottenCount == 0)
         #expect(try contents[0]["text"].text == "small" && contents[2]["text"].text == "small")
         #expect(try !contents[1].has("text") && contents[1]["size"].number == 3_000)
         #expect(try contents[1]["comment"].text.contains("left out"))
