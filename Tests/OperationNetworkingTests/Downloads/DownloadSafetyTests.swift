@@ -208,14 +208,12 @@ struct DownloadSafetyTests {
         }
         let first = try bench.start(to: .file(bench.url("file")), options: options, files: files)
         await ended.passage()
-        let begun = Gate()
         let whole = DownloadBench.resource()
         bench.server.route("GET", "/file") { request in
             whole.answer(to: request).cut(at: 400_000, by: .stall)
         }
-        let second = try bench.start(to: .file(bench.url("file")), options: options) { _ in begun.open() }
-        await begun.passage()
-        #expect(bench.cardURL != nil)
+        let second = try bench.start(to: .file(bench.url("file")), options: options)
+        try await waitUntil("the second one has its card") { bench.cardURL != nil }
         goesOn.open()
         #expect(await first.conclusion().file != nil)
         #expect(bench.cardURL != nil)

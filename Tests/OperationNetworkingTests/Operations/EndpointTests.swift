@@ -78,7 +78,7 @@ struct EndpointTests {
             base.headers["X-Client"] = "set up"
         }
         let group = GroupOperation.map([1, 2], width: 2) { _ in base.get("one", as: String.self) }
-        #expect(try await group.value == ["set up", "set up"])
+        #expect(try await group.run() == ["set up", "set up"])
     }
 
     @Test("A subclass for the service and one for the endpoint do the same")
