@@ -22,7 +22,7 @@ struct DownloadCardTests {
         return (files, made)
     }
 
-    @Test("A small one that ends well never makes one, and tries its part's name twice: whether it is there, and to make it")
+    @Test("A small one that ends well never makes one, and opens its part twice: to look, and to make it")
     func small() async throws {
         let bench = try DownloadBench(), (files, made) = counted()
         bench.serve(DownloadBench.resource(10_000))
@@ -33,7 +33,9 @@ struct DownloadCardTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test("Before it takes its place one of 64 KiB or more has a card, a smaller one has none", arguments: [65_535, 65_536])
+    @Test(
+        "Before it takes its place one of 64 KiB or more has a card, a smaller one has none",
+        arguments: [65_535, 65_536])
     func large(size: Int) async throws {
         let bench = try DownloadBench(), stop = StoppedCall(at: .renameExclusively)
         bench.serve(DownloadBench.resource(size))
@@ -46,7 +48,9 @@ struct DownloadCardTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test("A small part that is left gets its card then, and is gone on with", arguments: [2_000, 10_000, 60_000, 70_000])
+    @Test(
+        "A small part that is left gets its card then, and is gone on with",
+        arguments: [2_000, 10_000, 60_000, 70_000])
     func left(at length: Int) async throws {
         let bench = try DownloadBench()
         bench.server.route("GET", "/file") { DownloadBench.resource().answer(to: $0).cut(at: length) }

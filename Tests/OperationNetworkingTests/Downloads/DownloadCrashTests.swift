@@ -115,9 +115,8 @@
                     let part = names.first { $0.hasSuffix(".part") }.map { bench.url("in/\($0)").path }
                     let status = part.flatMap { try? FileManager.default.attributesOfItem(atPath: $0) }
                     let isCardRight = card.flatMap { DownloadCard(text: $0) }?.validator == .entityTag(tag)
-                    if (status?[.size] as? NSNumber)?.intValue == count, isCardRight || card == nil && count < 64 << 10 {
-                        return true
-                    }
+                    let isEnough = isCardRight || card == nil && count < 64 << 10
+                    if (status?[.size] as? NSNumber)?.intValue == count, isEnough { return true }
                     usleep(1000)
                 }
                 return false

@@ -98,8 +98,8 @@ extension TracedOperation.Hop {
             figures["body bytes sent"] = "\(metrics.bodyBytesSent)"
         }
         return TraceStretch(
-            name: summary ?? "request \(index + 1)", category: "request", began: measuredBeginning, ended: ended ?? last,
-            figures: figures, parts: phases)
+            name: summary ?? "request \(index + 1)", category: "request", began: measuredBeginning,
+            ended: ended ?? last, figures: figures, parts: phases)
     }
 
     /// When it began: what was measured, counted back from its end, where the word of it came later than it began.
