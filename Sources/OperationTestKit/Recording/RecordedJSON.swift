@@ -27,13 +27,19 @@ struct RecordedJSON {
         let isObject: Bool
         /// Whether it is the value of a secret name.
         let isHidden: Bool
+        /// Where it begins.
+        let start: Int
         /// Whether its value is a secret, since it is called so: `{"name": "password", "value": "…"}`.
-        var hidesValue = false
+        let hidesValue: Bool
     }
 
     private let bytes: [UInt8]
     private let redaction: LogRedaction
     private let text: (String) -> String
+    /// Where objects begin of which the value is a secret, as was seen by reading it once.
+    private let secretPairs: Set<Int>
+    /// The same, as far as is seen.
+    private var pairs: Set<Int> = []
     private var index = 0
     private var result: [UInt8] = []
     private var containers: [Container] = []
@@ -42,16 +48,22 @@ struct RecordedJSON {
     private var isHidden = false
     private var name = ""
 
-    private init(_ data: Data, _ redaction: LogRedaction, _ text: @escaping (String) -> String) {
+    private init(
+        _ data: Data, _ redaction: LogRedaction, _ text: @escaping (String) -> String, secretPairs: Set<Int> = []
+    ) {
         bytes = Array(data)
-        (self.redaction, self.text) = (redaction, text)
+        (self.redaction, self.text, self.secretPairs) = (redaction, text, secretPairs)
         result.reserveCapacity(bytes.count)
     }
 
     /// The same without the values of secret names, and with other texts in the place of its texts; nil if it is no JSON.
     static func redacted(_ data: Data, _ redaction: LogRedaction, text: @escaping (String) -> String) -> Data? {
         var json = Self(data, redaction, text)
-        return json.read() ? Data(json.result) : nil
+        guard json.read() else { return nil }
+        guard !json.pairs.isEmpty else { return Data(json.result) }
+        // A value may stand before what says that it is secret.
+        var again = Self(data, redaction, text, secretPairs: json.pairs)
+        return again.read() ? Data(again.result) : nil
     }
 
     private mutating func read() -> Bool {
@@ -89,7 +101,9 @@ struct RecordedJSON {
     private var isValueHidden: Bool { isHidden || containers.last?.isHidden == true }
 
     private mutating func begin(isObject: Bool) {
-        containers.append(Container(isObject: isObject, isHidden: isValueHidden))
+        containers.append(
+            Container(
+                isObject: isObject, isHidden: isValueHidden, start: index, hidesValue: secretPairs.contains(index)))
         isHidden = false
         copy(1)
         expected = isObject ? .firstKey : .firstValue
@@ -114,13 +128,14 @@ struct RecordedJSON {
         let string = string()
         let inside = bytes[string.inside]
         let quote: [UInt8] = string.isWhole ? [0x22] : []
+        let plain = JSONText.decoded(inside)
+        // Also where its name is a secret one itself, as `key` is.
+        if let object = containers.last, object.isObject, redaction.hidesNeighbours(name, plain) {
+            pairs.insert(object.start)
+        }
         if isValueHidden {
             result += [0x22] + Array(RecordingRedactor.stars.utf8) + quote
         } else {
-            let plain = JSONText.decoded(inside)
-            if containers.last?.isObject == true, redaction.hidesNeighbours(name, plain) {
-                containers[containers.count - 1].hidesValue = true
-            }
             let shown = text(plain)
             result += [0x22] + (shown == plain ? Array(inside) : JSONText.encoded(shown)) + quote
         }

@@ -79,6 +79,12 @@ struct LogRedactionTests {
         ("Bearer of bad news", "Bearer of bad news"), ("A basic course", "A basic course"),
         ("token expired", "token expired"),
         ("https://a.example/b", "https://a.example/b"), ("a=b", "a=b"), ("", ""), ("=", "="), (":", ":"), ("\"", "\""),
+        (#"bad header "Authorization": Bearer S3CRET"#, #"bad header "Authorization": ***"#),
+        (#""password": S3CRET horse battery"#, #""password": ***"#),
+        (#"{"user" => "a", "password" => "S3CRET"}"#, #"{"user" => "a", "password" => "***"}"#),
+        (#"if "password" == "S3CRET""#, #"if "password" == "***""#),
+        ("password=$2b$10$S3CRET", "password=***"), ("$password = $S3CRET;", "$password = ***"),
+        ("password=***!S3CRET", "password=***"), ("1=2, 3:4", "1=2, 3:4"),
         ("token", "token"), ("token:", "token:"), ("token=\\", "token=***"), ("token:\"", "token:\"***"),
     ]
 

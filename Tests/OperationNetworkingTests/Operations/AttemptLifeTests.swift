@@ -24,12 +24,15 @@ private final class HoardingSession: NetworkSession {
 
     private let session: any NetworkSession
     let hoard = EventRecorder<any NetworkTask>()
+    /// Done once, when a task was made.
+    let whenMade = Locked<(@Sendable () -> Void)?>(nil)
 
     init(over session: any NetworkSession) { self.session = session }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         let task = Task(session.makeTask(with: request, receiver: receiver), receiver)
         hoard.record(task)
+        whenMade.withLock { exchange(&$0, with: nil) }?()
         return task
     }
 }
@@ -108,6 +111,24 @@ struct AttemptLifeTests {
         try await run()
         #expect(try await count(census) == 0)
         #expect(session.hoard.count >= 2)
+    }
+
+    @Test("A session may keep the task of one that was cancelled while the task was made")
+    func hoardedTooLate() async throws {
+        let bench = try OperationBench(), census = LiveObjects()
+        let session = HoardingSession(over: bench.session)
+        func run() async {
+            let operation = bench.watched(
+                NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in data.count })
+            census.track(operation.networkAttempts)
+            session.whenMade.withLock { $0 = { [weak operation] in operation?.cancel() } }
+            operation.start()
+            await operation.ended()
+            #expect(operation.isCancelled)
+        }
+        await run()
+        #expect(try await count(census) == 0)
+        #expect(session.hoard.count == 1 && bench.server.requests.isEmpty)
     }
 
     @Test("What an error kept may act on the operation when it goes")

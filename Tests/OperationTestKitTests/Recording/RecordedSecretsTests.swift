@@ -80,6 +80,16 @@ struct SecretCase: Sendable, CustomTestStringConvertible {
                 "Authorization: ***", #"user: \\\"ada\\\""#,
             ]),
         SecretCase(
+            testDescription: "pairs in whatever order, one within another",
+            answer: json(
+                #"[{"value":"\#(secret)","name":"password"},{"key":"api_key","value":"\#(secret)"},"#
+                    + #"{"value":{"value":"b","name":"a"},"name":"token"},{"value":7,"name":"pin"},{"value":"c","name":"d"}]"#
+            ),
+            kept: [
+                #"[{\"value\":\"***\",\"name\":\"password\"}"#, #"{\"value\":0,\"name\":\"pin\"}"#,
+                #"{\"value\":\"c\",\"name\":\"d\"}"#,
+            ]),
+        SecretCase(
             testDescription: "signs that join others",
             answer: StubAnswer(
                 .head(

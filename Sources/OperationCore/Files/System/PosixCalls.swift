@@ -76,11 +76,12 @@ enum PosixCalls {
     /// What is taken off the permissions of a new file in an open directory; nil where only making one tells.
     ///
     /// To ask for the `umask` is to change it for all threads, but Linux tells it in the files of a process, too. Where the
-    /// directory has permissions of its own for what is made in it (an access control list), those count instead.
+    /// directory has permissions of its own for what is made in it (an access control list), or its file system does not
+    /// know whether it has, those count instead.
     static func mask(in folder: Int32) -> UInt16? {
         #if canImport(Glibc)
             guard let attribute, attribute(folder, "system.posix_acl_default", nil, 0) == -1,
-                lastError == ENODATA || lastError == EOPNOTSUPP
+                lastError == ENODATA
             else { return nil }
             let status = open(workingDirectory, "/proc/thread-self/status", O_RDONLY, 0)
             guard status >= 0 else { return nil }

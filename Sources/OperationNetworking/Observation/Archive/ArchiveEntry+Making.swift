@@ -145,7 +145,9 @@ extension ArchiveEntry {
             if size > 0 { content.comment = "not in memory, and not kept" }
             return content
         }
-        let announced = head.isDecoded ? 0 : head.expectedLength ?? 0
+        // Of an answer that never has a body it is the length of another's.
+        let hasBody = exchange.request.method != "HEAD" && head.status != 204 && head.status != 304
+        let announced = hasBody && !head.isDecoded ? head.expectedLength ?? 0 : 0
         let shown = ShownBody(body, options, of: max(size, announced, Int64(body.count)))
         (content.text, content.comment) = (shown.text, shown.comment)
         if shown.isBase64 { content.encoding = "base64" }

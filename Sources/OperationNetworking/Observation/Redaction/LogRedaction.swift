@@ -36,14 +36,21 @@ public struct LogRedaction: Sendable, Hashable {
     /// Leaves out the usual secrets, and the fields of these names.
     package static func secrets(andAll names: some Sequence<String>) -> LogRedaction {
         var redaction = LogRedaction()
-        redaction.names = Set(names.map { $0.lowercased() })
+        redaction.names = Set(names.map(plain))
         return redaction
     }
 
     /// Whether what has that name is left out.
     public func hides(_ name: String) -> Bool {
         guard !keepsSecrets else { return false }
-        return !names.isEmpty && names.contains(name.lowercased()) || SecretNames.contains(name)
+        return !names.isEmpty && names.contains(Self.plain(name)) || SecretNames.contains(name)
+    }
+
+    /// A name in small letters, without signs that join the one before.
+    private static func plain(_ name: String) -> String {
+        var scalars = String.UnicodeScalarView()
+        scalars.append(contentsOf: name.unicodeScalars.filter { !$0.isJoined })
+        return String(scalars).lowercased()
     }
 
     func value(of field: HeaderFields.Field) -> String {

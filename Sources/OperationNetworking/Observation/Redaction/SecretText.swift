@@ -49,7 +49,8 @@ struct SecretText {
             shown.append(sign)
             index += 1
             guard sign == "=" || sign == ":", let isQuoted = isSecret(before: index - 1) else { continue }
-            copy { $0 == " " || $0 == "\t" }
+            // Some write an arrow between a name and its value, or compare them.
+            copy { $0 == " " || $0 == "\t" || sign == "=" && ($0 == ">" || $0 == "=") }
             hideValue(after: sign, isQuoted)
         }
     }
@@ -64,10 +65,11 @@ struct SecretText {
             while end > 0, text[end - 1] == "\\" { end -= 1 }
         }
         let name = word(before: end)
-        // A variable of GraphQL has its value elsewhere.
-        guard !name.isEmpty, name.startIndex == 0 || text[name.startIndex - 1] != "$" else { return nil }
+        // The declaration of a variable of GraphQL: its value is elsewhere.
+        let isVariable = text[sign] == ":" && name.startIndex > 0 && text[name.startIndex - 1] == "$"
+        guard !isVariable, name.contains(where: { $0.properties.isAlphabetic }) else { return nil }
         let plain = Self.string(name)
-        guard hides(plain.removingPercentEncoding ?? plain) else { return nil }
+        guard hides(name.contains("%") ? plain.removingPercentEncoding ?? plain : plain) else { return nil }
         // In words, an error's code is one.
         if !isQuoted, name.startIndex > 1, text[name.startIndex - 1] == " " {
             let before = Self.string(word(before: name.startIndex - 1))
@@ -88,7 +90,8 @@ struct SecretText {
     }
 
     private mutating func hideValue(after sign: Unicode.Scalar, _ isNameQuoted: Bool) {
-        guard index < text.count, text[index] != "$", !isHiddenAlready else { return }
+        guard index < text.count, !isHiddenAlready else { return }
+        if sign == ":", !isNameQuoted, isVariable(index) { return }
         if let end = endOfQuoted(index) {
             shown.append(contentsOf: text[index..<end.inside.lowerBound])
             shown.append(contentsOf: Self.stars.unicodeScalars)
@@ -97,8 +100,8 @@ struct SecretText {
         } else if text[index] == "{" || text[index] == "[" {
             shown.append(contentsOf: (isNameQuoted ? "\"\(Self.stars)\"" : Self.stars).unicodeScalars)
             index = endOfBrackets(index)
-        } else if isNameQuoted {
-            hideWord()
+        } else if isNameQuoted, let end = endOfWord(index) {
+            hideWord(to: end)
         } else {
             let rest = text[index...]
             let end = rest.firstIndex { $0 == "\n" || $0 == "\r" || sign == "=" && $0 == "&" } ?? text.count
@@ -111,18 +114,33 @@ struct SecretText {
         let stars = Scalars(Self.stars.unicodeScalars)
         guard text[index...].starts(with: stars) else { return false }
         let next = index + stars.count
-        return next == text.count || !Self.isOfName(text[next])
+        return next == text.count || "\"'\\)]}>&,;\r\n".unicodeScalars.contains(text[next])
     }
 
-    /// A number, true, false or null of JSON.
-    private mutating func hideWord() {
-        let word = text[index...].prefix { !",}]".unicodeScalars.contains($0) && !$0.properties.isWhitespace }
-        guard let first = word.first else { return }
+    /// Whether a variable of GraphQL stands there, whose value is elsewhere.
+    private func isVariable(_ start: Int) -> Bool {
+        guard text[start] == "$" else { return false }
+        let name = text[(start + 1)...].prefix { $0.isASCII && Self.isOfName($0) }
+        guard let first = name.first, first.properties.isAlphabetic || first == "_",
+            let next = text[name.endIndex...].first(where: { !$0.properties.isWhitespace })
+        else { return false }
+        return ",)}]".unicodeScalars.contains(next)
+    }
+
+    /// Where a number, true, false or null of JSON ends that begins there; nil if it is something else.
+    private func endOfWord(_ start: Int) -> Int? {
+        let word = text[start...].prefix { !",}] \t\r\n".unicodeScalars.contains($0) }
         let plain = Self.string(word)
-        let isNumber = first == "-" || ("0"..."9").contains(first)
-        let instead = ["true", "false", "null"].contains(plain) ? plain : isNumber ? "0" : "\"\(Self.stars)\""
+        guard ["true", "false", "null"].contains(plain) || Double(plain) != nil else { return nil }
+        guard let next = text[word.endIndex...].first(where: { $0 != " " && $0 != "\t" }) else { return word.endIndex }
+        return ",}]\r\n".unicodeScalars.contains(next) ? word.endIndex : nil
+    }
+
+    private mutating func hideWord(to end: Int) {
+        let plain = Self.string(text[index..<end])
+        let instead = ["true", "false", "null"].contains(plain) ? plain : "0"
         shown.append(contentsOf: instead.unicodeScalars)
-        index = word.endIndex
+        index = end
     }
 
     /// What is within the quotes that begin there, and where all ends; nil if none do.

@@ -116,8 +116,8 @@ extension NetworkAttempts {
         if let length = request.body.length { teller.note(.upload, nil, of: length, for: host) }
         if let refusal = refusal(of: request, number, host) { return failed(refusal, .waiting, number) }
         note(.sends(request), number, host)
+        let receiver = AttemptReceiver(self, number, isObserved: isObserved)
         do {
-            let receiver = AttemptReceiver(self, number, isObserved: isObserved)
             let task = try host.makeTask(isForRefresh ? request.ahead : request, receiver)
             let brakes = BrakeLine(task)
             let (action, isOver) = state.withLock { state in
@@ -127,9 +127,13 @@ extension NetworkAttempts {
                 return (state.machine.created(number), isOver)
             }
             // Over meanwhile, or out of time: the task is not resumed, and tells its end to nobody.
-            if isOver { task.endForAttempt() }
+            if isOver {
+                task.endForAttempt()
+                receiver.letGo()
+            }
             return action
         } catch {
+            receiver.letGo()
             return failed(error, .waiting, number)
         }
     }
