@@ -90,7 +90,7 @@ struct SecretText {
     }
 
     private mutating func hideValue(after sign: Unicode.Scalar, _ isNameQuoted: Bool) {
-        guard index < text.count, !isHiddenAlready else { return }
+        guard index < text.count, !isHidden(after: sign) else { return }
         if sign == ":", !isNameQuoted, isVariable(index) { return }
         if let end = endOfQuoted(index) {
             shown.append(contentsOf: text[index..<end.inside.lowerBound])
@@ -110,11 +110,13 @@ struct SecretText {
         }
     }
 
-    private var isHiddenAlready: Bool {
+    /// Whether there are stars already; of an address in a text, the rest of which was left.
+    private func isHidden(after sign: Unicode.Scalar) -> Bool {
         let stars = Scalars(Self.stars.unicodeScalars)
         guard text[index...].starts(with: stars) else { return false }
         let next = index + stars.count
         return next == text.count || "\"'\\)]}>&,;\r\n".unicodeScalars.contains(text[next])
+            || sign == "=" && text[next] == " "
     }
 
     /// Whether a variable of GraphQL stands there, whose value is elsewhere.
