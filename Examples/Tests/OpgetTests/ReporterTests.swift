@@ -41,6 +41,21 @@ struct ReporterTests {
         display.finish()
     }
 
+    @Test func `after the end nothing is told of a file any more`() throws {
+        let (bench, screen) = (try OpgetBench(), Screen())
+        let path = bench.folder.appending(path: "log").path
+        let display = TerminalDisplay(output: screen, style: DisplayStyle(usesColor: false))
+        let item = try item()
+        let reporter = Reporter([item], Settings(), log: RunLog(.file(path)), display: display)
+        reporter.began(item)
+        reporter.ended(item, .skipped(path: "/file"))
+        reporter.advanced(item, to: 1_000, of: 2_000)
+        _ = reporter.conclude(interruptedBy: nil)
+        let lines = try LogLine.all(String(contentsOfFile: path, encoding: .utf8))
+        #expect(lines.map(\.event) == ["begin", "skip", "end"])
+        #expect(!screen.frames.withLock { $0.joined() }.contains("50%"))
+    }
+
     @Test func `a host is one however it is spelled`() throws {
         let hosts = HostCategories(limit: 1)
         func category(_ text: String) throws -> OperationCategory { hosts.category(of: try item(text).url) }

@@ -124,7 +124,10 @@ final class Runner: Sendable {
                 if client.settings.existing == .replace || !places.isThere(place) { return nil }
                 return await places.resultOfExisting(item, place)
             })
-        guard case .result(let result) = await job.run() else { return nil }
+        let outcome = await job.run()
+        // What was told of the last bytes comes before the end.
+        await handlersCalled()
+        guard case .result(let result) = outcome else { return nil }
         if case .done(let report) = result {
             places.take(report.path)
             // What a run without pieces left is of no use any more.

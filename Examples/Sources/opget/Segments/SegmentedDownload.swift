@@ -70,6 +70,8 @@ struct SegmentedDownload: Sendable {
     private func download(_ plan: SegmentedPlan, isFirst: Bool) async throws(FileFailure) -> Step {
         if settings.beginsAnew, isFirst { try SegmentNames(for: plan.place).remove() }
         let file = try SegmentedFile(for: plan.place, plan.card)
+        // The library and handlers that are on their way may hold it for a while.
+        defer { file.letGo() }
         reporter.found(item, resumed: file.resumedBytes, discarded: file.discardedBytes)
         if file.resumedBytes > 0 { reporter.advanced(item, to: file.resumedBytes, of: plan.card.total) }
         switch await transfer(file, plan.request) {
