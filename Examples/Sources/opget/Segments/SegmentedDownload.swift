@@ -98,6 +98,8 @@ struct SegmentedDownload: Sendable {
         after failure: NetworkError, _ plan: SegmentedPlan, _ file: SegmentedFile
     ) throws(FileFailure) -> Step {
         switch failure.cause as? SegmentProblem {
+        // What the other pieces brought meanwhile is not given up for one such answer.
+        case .sendsWhole? where file.writtenBytes > 0: return .askAgain
         case .sendsWhole?:
             file.discard()
             return .single("the server sends the file as a whole")
