@@ -97,10 +97,20 @@ public final class ProgramRun: Sendable {
         try errors?.writer.close()
         read(reader) { $0.bytes += $1 }
         if let errors { read(errors.reader) { $0.errors += $1 } }
-        if let inputPipe, let input {
-            try inputPipe.fileHandleForWriting.write(contentsOf: Data(input.utf8))
-            try inputPipe.fileHandleForWriting.close()
-        }
+        if let inputPipe, let input { Self.write(input, to: inputPipe.fileHandleForWriting) }
+    }
+
+    /// Hands it what it can read, as fast as it does; one that has ended needs nothing any more.
+    private static func write(_ input: String, to writer: FileHandle) {
+        Thread {
+            // A broken pipe is an error here, and not the end of the tests.
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            sigaddset(&signals, SIGPIPE)
+            pthread_sigmask(SIG_BLOCK, &signals, nil)
+            try? writer.write(contentsOf: Data(input.utf8))
+            try? writer.close()
+        }.start()
     }
 
     private func read(_ reader: FileHandle, _ take: @escaping @Sendable (inout State, ArraySlice<UInt8>) -> Void) {

@@ -90,7 +90,8 @@ struct ItemReader {
             // What is known of it once is known of it wherever it stands.
             let known = items[index].checksum ?? checksum
             guard checksum == nil || checksum == known else {
-                return problems.append("\(place)'\(shown)' was given before with another checksum. Leave one of them out.")
+                let problem = "'\(shown)' was given before with another checksum. Leave one of them out."
+                return problems.append(place + problem)
             }
             let old = items[index]
             items[index] = DownloadItem(index: index, text: old.text, url: old.url, name: old.name, checksum: known)
