@@ -54,7 +54,7 @@ struct SegmentedDownload: Sendable {
                 case .single(let reason):
                     note(reason)
                     return .single
-                case .askAgain: continue
+                case .askAgain: await pause(nil)
                 }
             }
             throw FileFailure(
@@ -63,6 +63,11 @@ struct SegmentedDownload: Sendable {
         } catch {
             return .result(Task.isCancelled ? .stopped : .failed(error))
         }
+    }
+
+    /// A server that stumbles gets a moment before it is asked anew, or what it asks for, within reason.
+    private func pause(_ wanted: Duration?) async {
+        try? await Task.sleep(for: min(max(wanted ?? .zero, .seconds(1)), .seconds(60)))
     }
 
     private func note(_ reason: String) { reporter.noted(item, "one piece at a time, for \(reason).") }
@@ -163,6 +168,8 @@ struct SegmentedDownload: Sendable {
             case .failure(let error):
                 let gotOn = file.written(index) >= before + Client.leastProgress
                 guard gotOn, !Task.isCancelled, client.ranOutOfAttempts(error) else { return .failed(error) }
+                await pause(error.retryAfter)
+                if Task.isCancelled { return .failed(error) }
             }
         }
     }
