@@ -18,7 +18,7 @@ import Synchronization
 ///
 /// All calls are allowed on any thread, and none waits for the terminal but ``finish()``. A frame is one write, and there
 /// are at most ten in a second. In a pipe or a file there are no frames: each row becomes a line when it ends.
-public final class TerminalDisplay: Sendable {
+public final class TerminalDisplay: TerminalHolder {
     private struct State {
         var board = DisplayBoard()
         var encoder: FrameEncoder
@@ -150,10 +150,20 @@ public final class TerminalDisplay: Sendable {
         queue.async { [self] in draw() }
     }
 
-    /// What must be written to show the cursor again, if it is hidden, by who cannot wait for anything else.
+    /// Shows the cursor again, if it is hidden, and draws nothing more: for who waits for a terminal a moment at most.
     public func showCursorAtOnce() {
-        let text = state.withLock { $0.encoder.showCursor() }
-        if !text.isEmpty { output.write(text) }
+        let text = state.withLock { state in
+            state.isStopped = true
+            return state.encoder.showCursor()
+        }
+        guard !text.isEmpty else { return }
+        // Behind a frame that is being written, or its end would hide the cursor again.
+        let isWritten = DispatchSemaphore(value: 0)
+        queue.async { [self] in
+            output.write(text)
+            isWritten.signal()
+        }
+        if isWritten.wait(timeout: .now() + .milliseconds(200)) == .timedOut { output.write(text) }
     }
 
     // When something is drawn.

@@ -4,12 +4,24 @@
 import Foundation
 import Synchronization
 
+/// Who has the terminal, and can give it back.
+public protocol TerminalHolder: Sendable {
+    /// Gives the terminal back for a while; returns when that is done.
+    func stop()
+    /// Takes the terminal again, and draws at once.
+    func goOn()
+    /// Draws at once, as when the terminal has another size.
+    func redraw()
+    /// Gives the terminal back for good, without waiting for longer than a moment.
+    func showCursorAtOnce()
+}
+
 /// What Ctrl-C and its like do to a program: the first one stops it in order, the second at once; Ctrl-Z gives the terminal
 /// back for a while.
 ///
 /// ```swift
 /// let display = TerminalDisplay()
-/// let interruption = TerminalInterruption { display }
+/// let interruption = TerminalInterruption(of: display)
 /// interruption.listen()
 /// interruption.stop { signal in print("to be stopped by", signal) }
 /// ```
@@ -20,12 +32,12 @@ public final class TerminalInterruption: Sendable {
         var isStopping = false
     }
 
-    private let display: @Sendable () -> TerminalDisplay
+    private let holder: any TerminalHolder
     private let state = Mutex(State())
 
-    /// Makes one for the display that has the terminal at that moment.
-    public init(_ display: @escaping @Sendable () -> TerminalDisplay) {
-        self.display = display
+    /// Makes one for who has the terminal.
+    public init(of holder: any TerminalHolder) {
+        self.holder = holder
     }
 
     /// Listens to the signals; to be called on the first thread before there are others.
@@ -41,12 +53,11 @@ public final class TerminalInterruption: Sendable {
 
     private func take(_ signal: Int32) {
         switch signal {
-        case SIGWINCH: display().redraw()
+        case SIGWINCH: holder.redraw()
         case SIGTSTP:
-            let display = display()
-            display.stop()
+            holder.stop()
             TerminalSignals.stopProcess()
-            display.goOn()
+            holder.goOn()
         default: end(by: signal)
         }
     }
@@ -59,7 +70,7 @@ public final class TerminalInterruption: Sendable {
             return stop
         }
         if let stop { return stop(signal) }
-        display().showCursorAtOnce()
+        holder.showCursorAtOnce()
         TerminalSignals.endProcess(by: signal)
     }
 }

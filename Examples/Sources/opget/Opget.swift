@@ -15,7 +15,7 @@ struct Opget {
         signal(SIGXFSZ, SIG_IGN)
         let command = Command(CommandLine.arguments.dropFirst())
         let display = display(for: command)
-        let interruption = TerminalInterruption { display }
+        let interruption = TerminalInterruption(of: display)
         interruption.listen()
         switch command {
         case .help: print(HelpText.text, terminator: "")

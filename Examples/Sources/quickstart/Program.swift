@@ -29,16 +29,19 @@ struct Program: Sendable {
         if case .failure = end { queue.cancelAll(because: .requested("the story broke off")) }
         await queue.drained()
         defer { stage.finish() }
-        if let signal = interruption.signal {
-            stage.tell("Interrupted: all that was under way was cancelled.", .bad)
-            return 128 + signal
-        }
-        if case .failure(let error) = end {
+        switch end {
+        // A signal that came when all was over changes nothing.
+        case .success:
+            stage.tell("All as expected.", .good)
+            return EXIT_SUCCESS
+        case .failure(let error):
+            if let signal = interruption.signal {
+                stage.tell("Interrupted: all that was under way was cancelled.", .bad)
+                return 128 + signal
+            }
             stage.tell("Not as expected: \(error)", .bad)
             return EXIT_FAILURE
         }
-        stage.tell("All as expected.", .good)
-        return EXIT_SUCCESS
     }
 
     private func tell(with queue: QueueManager) async throws {

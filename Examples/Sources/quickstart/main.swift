@@ -22,8 +22,13 @@ let folder =
         "operationkit-quickstart-\(ProcessInfo.processInfo.userName)")
 let stage = Stage(folder: folder)
 // The first thread only waits, so that no signal finds it unprepared.
-let interruption = TerminalInterruption { stage.present }
+let interruption = TerminalInterruption(of: stage)
 interruption.listen()
 let program = Program(stage: stage, interruption: interruption)
-Task.detached { exit(await program.run()) }
+Task.detached {
+    let code = await program.run()
+    // By the signal itself, so that a shell's loop around it ends, too.
+    if code > 128 { TerminalSignals.endProcess(by: code - 128) }
+    exit(code)
+}
 while true { pause() }

@@ -15,7 +15,7 @@ struct ProgramEndTests {
 
     @Test func `a story that breaks off leaves nothing suspended behind`() async {
         let stage = Stage(folder: FileManager.default.temporaryDirectory)
-        var program = Program(stage: stage, interruption: TerminalInterruption { stage.present })
+        var program = Program(stage: stage, interruption: TerminalInterruption(of: stage))
         program.other = { queue in
             let operation = TaskOperation<Void, Never> { for await _ in AsyncStream<Void>.makeStream().stream {} }
             try queue.add(operation)

@@ -81,6 +81,18 @@ struct ArgumentsTests {
         #expect(reader.repeatedCount == 1)
     }
 
+    @Test func `a checksum that is given once counts for its URL wherever it stands, and two are one too many`() {
+        let sum = String(repeating: "0", count: 64)
+        for list in ["http://h/a\nhttp://h/a sha256=\(sum)\n", "http://h/a sha256=\(sum)\nhttp://h/a\n"] {
+            let reader = items(list)
+            #expect(reader.problems.isEmpty && reader.repeatedCount == 1)
+            #expect(reader.items.map(\.checksum?.hexadecimal) == [sum])
+        }
+        let other = String(repeating: "1", count: 64)
+        let reader = items("http://h/a sha256=\(sum)\nhttp://h/a sha256=\(other)\n")
+        #expect(reader.problems.count == 1 && reader.problems.first?.hasPrefix("list, line 2: ") == true)
+    }
+
     @Test func `what is refused is shown without its secrets`() {
         #expect(DownloadItem.shown("ftp://user:pass@host/f?a=b#c") == "ftp://***@host/f")
         #expect(DownloadItem.shown("user:pass@host") == "***@host")

@@ -113,6 +113,21 @@ struct DownloadingTests {
         #expect(bench.server.counts.requests == 12)
     }
 
+    @Test func `who waits for one host holds up no other, also where a file may be replaced`() async throws {
+        let (gate, other) = (Gate(), try LoopbackServer())
+        defer { gate.open() }
+        for path in ["/a", "/b", "/c"] { bench.stall(path, count: 1_000, first: 10, until: gate) }
+        let resource = LoopbackResource(.pattern(count: 1_000))
+        other.route("GET", "/other") { resource.answer(to: $0) }
+        let urls = ["/a", "/b", "/c"].map(bench.url) + [other.url("/other").absoluteString]
+        let process = try bench.start(["-f", "-j", "2", "--per-host", "1", "--json"] + urls)
+        #expect(await process.wrote("\"event\":\"done\""))
+        #expect(bench.server.requests.count == 1)
+        gate.open()
+        let end = await process.end()
+        #expect(end.status == 0 && bench.names == ["a", "b", "c", "other"], "\(end)")
+    }
+
     @Test func `a rate is kept`() async throws {
         let count = 2_200_000
         bench.serve("/file", count: count)

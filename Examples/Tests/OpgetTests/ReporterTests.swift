@@ -41,6 +41,42 @@ struct ReporterTests {
         display.finish()
     }
 
+    @Test func `a log that does not wait by itself is waited for`() throws {
+        let bench = try OpgetBench()
+        let path = bench.folder.appending(path: "log").path
+        #expect(mkfifo(path, 0o600) == 0)
+        let reader = open(path, O_RDONLY | O_NONBLOCK)
+        let log = try #require(RunLog(.file(path), isWaiting: false))
+        // More than fits: somebody must read meanwhile.
+        let thread = Thread {
+            var (buffer, lines) = ([UInt8](repeating: 0, count: 1 << 14), 0)
+            while lines < 2_000 {
+                let count = read(reader, &buffer, buffer.count)
+                if count > 0 { lines += buffer.prefix(count).count { $0 == 10 } }
+            }
+            close(reader)
+        }
+        thread.start()
+        let item = try item()
+        for _ in 0..<2_000 { log.write(RunEvent("progress", item)) }
+        #expect(log.problem == nil)
+    }
+
+    @Test func `after the end nothing is told of a file any more`() throws {
+        let (bench, screen) = (try OpgetBench(), Screen())
+        let path = bench.folder.appending(path: "log").path
+        let display = TerminalDisplay(output: screen, style: DisplayStyle(usesColor: false))
+        let item = try item()
+        let reporter = Reporter([item], Settings(), log: RunLog(.file(path)), display: display)
+        reporter.began(item)
+        reporter.ended(item, .skipped(path: "/file"))
+        reporter.advanced(item, to: 1_000, of: 2_000)
+        _ = reporter.conclude(interruptedBy: nil)
+        let lines = try LogLine.all(String(contentsOfFile: path, encoding: .utf8))
+        #expect(lines.map(\.event) == ["begin", "skip", "end"])
+        #expect(!screen.frames.withLock { $0.joined() }.contains("50%"))
+    }
+
     @Test func `a host is one however it is spelled`() throws {
         let hosts = HostCategories(limit: 1)
         func category(_ text: String) throws -> OperationCategory { hosts.category(of: try item(text).url) }

@@ -47,6 +47,7 @@ struct SegmentWriterTests {
         let count = 64 << 20
         let file = try file(bench.folder, Int64(count))
         let writer = SegmentWriter(file, 0) {}
+        let turn = writer.begin()
         let flow = Flow()
         let portion = TestPattern.bytes(count: TestPattern.period)
         var sent = 0
@@ -55,7 +56,7 @@ struct SegmentWriterTests {
             let size = min(Int.random(in: 1...30_000, using: &generator), count - sent)
             let start = sent % TestPattern.period
             let piece = Array(portion[start..<min(start + size, TestPattern.period)])
-            try piece.withUnsafeBytes { bytes in try writer.take(bytes, flow) }
+            try piece.withUnsafeBytes { bytes in try writer.take(bytes, flow, of: turn) }
             sent += piece.count
             await flow.passage()
         }
@@ -64,6 +65,38 @@ struct SegmentWriterTests {
         #expect(flow.holds.withLock { $0 } > 10)
         try await file.publish(at: bench.folder.appending(path: "file"), replacing: false, isDurable: false)
         #expect(bench.holds("file", count: count))
+    }
+
+    @Test func `what comes late of an attempt that was given up is in nobody's place`() async throws {
+        let bench = try OpgetBench()
+        let file = try file(bench.folder, 1 << 20)
+        let (writer, flow) = (SegmentWriter(file, 0) {}, Flow())
+        func send(_ count: Int, of turn: Int) throws {
+            try [UInt8](repeating: 1, count: count).withUnsafeBytes { try writer.take($0, flow, of: turn) }
+        }
+        let first = writer.begin()
+        try send(100, of: first)
+        await writer.settled()
+        // Between two attempts, and during the next one.
+        try send(300_000, of: first)
+        let second = writer.begin()
+        try send(300_000, of: first)
+        try send(50, of: second)
+        await writer.settled()
+        #expect(file.written(0) == 150)
+        #expect(flow.holds.withLock { $0 } == 0)
+    }
+
+    @Test func `who gave up the claim writes no more, and it is free though somebody holds the file`() throws {
+        let bench = try OpgetBench()
+        let first = try file(bench.folder, 8_192)
+        first.letGo()
+        let second = try file(bench.folder, 8_192)
+        #expect(throws: FileFailure.self) {
+            try [1 as UInt8].withUnsafeBytes { bytes in try first.write(bytes, to: 0) }
+        }
+        try [1 as UInt8].withUnsafeBytes { bytes in try second.write(bytes, to: 0) }
+        withExtendedLifetime(first) {}
     }
 
     @Test func `a part is one program's at a time`() throws {
@@ -78,15 +111,16 @@ struct SegmentWriterTests {
         let bench = try OpgetBench()
         let file = try file(bench.folder, 8_192)
         let (writer, flow) = (SegmentWriter(file, 0) {}, Flow())
-        try [UInt8](repeating: 1, count: 100).withUnsafeBytes { try writer.take($0, flow) }
+        let turn = writer.begin()
+        try [UInt8](repeating: 1, count: 100).withUnsafeBytes { try writer.take($0, flow, of: turn) }
         let missing = #expect(throws: NetworkError.self) { try writer.finish() }
         #expect(missing?.code == .truncatedBody)
-        try [UInt8](repeating: 1, count: 300_000).withUnsafeBytes { try writer.take($0, flow) }
+        try [UInt8](repeating: 1, count: 300_000).withUnsafeBytes { try writer.take($0, flow, of: turn) }
         // It was held, and is let go on all the same.
         await flow.passage()
         await writer.settled()
         let failure = #expect(throws: FileFailure.self) {
-            try [1 as UInt8].withUnsafeBytes { try writer.take($0, flow) }
+            try [1 as UInt8].withUnsafeBytes { try writer.take($0, flow, of: turn) }
         }
         #expect(failure?.code == "bodyTooLarge")
         #expect(throws: FileFailure.self) { try writer.finish() }

@@ -54,7 +54,11 @@ struct SignalTests {
             \(command) &
             job=$!
             echo "job $job."
-            until grep -q '^State:.T' /proc/$job/status; do :; done
+            turn=0
+            until grep -q '^State:.T' /proc/$job/status; do
+                turn=$((turn + 1))
+                if [ $turn -gt 20000 ] || ! kill -0 $job; then kill -KILL $job; exit 9; fi
+            done
             echo stopped
             kill -CONT $job
             wait $job

@@ -160,6 +160,26 @@ struct UnreliableServerTests {
         #expect(other.requests.allSatisfy { $0["X-Plain"] == "z" })
     }
 
+    @Test(arguments: ["/file", "/go", "/far"])
+    func `a name and a password in the URL go with all pieces, and to no other server`(path: String) async throws {
+        let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
+        let other = try LoopbackServer()
+        other.route("GET", "/file") { resource.answer(to: $0) }
+        let target = other.url("/file").absoluteString
+        let wanted = "Basic " + Data("user:secret".utf8).base64EncodedString()
+        func guarded(_ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
+            bench.server.route("GET", path) { $0["Authorization"] == wanted ? answer($0) : .status(401) }
+        }
+        guarded("/file") { resource.answer(to: $0) }
+        guarded("/go") { _ in .redirect(to: "/file") }
+        guarded("/far") { _ in .redirect(to: target) }
+        let url = bench.url(path).replacing("http://", with: "http://user:secret@")
+        let end = try await bench.run(["-s", "4", "-o", "file", url + "#fragment"])
+        #expect(end.status == 0 && bench.holds("file", count: Self.size), "\(end)")
+        #expect(bench.server.requests.allSatisfy { $0["Authorization"] == wanted })
+        #expect(other.requests.allSatisfy { $0["Authorization"] == nil })
+    }
+
     @Test func `where HEAD fails the file is asked for, unless pieces are there`() async throws {
         let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
         func stumble() {

@@ -40,6 +40,8 @@ public final class ProgramRun: Sendable {
         var bytes: [UInt8] = []
         var errors: [UInt8] = []
         var openStreams = 0
+        /// Whether nobody waits for it any more.
+        var isGivenUp = false
         var waiters: [(isReached: @Sendable (String, Bool) -> Bool, pass: @Sendable () -> Void)] = []
 
         /// All that was written, the errors last.
@@ -49,6 +51,9 @@ public final class ProgramRun: Sendable {
     private let state = Mutex(State())
     private let process: Process
     private let exit = DispatchSemaphore(value: 0)
+    /// By which all that it began can be told from other programs, wherever it went.
+    private let mark = UUID().uuidString
+    private static let markName = "PROGRAM_RUN_MARK"
 
     /// Starts a program that was built beside the tests.
     ///
@@ -75,6 +80,7 @@ public final class ProgramRun: Sendable {
         environment["TERM"] = "xterm-256color"
         environment["LC_ALL"] = "C.UTF-8"
         environment["NO_COLOR"] = nil
+        environment[Self.markName] = mark
         process.environment = environment
         let (reader, writer) = try Self.ends(place)
         let errors = try Self.errorEnds(place)
@@ -84,16 +90,27 @@ public final class ProgramRun: Sendable {
         process.standardError = errors?.writer ?? writer
         process.terminationHandler = { [exit] _ in exit.signal() }
         state.withLock { $0.openStreams = errors == nil ? 1 : 2 }
+        Self.heedSignals
         try process.run()
         // From here on only the program has it, and its end is the end of what can be read.
         try writer.close()
         try errors?.writer.close()
         read(reader) { $0.bytes += $1 }
         if let errors { read(errors.reader) { $0.errors += $1 } }
-        if let inputPipe, let input {
-            try inputPipe.fileHandleForWriting.write(contentsOf: Data(input.utf8))
-            try inputPipe.fileHandleForWriting.close()
-        }
+        if let inputPipe, let input { Self.write(input, to: inputPipe.fileHandleForWriting) }
+    }
+
+    /// Hands it what it can read, as fast as it does; one that has ended needs nothing any more.
+    private static func write(_ input: String, to writer: FileHandle) {
+        Thread {
+            // A broken pipe is an error here, and not the end of the tests.
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            sigaddset(&signals, SIGPIPE)
+            pthread_sigmask(SIG_BLOCK, &signals, nil)
+            try? writer.write(contentsOf: Data(input.utf8))
+            try? writer.close()
+        }.start()
     }
 
     private func read(_ reader: FileHandle, _ take: @escaping @Sendable (inout State, ArraySlice<UInt8>) -> Void) {
@@ -114,8 +131,26 @@ public final class ProgramRun: Sendable {
     }
 
     deinit {
-        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        if state.withLock({ $0.openStreams > 0 }) || process.isRunning { killAll() }
     }
+
+    /// Kills it and all that it began, in whatever group: a number that somebody else may have by now is left alone.
+    private func killAll() {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        let wanted = Data("\(Self.markName)=\(mark)".utf8)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        for number in names.compactMap({ Int32($0) }) where number != getpid() {
+            guard let environment = FileManager.default.contents(atPath: "/proc/\(number)/environ"),
+                environment.range(of: wanted) != nil
+            else { continue }
+            kill(number, SIGKILL)
+        }
+    }
+
+    /// What whoever runs the tests ignores, as `nohup` does, the programs would ignore, too.
+    private static let heedSignals: Void = {
+        for number in [SIGINT, SIGTERM, SIGHUP, SIGTSTP] { signal(number, SIG_DFL) }
+    }()
 
     /// All that it wrote so far, but for errors that are apart.
     public var output: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
@@ -150,7 +185,9 @@ public final class ProgramRun: Sendable {
     }
 
     /// Sends it a signal.
-    public func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+    public func send(_ signal: Int32) {
+        if process.isRunning { kill(process.processIdentifier, signal) }
+    }
 
     /// Waits for its end, and returns its exit code: 128 and the signal's number where that ended it.
     public func exitCode() async -> Int32 {
@@ -173,14 +210,16 @@ public final class ProgramRun: Sendable {
                 change { $0.waiters.append((isReached, { continuation.resume() })) }
             }
         } onCancel: {
-            send(SIGKILL)
+            killAll()
+            // Something may hold its streams that cannot be killed: nobody waits for that.
+            change { $0.isGivenUp = true }
         }
     }
 
     private func change(_ body: (inout State) -> Void) {
         let passing = state.withLock { state in
             body(&state)
-            let (text, isAtEnd) = (state.text, state.openStreams == 0)
+            let (text, isAtEnd) = (state.text, state.openStreams == 0 || state.isGivenUp)
             let passing = state.waiters.filter { $0.isReached(text, isAtEnd) }
             state.waiters.removeAll { $0.isReached(text, isAtEnd) }
             return passing

@@ -86,7 +86,15 @@ struct ItemReader {
             return problems.append("\(place)'\(shown)': \(error.message)")
         }
         let key = "\(url.absoluteString) \(name ?? "")"
-        if let index = indexes[key], items[index].checksum == checksum || checksum == nil {
+        if let index = indexes[key] {
+            // What is known of it once is known of it wherever it stands.
+            let known = items[index].checksum ?? checksum
+            guard checksum == nil || checksum == known else {
+                let problem = "'\(shown)' was given before with another checksum. Leave one of them out."
+                return problems.append(place + problem)
+            }
+            let old = items[index]
+            items[index] = DownloadItem(index: index, text: old.text, url: old.url, name: old.name, checksum: known)
             repeatedCount += 1
             return
         }

@@ -68,12 +68,15 @@ final class Client: Sendable {
         return try NetworkRequest(method, url: url, headers: headers, options: options)
     }
 
+    /// What stands for the host of a file.
+    func category(of item: DownloadItem) -> OperationCategory { hosts.category(of: item.url) }
+
     /// Sets an operation up as all are.
     func prepare(_ operation: some AnyNetworkOperation, for item: DownloadItem) {
         operation.name = item.shownURL
         operation.retry = settings.retries > 0 ? retry : nil
         operation.offline = settings.waitsForNetwork ? .standard : nil
-        operation.categories = [hosts.category(of: item.url)]
+        operation.categories = [category(of: item)]
         operation.progressPacing = ProgressPacing(smallestStep: 64 << 10)
     }
 }

@@ -96,11 +96,14 @@ final class Reporter: Sendable {
     }
 
     func advanced(_ item: DownloadItem, to bytes: Int64, of total: Int64?) {
-        let (inherited, bytes) = state.withLock { state in
+        let known = state.withLock { state -> (Int64, Int64)? in
+            // An end is an end, whatever is told late.
+            guard state.results[item.index] == nil else { return nil }
             let furthest = max(state.furthest[item.index] ?? 0, bytes)
             state.furthest[item.index] = furthest
             return (state.starts[item.index]?.inherited ?? 0, furthest)
         }
+        guard let (inherited, bytes) = known else { return }
         if log != nil { logProgress(item, bytes, total) }
         guard let row = row(item) else { return }
         display.set(

@@ -19,13 +19,15 @@ final class RunLog {
     private let encoder: JSONEncoder
 
     /// Opens the log; nil if it cannot be written.
-    init?(_ place: Settings.JSONPlace) {
+    ///
+    /// - Parameter isWaiting: Whether a write waits where there is no room, for tests of what others do to an output.
+    init?(_ place: Settings.JSONPlace, isWaiting: Bool = true) {
         encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         switch place {
         case .standardOutput: (state, isOurs) = (.open(1), false)
         case .file(let path):
-            let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
+            let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (isWaiting ? 0 : O_NONBLOCK), 0o644)
             if descriptor < 0 { return nil }
             (state, isOurs) = (.open(descriptor), true)
         }
@@ -50,6 +52,10 @@ final class RunLog {
             let count = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {
                 bytes = bytes.dropFirst(count)
+            } else if count < 0, errno == EAGAIN || errno == EWOULDBLOCK {
+                // Somebody else has made it one that does not wait, so the waiting is ours.
+                var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&wanted, 1, -1)
             } else if count == 0 || errno != EINTR {
                 return end(descriptor, count == 0 ? EIO : errno, wrote: line.count - bytes.count)
             }
@@ -57,9 +63,9 @@ final class RunLog {
     }
 
     private func end(_ descriptor: Int32, _ number: Int32, wrote count: Int) {
-        // Half a line would spoil the next one, too.
+        // Half a line would spoil the next one, too. In a file of somebody else it may not be the last.
         var status = stat()
-        if count > 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
+        if count > 0, isOurs, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
             _ = ftruncate(descriptor, status.st_size - off_t(count))
         }
         if isOurs { close(descriptor) }

@@ -87,6 +87,8 @@ final class Runner: Sendable {
             reporter.ended(item, await carryOut(item, isInPieces: isInPieces))
         }
         operation.name = item.shownURL
+        // It waits for its host where it holds up no other; pieces wait one by one.
+        if !isInPieces { operation.categories = [client.category(of: item)] }
         return operation
     }
 
@@ -99,7 +101,7 @@ final class Runner: Sendable {
             return await places.resultOfExisting(item, expected)
         }
         if isInPieces, let result = await inPieces(item) { return result }
-        switch await streamed(item) {
+        switch await streamed(item, waitsForHost: isInPieces) {
         case .ended(let result): return result
         case .exists(let place) where client.settings.existing == .replace:
             // Only now it is known which file is to be replaced: an old one, by one of the files of this run.
@@ -107,7 +109,7 @@ final class Runner: Sendable {
                 _ = try? DownloadDestination.folder(places.directory).removePart(of: item.url)
                 return .failed(.nameTwice)
             }
-            guard case .ended(let result) = await streamed(item, to: place) else {
+            guard case .ended(let result) = await streamed(item, to: place, waitsForHost: isInPieces) else {
                 return .failed(.exists(place.lastPathComponent))
             }
             return result
@@ -124,7 +126,10 @@ final class Runner: Sendable {
                 if client.settings.existing == .replace || !places.isThere(place) { return nil }
                 return await places.resultOfExisting(item, place)
             })
-        guard case .result(let result) = await job.run() else { return nil }
+        let outcome = await job.run()
+        // What was told of the last bytes comes before the end.
+        await handlersCalled()
+        guard case .result(let result) = outcome else { return nil }
         if case .done(let report) = result {
             places.take(report.path)
             // What a run without pieces left is of no use any more.
@@ -136,11 +141,13 @@ final class Runner: Sendable {
         return result
     }
 
-    private func streamed(_ item: DownloadItem, to place: URL? = nil) async -> StreamEnd {
+    private func streamed(_ item: DownloadItem, to place: URL? = nil, waitsForHost: Bool) async -> StreamEnd {
         let end = Mutex(StreamEnd.ended(.stopped))
         guard let operation = download(item, to: place, whenDone: { result in end.withLock { $0 = result } }) else {
             return .ended(.failed(FileFailure(.usage, "invalidURL", "The request cannot be made.")))
         }
+        // Whoever waits for this one may have the host's place already.
+        if !waitsForHost { operation.categories = [] }
         await withTaskCancellationHandler {
             operation.start()
             await operation.ended()

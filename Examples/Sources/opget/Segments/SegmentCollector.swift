@@ -7,13 +7,15 @@ import OperationNetworking
 final class SegmentCollector: ResponseCollector<Int64>, @unchecked Sendable {
     // Sendable: it adds nothing that changes.
     private let writer: SegmentWriter
+    private let turn: Int
 
     init(_ writer: SegmentWriter) {
         self.writer = writer
+        turn = writer.begin()
     }
 
     override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
-        try writer.take(bytes, flow)
+        try writer.take(bytes, flow, of: turn)
     }
 
     override func finish() throws -> Int64 { try writer.finish() }

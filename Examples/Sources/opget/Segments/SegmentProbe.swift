@@ -86,8 +86,11 @@ struct SegmentProbe: Sendable {
         let card = SegmentCard(source: source, validator: validator, total: total, spans: spans)
         guard card.bytes([]) != nil else { return .single("the name of its version is too long") }
         do throws(NetworkError) {
-            let request = try Client.request("GET", head.url, settings).without(secretsOf: item.url)
-            let isRedirected = head.url.absoluteString != item.url.absoluteString
+            // A name and a password of the URL are among its fields by now, and not in the URL that was answered.
+            let first = try Client.request("GET", item.url, settings)
+            let request = try NetworkRequest("GET", url: head.url, headers: first.headers, options: first.options)
+                .without(secretsOf: first.url)
+            let isRedirected = head.url.absoluteString != first.url.absoluteString
             return .pieces(SegmentedPlan(place: place, card: card, request: request, isRedirected: isRedirected))
         } catch {
             throw FileFailure(error)

@@ -14,6 +14,8 @@ final class SegmentWriter: Sendable {
         /// The transfer that is held until there is room.
         var held: (any NetworkTask)?
         var isWorking = false
+        /// Which attempt's bytes are taken.
+        var turn = 0
         var failure: FileFailure?
     }
 
@@ -35,21 +37,37 @@ final class SegmentWriter: Sendable {
         queue = DispatchQueue(label: "opget.segment.\(index)")
     }
 
-    /// Called on the session's thread, never twice at once.
-    func take(_ bytes: UnsafeRawBufferPointer, _ flow: any NetworkTask) throws(FileFailure) {
+    /// Begins an attempt, and returns its number: from now on its bytes are taken, and no others.
+    func begin() -> Int {
+        state.withLock { state in
+            state.turn += 1
+            return state.turn
+        }
+    }
+
+    /// Called on the session's thread, never twice at once for an attempt.
+    ///
+    /// What comes of an attempt that was given up is late: its place may be another one's by now.
+    func take(_ bytes: UnsafeRawBufferPointer, _ flow: any NetworkTask, of turn: Int) throws(FileFailure) {
         // Only this thread adds bytes. The brake comes first, or the queue might loose it before it was set.
         let (failure, holds) = state.withLock { state in
-            (state.failure, state.held == nil && state.bytes.count + bytes.count >= Self.capacity)
+            let isFull = state.held == nil && state.bytes.count + bytes.count >= Self.capacity
+            return (state.failure, isFull && turn == state.turn)
         }
         if let failure { throw failure }
         if holds { flow.hold() }
-        let begins = state.withLock { state in
+        let begins: Bool? = state.withLock { state in
+            guard turn == state.turn else { return nil }
             state.bytes += bytes
             if holds { state.held = flow }
             // Whoever holds must be let go on by somebody, also where the queue took all that was there meanwhile.
             guard !state.isWorking, holds || state.bytes.count >= Self.portion else { return false }
             state.isWorking = true
             return true
+        }
+        guard let begins else {
+            if holds { flow.proceed() }
+            return
         }
         if begins { queue.async { [self] in work() } }
     }
@@ -99,8 +117,9 @@ final class SegmentWriter: Sendable {
         return file.written(index)
     }
 
-    /// Waits until all that came is written.
+    /// Waits until all that came is written; what comes later of the same attempt is not taken any more.
     func settled() async {
+        _ = begin()
         await withCheckedContinuation { continuation in
             queue.async { [self] in
                 work()

@@ -54,7 +54,7 @@ struct SegmentedDownload: Sendable {
                 case .single(let reason):
                     note(reason)
                     return .single
-                case .askAgain: continue
+                case .askAgain: await pause(nil)
                 }
             }
             throw FileFailure(
@@ -65,11 +65,18 @@ struct SegmentedDownload: Sendable {
         }
     }
 
+    /// A server that stumbles gets a moment before it is asked anew, or what it asks for, within reason.
+    private func pause(_ wanted: Duration?) async {
+        try? await Task.sleep(for: min(max(wanted ?? .zero, .seconds(1)), .seconds(60)))
+    }
+
     private func note(_ reason: String) { reporter.noted(item, "one piece at a time, for \(reason).") }
 
     private func download(_ plan: SegmentedPlan, isFirst: Bool) async throws(FileFailure) -> Step {
         if settings.beginsAnew, isFirst { try SegmentNames(for: plan.place).remove() }
         let file = try SegmentedFile(for: plan.place, plan.card)
+        // The library and handlers that are on their way may hold it for a while.
+        defer { file.letGo() }
         reporter.found(item, resumed: file.resumedBytes, discarded: file.discardedBytes)
         if file.resumedBytes > 0 { reporter.advanced(item, to: file.resumedBytes, of: plan.card.total) }
         switch await transfer(file, plan.request) {
@@ -96,6 +103,8 @@ struct SegmentedDownload: Sendable {
         after failure: NetworkError, _ plan: SegmentedPlan, _ file: SegmentedFile
     ) throws(FileFailure) -> Step {
         switch failure.cause as? SegmentProblem {
+        // What the other pieces brought meanwhile is not given up for one such answer.
+        case .sendsWhole? where file.writtenBytes > 0: return .askAgain
         case .sendsWhole?:
             file.discard()
             return .single("the server sends the file as a whole")
@@ -159,6 +168,8 @@ struct SegmentedDownload: Sendable {
             case .failure(let error):
                 let gotOn = file.written(index) >= before + Client.leastProgress
                 guard gotOn, !Task.isCancelled, client.ranOutOfAttempts(error) else { return .failed(error) }
+                await pause(error.retryAfter)
+                if Task.isCancelled { return .failed(error) }
             }
         }
     }

@@ -19,6 +19,7 @@ final class SegmentedFile: Sendable {
     private let cardFile: OpenDescriptor
     private let marks: Mutex<[SegmentCard.Mark]>
     private let lastCheckpoint: Mutex<OperationInstant>
+    private let isLetGo = Atomic(false)
     /// How many bytes were there when it was opened.
     let resumedBytes: Int64
     /// How many were there of another version, and are gone.
@@ -140,6 +141,9 @@ extension SegmentedFile {
 
     /// Adds bytes to a segment; only one thread at a time for each.
     func write(_ bytes: UnsafeRawBufferPointer, to index: Int) throws(FileFailure) {
+        guard !isLetGo.load(ordering: .acquiring) else {
+            throw FileFailure(.failure, "closed", "The file was let go of. Run it again.")
+        }
         let span = card.spans[index]
         let written = written(index)
         guard written + Int64(bytes.count) <= span.count else {
@@ -197,6 +201,12 @@ extension SegmentedFile {
             _ = fchmod(part.number, 0o600)
             throw error
         }
+    }
+
+    /// Gives up the claim, whoever else still holds the file: nothing more is written, and it can be opened anew.
+    func letGo() {
+        isLetGo.store(true, ordering: .releasing)
+        _ = flock(part.number, LOCK_UN)
     }
 
     /// Removes all of it.

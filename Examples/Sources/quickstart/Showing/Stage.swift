@@ -32,6 +32,8 @@ final class Stage: Sendable {
     let queue = DispatchQueue(label: "quickstart")
     private let chapter = Mutex(0)
     private let display = Mutex(Stage.makeDisplay())
+    /// Held by who puts another display in the place of one, and as long as the terminal is somebody else's.
+    private let terminal = NSLock()
 
     init(folder: URL) {
         self.folder = folder
@@ -78,10 +80,7 @@ final class Stage: Sendable {
         // Each has a display of its own: here nobody asks how far all of them are together.
         let display = present
         let row = Row(display: display, id: display.add(ProgressRow(name, state: .running)))
-        defer {
-            display.finish()
-            self.display.withLock { $0 = Stage.makeDisplay() }
-        }
+        defer { replace(display) }
         do {
             let result = try await body(row)
             queue.sync {}
@@ -93,10 +92,38 @@ final class Stage: Sendable {
         }
     }
 
+    private func replace(_ old: TerminalDisplay) {
+        terminal.withLock {
+            old.finish()
+            display.withLock { $0 = Stage.makeDisplay() }
+        }
+    }
+
     /// Gives the terminal back.
     func finish() {
         queue.sync {}
         present.finish()
+    }
+}
+
+// The display that gives the terminal back is the one that takes it again: until then there is no other.
+extension Stage: TerminalHolder {
+    func stop() {
+        terminal.lock()
+        present.stop()
+    }
+
+    func goOn() {
+        present.goOn()
+        terminal.unlock()
+    }
+
+    func redraw() { present.redraw() }
+
+    func showCursorAtOnce() {
+        // Who has it may be waiting for a terminal that takes nothing.
+        _ = terminal.lock(before: Date(timeIntervalSinceNow: 0.2))
+        present.showCursorAtOnce()
     }
 }
 
