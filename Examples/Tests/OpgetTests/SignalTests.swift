@@ -47,24 +47,7 @@ struct SignalTests {
 
     @Test func `Ctrl-Z gives the terminal back, and it goes on afterwards`() async throws {
         defer { gate.open() }
-        // A shell that minds its jobs: only there can Ctrl-Z stop anything.
-        let process = try await start(columns: 80) { command in
-            """
-            set -m
-            \(command) &
-            job=$!
-            echo "job $job."
-            turn=0
-            until grep -q '^State:.T' /proc/$job/status; do
-                turn=$((turn + 1))
-                if [ $turn -gt 20000 ] || ! kill -0 $job; then kill -KILL $job; exit 9; fi
-            done
-            echo stopped
-            kill -CONT $job
-            wait $job
-            echo "status $?"
-            """
-        }
+        let process = try await start(columns: 80, ProgramRun.goingOnAfterStop)
         #expect(await process.wrote("job "))
         #expect(await process.wrote("\u{1B}[?25l"))
         kill(try job(of: process), SIGTSTP)

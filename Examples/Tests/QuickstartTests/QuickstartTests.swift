@@ -101,23 +101,7 @@ struct QuickstartTests {
     @Test func `Ctrl-Z gives the terminal back, and it goes on afterwards`() async throws {
         let program = try ProgramRun(
             "quickstart", [folder.path], in: .terminal(columns: 80, rows: 24),
-            shell: { command in
-                """
-                set -m
-                \(command) &
-                job=$!
-                echo "job $job."
-                turn=0
-                until grep -q '^State:.T' /proc/$job/status; do
-                    turn=$((turn + 1))
-                    if [ $turn -gt 20000 ] || ! kill -0 $job; then kill -KILL $job; exit 9; fi
-                done
-                echo stopped
-                kill -CONT $job
-                wait $job
-                echo "status $?"
-                """
-            })
+            shell: ProgramRun.goingOnAfterStop)
         // A bar is there.
         let text = await program.output(with: "\u{1B}[?25l")
         let job = try #require(text.firstMatch(of: /job ([0-9]+)\./)?.1)

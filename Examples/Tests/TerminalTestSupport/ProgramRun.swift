@@ -268,3 +268,25 @@ public final class ProgramRun: Sendable {
         Bundle.allBundles.map { $0.bundleURL.deletingLastPathComponent() }
     }
 }
+
+extension ProgramRun {
+    /// A script of a shell that minds its jobs, for only there can Ctrl-Z stop anything: it says the number of the job, lets it
+    /// go on when it was stopped, and says how it ended.
+    public static func goingOnAfterStop(_ command: String) -> String {
+        """
+        set -m
+        \(command) &
+        job=$!
+        echo "job $job."
+        turn=0
+        until grep -q '^State:.T' /proc/$job/status; do
+            turn=$((turn + 1))
+            if [ $turn -gt 20000 ] || ! kill -0 $job; then kill -KILL $job; exit 9; fi
+        done
+        echo stopped
+        kill -CONT $job
+        wait $job
+        echo "status $?"
+        """
+    }
+}

@@ -42,8 +42,8 @@ private final class AlbumList: ShopOperation<[Album]>, @unchecked Sendable {
 }
 
 extension OperationBench {
-    /// A base at `/api` of the server.
-    fileprivate var base: NetworkBase {
+    /// A base at `/api` of the server, whose address has a key in it.
+    var base: NetworkBase {
         var base = NetworkBase(server.url("/api?key=1"))
         base.session = session
         base.callbackQueue = callbacks

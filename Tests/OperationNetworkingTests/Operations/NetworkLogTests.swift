@@ -10,17 +10,6 @@ import Testing
     import FoundationNetworking
 #endif
 
-extension OperationBench {
-    /// A base at `/api` of the server, whose address has a key in it.
-    fileprivate var base: NetworkBase {
-        var base = NetworkBase(server.url("/api?key=1"))
-        base.session = session
-        base.callbackQueue = callbacks
-        base.headers["X-Client"] = "test"
-        return base
-    }
-}
-
 @Suite("The log of network operations", .timeLimit(.minutes(3)))
 struct NetworkLogTests {
     @Test("It shows requests and answers, and no secret unless it is asked to")
