@@ -27,8 +27,9 @@ import OperationNetworking
 ///
 /// Secrets are left out by their names: of header fields, of cookies, of queries and fragments, of JSON and of forms.
 /// Values keep their kinds: a secret text becomes `***`, and a secret number 0, so that what is played back can be
-/// decoded as before. In a text of JSON that is left out which its own words call a secret, as in `password=…`. What is
-/// in other bodies, in paths, and in other texts stays: look at the file before you share it.
+/// decoded as before. In a text of JSON that is left out which its own words call a secret, as in `password=…`; rather
+/// too much than too little, so that of `urn:ietf:params:oauth:token-type:jwt` the end is lost, too. What is in other
+/// bodies, in paths, and in other texts stays: look at the file before you share it.
 ///
 /// In memory are the bodies of all exchanges, each as far as ``init(over:redaction:bodyLimit:)`` says. Of a longer
 /// one there is the length and a checksum: a request is compared by that, and a response cannot be played back. It is
