@@ -49,13 +49,15 @@ extension TaskHost {
     /// or because its receiver takes it back.
     package func takesSlot(_ task: SessionTask<Carrier>) -> Bool {
         task.confined.place = nil
-        let wishes = task.presentWishes
+        var wishes = task.presentWishes
         if !wishes.isSuspended, !wishes.isCancelled {
             if task.mayLeave { return task.confined.machine.granted() }
             task.cancel()
+            wishes = task.presentWishes
         }
-        // Its place is gone already.
-        fulfil(task.presentWishes, task)
+        // Its place is gone, and so it must be heeded what was found: by now it may be resumed again, and would then wait for
+        // ever. The word of that comes by later.
+        fulfil(wishes, task)
         return false
     }
 

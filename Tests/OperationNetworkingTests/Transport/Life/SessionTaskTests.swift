@@ -4,6 +4,8 @@
 import Foundation
 import OperationCore
 import OperationNetworking
+import OperationTestKit
+import Synchronization
 import Testing
 
 private typealias FakeTask = SessionTask<FakeCarrier>
@@ -21,11 +23,13 @@ private final class FakeCarrier: TaskCarrier {
     func post(_ task: SessionTask<FakeCarrier>) { posts.add() }
 }
 
-/// A host with one slot, which a test moves step by step.
+/// A host with one slot or several, which a test moves step by step.
 private final class FakeHost: TaskHost {
     typealias Carrier = FakeCarrier
 
-    var slots = SlotTable<FakeTask>(.init(perHost: 1, total: 1, lookups: 1))
+    var slots: SlotTable<FakeTask>
+    init(slots count: Int = 1) { slots = SlotTable(.init(perHost: count, total: count, lookups: 1)) }
+
     func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool) { (request.origin.name, true) }
     private(set) var forgotten: [FakeTask] = []
 
@@ -84,6 +88,33 @@ struct SessionTaskTests {
         host.visit(task)
         #expect(host.grant() == true)
         #expect(record.ends == 0)
+    }
+
+    @Test func `a task that is suspended and resumed while its turn comes is not lost`() async throws {
+        let tasks = (0..<20_000).map { _ in FakeTask(task.request, receiver, carrier, FakeCarrier.Extras()) }
+        let host = FakeHost(slots: tasks.count)
+        for task in tasks {
+            task.resume()
+            host.visit(task)
+        }
+        // Another thread changes its mind about the task whose turn it is, as often as it can.
+        let turn = Atomic(0)
+        async let changes: Void = TestThread.run {
+            while case let index = turn.load(ordering: .acquiring), index < tasks.count {
+                tasks[index].suspend()
+                tasks[index].resume()
+            }
+        }
+        var running = 0
+        for index in tasks.indices {
+            turn.store(index, ordering: .releasing)
+            if host.grant() == true { running += 1 }
+        }
+        turn.store(tasks.count, ordering: .releasing)
+        try await changes
+        for task in tasks { host.visit(task) }
+        while let isTaken = host.grant() { running += isTaken ? 1 : 0 }
+        #expect(running == tasks.count)
     }
 
     @Test func `a task that was cancelled behind the session's back takes no slot, and ends once`() {
