@@ -19,6 +19,8 @@ enum Carrier: String {
     case queue
     /// An operation of a subclass that overrides `evaluate(result:response:)`, in a `QueueManager`.
     case subclass
+    /// The operation of an endpoint, in a `QueueManager`: it decodes by itself, and needs no response object for that.
+    case endpoint
     /// An operation in a `QueueManager` over the session that follows redirects, as the default one does.
     case exchange
 
@@ -41,10 +43,24 @@ enum Carrier: String {
     /// Makes the operation for a request.
     func makeOperation(_ request: NetworkRequest, _ session: any NetworkSession) -> NetworkDataOperation<Album> {
         func made<Session: NetworkSession>(_ session: Session) -> NetworkDataOperation<Album> {
+            if self == .endpoint { return Self.endpointOperation(request, session) }
             if self == .subclass { return AlbumOperation(request: request, urlSession: session) }
             return NetworkDataOperation(request: request, urlSession: session) { data, _ in try Album(data) }
         }
         return made(session)
+    }
+}
+
+extension Carrier {
+    private static func endpointOperation(
+        _ request: NetworkRequest, _ session: any NetworkSession
+    ) -> NetworkDataOperation<Album> {
+        let base = NetworkBase(request.url) { base in
+            base.session = session
+            // The server does not say of what type it is.
+            base.headers = ["Accept": "*/*"]
+        }
+        return base.get("", as: Album.self)
     }
 }
 

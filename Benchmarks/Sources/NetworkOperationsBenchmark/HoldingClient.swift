@@ -43,7 +43,7 @@ struct HoldingClient {
         switch carrier {
         case .task: session.makeTask(with: request, receiver: AlbumReceiver { _ in }).resume()
         case .queue: queue.addOperation(carrier.makeOperation(request, session))
-        case .manager, .subclass, .exchange: try? manager.add(carrier.makeOperation(request, session))
+        case .manager, .subclass, .endpoint, .exchange: try? manager.add(carrier.makeOperation(request, session))
         }
     }
 }

@@ -12,7 +12,7 @@ func smallOperations(_ scale: Scale) -> [Figure] {
     }
     defer { server.stop() }
     let count = scale.isSmoke ? 2_000 : 40_000
-    let carriers = [Carrier.task, .manager, .queue, .subclass, .exchange]
+    let carriers = [Carrier.task, .manager, .queue, .subclass, .endpoint, .exchange]
     var costs: [Carrier: [Double]] = [:]
     for round in 0..<(scale.isSmoke ? 3 : 7) {
         // Whoever comes first finds other caches than who comes later, so they take turns.
@@ -33,6 +33,7 @@ func smallOperations(_ scale: Scale) -> [Figure] {
         figure("QueueManager", .manager, atMost(1.3)),
         figure("OperationQueue", .queue, atMost(1.6)),
         figure("of a subclass", .subclass, .none),
+        figure("of an endpoint", .endpoint, .none),
         figure("with redirects", .exchange, .none),
     ].compactMap { $0 }
 }

@@ -39,7 +39,12 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// Makes the body.
     public var makeBody: @Sendable (NetworkBase) throws -> RequestBody
     /// Makes the result.
-    public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType
+    public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType {
+        didSet { read = nil }
+    }
+    /// The same as ``decode``, where that does not need Foundation's form of the response: to make one takes longer than all
+    /// else that is done with a small answer.
+    private(set) var read: (@Sendable (Data, ResponseHead, NetworkBase) throws -> ResultType)?
     /// The result of an answer without a body, in the place of ``decode``; if it is nil, that is asked for this, too.
     public var emptyResult: (@Sendable () -> ResultType)?
 
@@ -90,12 +95,12 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
 extension Endpoint where ResultType: Decodable {
     /// Asks for something.
     public static func get(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
-        Endpoint("GET", path, query: query, accepts: readable, decode: Self.read)
+        reading("GET", path, query)
     }
 
     /// Deletes something.
     public static func delete(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
-        Endpoint("DELETE", path, query: query, accepts: readable, decode: Self.read)
+        reading("DELETE", path, query)
     }
 
     /// Sends a value as JSON by POST.
@@ -116,9 +121,7 @@ extension Endpoint where ResultType: Decodable {
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], form: [String: (any Sendable)?]
     ) -> Self {
-        Endpoint(
-            "POST", path, query: query, accepts: readable,
-            makeBody: { try .form(form.mapValues { $0 as Any? }, encoder: $0.formEncoder) }, decode: Self.read)
+        reading("POST", path, query) { try .form(form.mapValues { $0 as Any? }, encoder: $0.formEncoder) }
     }
 
     /// Sends a value as JSON by PUT.
@@ -145,16 +148,26 @@ extension Endpoint where ResultType: Decodable {
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:],
         json value: some Encodable & Sendable
     ) -> Self {
-        Endpoint(
-            method, path, query: query, accepts: readable,
-            makeBody: { try .json(value, encoder: $0.makeEncoder()) }, decode: Self.read)
+        reading(method, path, query) { try .json(value, encoder: $0.makeEncoder()) }
     }
 
     /// Sends a body by any method.
     public static func sending(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody
     ) -> Self {
-        Endpoint(method, path, query: query, accepts: readable, makeBody: { _ in body }, decode: Self.read)
+        reading(method, path, query) { _ in body }
+    }
+
+    /// Makes its result by ``read(_:_:_:)``.
+    private static func reading(
+        _ method: String, _ path: String, _ query: [String: (any Sendable)?],
+        makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none }
+    ) -> Self {
+        var endpoint = Endpoint(method, path, query: query, accepts: readable, makeBody: makeBody) {
+            try read($0, $1.contentType, $2)
+        }
+        endpoint.read = { try read($0, $1.headers["Content-Type"], $2) }
+        return endpoint
     }
 
     /// What ``read(_:_:_:)`` can make a result of.
@@ -168,7 +181,7 @@ extension Endpoint where ResultType: Decodable {
 
     /// Makes the result of a body: by itself for what is no model, from JSON for everything else.
     private static func read(
-        _ data: Data, _ response: HTTPURLResponse, _ base: NetworkBase
+        _ data: Data, _ contentType: String?, _ base: NetworkBase
     ) throws -> ResultType {
         if data.isEmpty, let optional = ResultType.self as? any ExpressibleByNilLiteral.Type,
             let nothing = optional.init(nilLiteral: ()) as? ResultType
@@ -177,7 +190,7 @@ extension Endpoint where ResultType: Decodable {
         }
         if let data = data as? ResultType { return data }
         if ResultType.self == String.self || ResultType.self == String?.self,
-            let text = try ResponseText.text(data, response.contentType) as? ResultType
+            let text = try ResponseText.text(data, contentType) as? ResultType
         {
             return text
         }

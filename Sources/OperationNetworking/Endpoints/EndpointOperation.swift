@@ -82,6 +82,13 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     package override var isPlain: Bool { type(of: self) == EndpointOperation<ResultType>.self }
 
+    package override func evaluate(result: Data, head: ResponseHead) throws -> ResultType? {
+        // A subclass may have a way of its own.
+        guard isPlain, let given, let read = given.endpoint.read else { return nil }
+        if result.isEmpty, let emptyResult = given.endpoint.emptyResult { return emptyResult() }
+        return try read(result, head, given.base)
+    }
+
     /// Makes the result as the endpoint says.
     open override func evaluate(result: Data, response: HTTPURLResponse) throws -> ResultType {
         let endpoint = endpoint

@@ -73,9 +73,12 @@ extension NetworkOperation: AttemptHost {
         knobs.withLock { $0.taken = kept }
         for validator in validators {
             guard let rule = (validator as? OperationKnobs.Kept<Rule>)?.closure else { continue }
-            try Self.check { try rule(taken, answer.response) }
+            let response = try answer.needResponse()
+            try Self.check { try rule(taken, response) }
         }
-        let result = try evaluate(result: taken, response: answer.response)
+        let result =
+            try evaluate(result: taken, head: answer.head)
+            ?? evaluate(result: taken, response: answer.needResponse())
         guard let file = (collector as? any TemporaryFileHolder)?.temporaryFile else {
             return { [self] in finish(withResult: result) }
         }

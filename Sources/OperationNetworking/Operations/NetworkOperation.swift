@@ -181,6 +181,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         return try evaluator(result, response)
     }
 
+    /// Makes the result where nobody wants Foundation's form of the response; nil where `evaluate(result:response:)` does it.
+    package func evaluate(result: TaskResult, head: ResponseHead) throws -> ResultType? { nil }
+
     // Knobs, to be set before the start.
 
     /// What is accepted as a response.

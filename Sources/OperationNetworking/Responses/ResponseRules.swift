@@ -49,7 +49,8 @@ public struct ResponseRules: Sendable {
     /// Looks at a response whose body is there.
     func check(_ answer: Answer) throws(NetworkError) {
         guard accepts(answer.head) else {
-            throw statusError(answer.head, answer.response, (answer.collector as? ErrorBodyCollector)?.body)
+            let response = decodeError == nil ? nil : answer.response
+            throw statusError(answer.head, response, (answer.collector as? ErrorBodyCollector)?.body)
         }
         try checkType(of: answer.head, to: answer.request)
     }

@@ -41,6 +41,15 @@ private final class AlbumList: ShopOperation<[Album]>, @unchecked Sendable {
     override var endpoint: Endpoint<[Album]> { .get("albums", ["page": page]) }
 }
 
+private final class PageOperation: EndpointOperation<Album>, @unchecked Sendable {
+    override func evaluate(result: Data, response: HTTPURLResponse) throws -> Album {
+        let album = try super.evaluate(result: result, response: response)
+        return Album(title: "\(album.title), \(response.value(forHTTPHeaderField: "X-Page") ?? "none")")
+    }
+}
+
+private struct Page: Error { let number: String }
+
 extension OperationBench {
     /// A base at `/api` of the server, whose address has a key in it.
     var base: NetworkBase {
@@ -191,6 +200,34 @@ struct EndpointTests {
         #expect(try await bench.base.operation(for: endpoint).run() == Album(title: "None"))
         endpoint.path = "one"
         #expect(try await bench.base.operation(for: endpoint).run() == Album(title: "One"))
+    }
+
+    @Test("Who makes the result in a way of its own gets the response, and it is there for who asks in the end")
+    func ownDecoding() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/api/one") { _ in LoopbackAnswer.json(#"{"title":"One"}"#).with("X-Page", "7") }
+        var endpoint = Endpoint<Album>.get("one")
+        endpoint.decode = { _, response, base in
+            Album(title: "\(response.value(forHTTPHeaderField: "X-Page") ?? "none") \(base.url.path)")
+        }
+        #expect(try await bench.base.operation(for: endpoint).run() == Album(title: "7 /api"))
+        #expect(try await PageOperation(.get("one"), at: bench.base).run() == Album(title: "One, 7"))
+        let checked = bench.base.get("one", as: Album.self)
+        checked.validate { _, response in
+            #expect(response.value(forHTTPHeaderField: "X-Page") == "7")
+        }
+        #expect(try await checked.run() == Album(title: "One"))
+        let plain = bench.base.get("one", as: Album.self)
+        #expect(try await plain.run() == Album(title: "One"))
+        #expect(plain.response?.statusCode == 200 && plain.response === plain.response)
+        #expect(plain.response?.value(forHTTPHeaderField: "X-Page") == "7")
+        var rules = ResponseRules()
+        rules.decodeError = { _, response in Page(number: response.value(forHTTPHeaderField: "X-Page") ?? "") }
+        bench.server.route("GET", "/api/gone") { _ in LoopbackAnswer.status(410).with("X-Page", "7") }
+        let gone = bench.base.get("gone", as: Album.self)
+        gone.responseRules = rules
+        await #expect(throws: OperationFailure<NetworkError>.self) { try await gone.run() }
+        #expect((gone.outcome?.error?.apiError as? Page)?.number == "7")
     }
 
     @Test("Optional data and texts are taken of any type, and nil where there is no body")

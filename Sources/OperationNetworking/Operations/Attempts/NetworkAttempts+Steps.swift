@@ -180,14 +180,14 @@ extension NetworkAttempts {
         let (request, head, collector, isRefused) = state.withLock {
             ($0.request, $0.head, $0.collector, $0.isRefused)
         }
-        guard let request, let head, let collector, let response else {
+        guard let request, let head, let collector else {
             return failed(
                 NetworkError(code: .invalidResponse, phase: .receiving, message: "The session gave no response."),
                 .receiving, number)
         }
         do {
             if isRefused, host.accepts(head) { throw NetworkError.refusedByPolicy(head) }
-            let answer = Answer(request: request, head: head, response: response, collector: collector)
+            let answer = Answer(request: request, head: head, collector: collector, attempts: self)
             let conclusion = try host.evaluate(answer)
             let counts = state.withLock { state in
                 // A failure that was decided meanwhile stays one.

@@ -77,13 +77,16 @@ public final class NetworkAttempts: Sendable {
     init() {}
 
     var request: NetworkRequest? { state.withLock { $0.request } }
+    var response: HTTPURLResponse? { head.flatMap(response(of:)) }
+
     /// Made of the head when it is first asked for.
-    var response: HTTPURLResponse? {
-        let (known, head) = state.withLock { ($0.response, $0.head) }
-        if let known { return known }
-        guard let head, let made = HTTPURLResponse(head) else { return nil }
+    func response(of head: ResponseHead) -> HTTPURLResponse? {
+        if let known = state.withLock({ $0.head == head ? $0.response : nil }) { return known }
+        guard let made = HTTPURLResponse(head) else { return nil }
         return state.withLock { state in
-            if state.response == nil, state.head == head { state.response = made }
+            // Of an attempt that is past: nobody asks for it again.
+            guard state.head == head else { return made }
+            if state.response == nil { state.response = made }
             return state.response ?? made
         }
     }
