@@ -14,6 +14,8 @@ package final class UniqueWork: Sendable {
         func come() {
             start()
             finish(withResult: ())
+            // It may follow one that never ends, since the queue refused it. Once started, it is given no edge any more.
+            for other in dependencies { removeEdges(to: other) }
         }
 
         /// Nobody needs it any more.
