@@ -151,7 +151,7 @@ extension ManagedOperation {
             guard let extras = core.extras, extras.timing?.timeoutEnd == end else { return nil }
             guard core.machine.state != .suspended else {
                 // It fired while another thread suspends the operation: nothing is left of it, but it is not over yet.
-                extras.timed { $0.timeoutRemainder = .zero }
+                extras.timed { timing in (timing.timeoutRemainder, timing.timeoutEnd) = (.zero, nil) }
                 return nil
             }
             return extras.timing?.timeout
