@@ -30,17 +30,9 @@ extension ManagedOperation {
 
     /// Brings timeout and body into line with the state, until they are.
     func tellBodyOfSuspension() {
-        while true {
-            let isSuspended = core.withLock { core -> Bool? in
-                switch core.machine.state {
-                case .suspended: core.need().suspension.next(isSuspended: true)
-                case .executing: core.extras?.suspension.next(isSuspended: false)
-                default: nil
-                }
-            }
-            guard let isSuspended else { return }
-            isSuspended ? pauseTimeout() : resumeTimeout()
-            setBodySuspended(isSuspended)
+        while let step = core.withLock({ $0.nextStepOfSuspension() }) {
+            step.isSuspended ? pauseTimeout() : resumeTimeout()
+            if step.tellsBody { setBodySuspended(step.isSuspended) }
             core.withLock { $0.extras?.suspension.finishTelling() }
         }
     }
@@ -161,6 +153,19 @@ struct Remains {
 }
 
 extension ManagedOperation.Core {
+    fileprivate mutating func nextStepOfSuspension() -> SuspensionHooks.Step? {
+        switch machine.state {
+        case .suspended:
+            let isTimeoutAstray = extras?.timing?.timeoutEnd != nil
+            return need().suspension.next(isSuspended: true, isTimeoutAstray: isTimeoutAstray)
+        case .executing:
+            // Set in a suspension of which nobody was told, the remainder has nobody else to resume it.
+            let isTimeoutAstray = extras?.timing?.timeoutRemainder != nil
+            return extras?.suspension.next(isSuspended: false, isTimeoutAstray: isTimeoutAstray)
+        default: return nil
+        }
+    }
+
     mutating func takeRemains() -> Remains {
         Remains(
             extras: exchange(&extras, with: extras?.remains), node: exchange(&node, with: nil), membership: membership,

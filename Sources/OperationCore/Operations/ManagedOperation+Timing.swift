@@ -142,7 +142,8 @@ extension ManagedOperation {
             return true
         }
         guard isRunning else { return }
-        setTimer(\.timeout, at: end) { $0.timeoutDidEnd(end) }
+        // Where it was put on hold meanwhile, the timer that counts is another one, or none.
+        setTimer(\.timeout, at: end, onlyIf: { $0.timeoutEnd == end }) { $0.timeoutDidEnd(end) }
     }
 
     private func timeoutDidEnd(_ end: OperationInstant) {
@@ -150,7 +151,7 @@ extension ManagedOperation {
             guard let extras = core.extras, extras.timing?.timeoutEnd == end else { return nil }
             guard core.machine.state != .suspended else {
                 // It fired while another thread suspends the operation: nothing is left of it, but it is not over yet.
-                extras.timed { $0.timeoutRemainder = .zero }
+                extras.timed { timing in (timing.timeoutRemainder, timing.timeoutEnd) = (.zero, nil) }
                 return nil
             }
             return extras.timing?.timeout
@@ -171,7 +172,7 @@ extension ManagedOperation {
         }
         core.withLock { core in
             guard core.machine.ending == nil, let extras = core.extras else { return }
-            // Two threads may set a deadline at once: the timer that stays is that of the deadline that stays.
+            // Two threads may set a deadline or a timeout at once: the timer that stays is that of the moment that stays.
             extras.timed { timing in
                 if isWanted(timing) { swap(&timing.timers[keyPath: place], &timer) }
             }

@@ -10,14 +10,24 @@ struct SuspensionHooks {
     private var isBodyOnHold = false
     private var isTelling = false
 
-    /// What the body is to be told now by the calling thread; nil if nothing, or if another thread is at it.
-    mutating func next(isSuspended: Bool) -> Bool? {
-        guard !isTelling, isBodyOnHold != isSuspended else { return nil }
-        isTelling = true
-        isBodyOnHold = isSuspended
-        return isSuspended
+    /// What brings timeout and body into line with the state.
+    struct Step {
+        let isSuspended: Bool
+        /// Whether the body does not know yet; else it is only the timeout that changed while nobody was told.
+        let tellsBody: Bool
     }
 
-    /// The body was told.
+    /// What the calling thread is to do now; nil if nothing, or if another thread is at it.
+    ///
+    /// - Parameter isTimeoutAstray: Whether the timeout goes on though the operation is suspended, or the reverse.
+    mutating func next(isSuspended: Bool, isTimeoutAstray: Bool) -> Step? {
+        let tellsBody = isBodyOnHold != isSuspended
+        guard !isTelling, tellsBody || isTimeoutAstray else { return nil }
+        isTelling = true
+        isBodyOnHold = isSuspended
+        return Step(isSuspended: isSuspended, tellsBody: tellsBody)
+    }
+
+    /// That was done.
     mutating func finishTelling() { isTelling = false }
 }

@@ -14,6 +14,8 @@ package final class UniqueWork: Sendable {
         func come() {
             start()
             finish(withResult: ())
+            // It may follow one that never ends, since the queue refused it. Once started, it is given no edge any more.
+            for other in dependencies { removeEdges(to: other) }
         }
 
         /// Nobody needs it any more.
@@ -75,8 +77,8 @@ package final class UniqueWork: Sendable {
             replaced = others
             // Those that will be cancelled wait for nothing then.
             let upstream = policy == .replace ? others.filter(\.hasOutcome) : [ahead.work]
-            for other in upstream { turn.follow(other) }
-            if policy != .replace, let turnAhead = ahead.turn { turn.follow(turnAhead) }
+            let turnAhead = policy == .replace ? nil : ahead.turn
+            for other in upstream { follow(other, turnAhead, key, with: turn) }
             do throws(DependencyError) {
                 try operation.connect(to: turn, judge: nil)
             } catch {
@@ -109,13 +111,24 @@ package final class UniqueWork: Sendable {
         case .opens(let turn): turn.come()
         case .closesUp(let left, let next, let ahead):
             // The new edges before the old ones go, so that a cycle is seen at every moment.
-            next.follow(ahead.work, isImplied: true)
-            if let turn = ahead.turn { next.follow(turn, isImplied: true) }
+            follow(ahead.work, ahead.turn, key, with: next, isImplied: true)
             next.removeEdges(to: operation)
             next.removeEdges(to: left)
             // Another thread may be about to let the next one follow it.
             left.giveUp()
         }
+    }
+
+    /// Lets a turn follow one of the line, and the turn of that one.
+    private func follow(
+        _ other: ManagedOperation, _ otherTurn: Turn?, _ key: UniqueWorkKey, with turn: Turn, isImplied: Bool = false
+    ) {
+        turn.follow(other, isImplied: isImplied)
+        if let otherTurn { turn.follow(otherTurn, isImplied: isImplied) }
+        // Refused by the queue just before, it left when there was no edge yet to take back, and may never end.
+        guard !apply({ $0.holds(other, key) }) else { return }
+        turn.removeEdges(to: other)
+        if let otherTurn { turn.removeEdges(to: otherTurn) }
     }
 
     private func apply<Action>(_ event: (inout Table) -> Action) -> Action {

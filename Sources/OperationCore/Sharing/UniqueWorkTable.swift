@@ -48,6 +48,11 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
         lines[key]?.places.sorted { $0.key > $1.key }.map(\.value.work) ?? []
     }
 
+    /// Whether that one is among them.
+    package func holds(_ work: Work, _ key: UniqueWorkKey) -> Bool {
+        lines[key]?.numbers[ObjectIdentifier(work)] != nil
+    }
+
     package enum Arrival {
         /// It is the first of its line.
         case runs

@@ -124,4 +124,59 @@ struct SuspensionTests {
         #expect(clock.pendingCount == 1, "executing, and nothing limits its time any more")
         operation.cancel()
     }
+
+    @Test func `a timeout that falls due in a suspension of which nobody is told is not lost`() {
+        let clock = ManualClock()
+        let operation = HandDriven(
+            hooks: .init(resume: { operation in
+                // Left out, since the body is being told of the resumption.
+                #expect(operation.suspend())
+                clock.advance(by: .seconds(1_000))
+                #expect(operation.state == .suspended)
+                #expect(operation.resume())
+            }))
+        operation.clock = clock
+        operation.timeout = .seconds(10)
+        operation.start()
+        operation.suspend()
+        operation.resume()
+        #expect(operation.calls.events == ["main", "suspend", "resume"])
+        #expect(clock.pendingCount == 1, "executing, and nothing limits its time any more")
+        clock.advance(by: .zero)
+        #expect(operation.cancellationCause?.code == .timedOut)
+    }
+
+    @Test func `a timeout that begins while the body is told of a suspension stands still, too`() async throws {
+        let clock = HookClock(), told = Gate(), goesOn = Gate(), done = Gate()
+        let operation = HandDriven(
+            hooks: .init(suspend: { operation in
+                operation.resume()
+                told.open()
+                goesOn.wait()
+            }))
+        operation.clock = clock
+        operation.timeout = .seconds(10)
+        // The clock is asked for the time when the operation executes and its timer has still to be set.
+        clock.beforeNextNow { [unowned operation] in
+            Thread {
+                operation.suspend()
+                done.open()
+            }.start()
+            told.wait()
+        }
+        try await TestThread.run {
+            operation.start()
+            #expect(operation.suspend())
+            goesOn.open()
+            done.wait()
+        }
+        #expect(operation.state == .suspended)
+        #expect(clock.pendingCount == 0, "suspended, and its time goes on")
+        clock.manual.advance(by: .seconds(100))
+        operation.resume()
+        clock.manual.advance(by: .milliseconds(9_999))
+        #expect(operation.state == .executing)
+        clock.manual.advance(by: .milliseconds(1))
+        #expect(operation.cancellationCause?.code == .timedOut)
+    }
 }

@@ -97,6 +97,40 @@ struct TimeoutTests {
         #expect(operation.isCancelled)
     }
 
+    @Test(arguments: [Duration.zero, .seconds(1)])
+    func `the timer that is set last counts where it was put on hold while the first was set`(elapsed: Duration) {
+        let operation = HandDriven(), clock = HookClock()
+        operation.clock = clock
+        operation.timeout = .seconds(10)
+        clock.beforeNextSchedule { [unowned operation] in
+            operation.suspend()
+            clock.manual.advance(by: elapsed)
+            operation.resume()
+        }
+        operation.start()
+        #expect(clock.pendingCount == 1)
+        clock.manual.advance(by: .milliseconds(9_999))
+        #expect(operation.state == .executing)
+        clock.manual.advance(by: .milliseconds(1))
+        #expect(operation.cancellationCause?.code == .timedOut)
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `no timer is left where it was put on hold while the timer was set`() {
+        let operation = HandDriven(), clock = HookClock()
+        operation.clock = clock
+        operation.timeout = .seconds(10)
+        clock.beforeNextSchedule { [unowned operation] in operation.suspend() }
+        operation.start()
+        #expect(clock.pendingCount == 0)
+        clock.manual.advance(by: .seconds(100))
+        operation.resume()
+        clock.manual.advance(by: .milliseconds(9_999))
+        #expect(operation.state == .executing)
+        clock.manual.advance(by: .milliseconds(1))
+        #expect(operation.cancellationCause?.code == .timedOut)
+    }
+
     @Test(arguments: [Duration.zero, .nanoseconds(-1), .seconds(-5), .seconds(Int64.min)])
     func `a timeout that is not above zero leaves no time for the body`(timeout: Duration) {
         let operation = started(timeout)

@@ -1,0 +1,98 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// An operation that calls somebody when it is asked for its name, as the queue does that refuses it.
+private final class Named: AsyncOperation<Int, Flaw>, @unchecked Sendable {
+    let onName = Locked<(@Sendable () -> Void)?>(nil)
+
+    override var name: String? {
+        get {
+            let hook = onName.withLock { hook in
+                defer { hook = nil }
+                return hook
+            }
+            hook?()
+            return "refused"
+        }
+        set {}
+    }
+
+    override func main() { finish(withResult: 1) }
+}
+
+@Suite("Unique work that the queue refuses", .timeLimit(.minutes(Rounds.minutes)))
+struct UniqueWorkRefusalTests {
+    @Test func `who came behind one that is refused gets its turn`() async throws {
+        let queue = QueueManager("unique"), group = GroupOperation(policy: .failFast)
+        let refused = Named(), next = HandDriven()
+        try group.add(refused)
+        // Between its arrival in the line and its departure.
+        refused.onName.withLock { hook in
+            hook = { _ = try? queue.addUnique(next, key: "a", policy: .append) }
+        }
+        #expect(throws: QueueError.self) { try queue.addUnique(refused, key: "a", policy: .append) }
+        try #require(await eventually { next.state == .executing })
+        next.finish(withResult: 1)
+        await queue.drained()
+        #expect(await eventually { queue.engine.uniqueWork.count == 0 })
+    }
+
+    @Test("Who gets the last place waits for nobody who was refused", arguments: [0, 1])
+    func racesForTheLastPlace(presentCount: Int) async throws {
+        let rounds = Rounds.count(ci: 1_000, soak: 100_000)
+        let failure = try await TestThread.run { () -> String? in
+            let team = ThreadTeam(count: 4)
+            for round in 0..<rounds {
+                if let failure = autoreleasing({ race(team, presentCount) }) { return "round \(round): \(failure)" }
+            }
+            return nil
+        }
+        #expect(failure == nil)
+    }
+}
+
+/// One round: three threads add, and there is one place beside those that are present, soon if not at once.
+@available(*, noasync)
+private func race(_ team: ThreadTeam, _ presentCount: Int) -> String? {
+    let queue = QueueManager("last place", width: 2)
+    queue.capacity = presentCount + 1
+    let present = (0..<presentCount).map { _ in HandDriven() }
+    let passing = HandDriven()
+    let operations = (0..<3).map { _ in HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })) }
+    /// Returns why it was refused, if it was.
+    let add: @Sendable (HandDriven) -> QueueError? = { operation in
+        do throws(QueueError) {
+            try queue.addUnique(operation, key: 0, policy: .append)
+            return nil
+        } catch {
+            return error
+        }
+    }
+    for operation in present { _ = add(operation) }
+    if presentCount > 0 { try? queue.add(passing) }
+    let lost = Locked<[HandDriven]>([])
+    team.run(
+        operations.map { operation in { if add(operation) != nil { lost.withLock { $0.append(operation) } } } }
+            + [{ passing.finish(withResult: 1) }])
+    let refused = lost.withLock { $0 }
+    var again: [HandDriven] = []
+    for operation in refused {
+        // Nobody waits for those that were refused, so that they close no cycle.
+        guard let error = add(operation) else { continue }
+        if error.code != .full { return "refused again: \(error)" }
+        again.append(operation)
+    }
+    for operation in present { operation.finish(withResult: 1) }
+    for operation in operations where !again.contains(operation) {
+        let ended = Gate()
+        operation.whenEnded { ended.open() }
+        if !ended.waits(upTo: .seconds(20)) { return "one waits for ever" }
+    }
+    try? queue.waitUntilAllFinished()
+    return nil
+}
