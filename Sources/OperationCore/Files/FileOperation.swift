@@ -84,12 +84,6 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
         knobs.withLock { $0.fraction = progress.fraction }
         completedFractionDidChange()
         guard let handler = progressHandler else { return }
-        let queue = callbackQueue
-        // Under the lock under which the outcome is decided, so that the outcome's handler, which is put on the queue
-        // afterwards, comes later. Putting a block on a queue calls nobody.
-        core.withLock { core in
-            guard core.machine.ending == nil else { return }
-            queue.async { [self] in withExtendedLifetime(self) { handler(progress) } }
-        }
+        enqueueBeforeOutcome(on: callbackQueue) { [self] in withExtendedLifetime(self) { handler(progress) } }
     }
 }

@@ -64,7 +64,7 @@ final class GroupProgressTeller: Sendable {
     private func schedule(_ engine: GroupEngine) {
         guard let (queue, group) = queue() else { return }
         // The group lives until its listeners were told.
-        queue.async { [self] in withExtendedLifetime(group) { tell(engine) } }
+        group.enqueueBeforeOutcome(on: queue) { [self] in withExtendedLifetime(group) { tell(engine) } }
     }
 
     private func tell(_ engine: GroupEngine) {

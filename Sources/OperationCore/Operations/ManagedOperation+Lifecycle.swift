@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import Foundation
 
 // The shell of LifecycleMachine, first half: events, applied under the lock. The second is ManagedOperation+Actions.
@@ -15,6 +16,14 @@ extension ManagedOperation {
 
     /// Whether the operation finished or was cancelled.
     public final var isFinishedOrCancelled: Bool { state.isFinishedOrCancelled }
+
+    /// Puts something on a queue, unless the outcome is decided.
+    ///
+    /// It is done under the lock under which that happens, so that the outcome's handler, which is put on its queue
+    /// afterwards, comes later. Putting a block on a queue calls nobody.
+    package final func enqueueBeforeOutcome(on queue: DispatchQueue, _ work: @escaping @Sendable () -> Void) {
+        core.withLock { if $0.machine.ending == nil { queue.async(execute: work) } }
+    }
 
     /// Why the operation was cancelled, if it was.
     public final var cancellationCause: CancellationCause? { core.withLock { $0.cause } }

@@ -85,6 +85,7 @@ extension AnyNetworkOperation {
             let host = self as? any AttemptHost
             networkAttempts.teller.set(\.operation, host)
             networkAttempts.teller.set(\.delegate, newValue)
+            networkAttempts.teller.set(\.hasDelegate, newValue != nil)
             host?.tellDelegateOfEnd()
         }
     }

@@ -18,12 +18,14 @@ final class ProgressTeller: Sendable {
         var foundation: FoundationProgress?
         // Sendable: loading a weak reference is atomic, and it is only written under the lock.
         nonisolated(unsafe) weak var delegate: (any NetworkOperationDelegate)?
+        /// Whether there was one when it was set: to look for it under the lock could be to have it freed there.
+        var hasDelegate = false
         // Sendable: as the delegate. Formed long before the operation may be freed, it is nil once that begins.
         nonisolated(unsafe) weak var operation: (any AttemptHost)?
         var isDelegateToldOfEnd = false
         var pacing = ProgressPacing()
 
-        var isAny: Bool { upload != nil || download != nil || foundation != nil || delegate != nil }
+        var isAny: Bool { upload != nil || download != nil || foundation != nil || hasDelegate }
     }
 
     fileprivate struct State {
@@ -70,17 +72,19 @@ final class ProgressTeller: Sendable {
         if let count { track.reach(count) }
     }
 
-    var hasDelegate: Bool { state.withLock { $0.listeners.delegate != nil } }
+    var hasDelegate: Bool { state.withLock { $0.listeners.hasDelegate } }
 
     /// The delegate of an operation that has its outcome, with the operation; once.
     func takeDelegateForEnd() -> (any NetworkOperationDelegate, any AttemptHost)? {
-        state.withLock { state in
-            guard !state.listeners.isDelegateToldOfEnd, let delegate = state.listeners.delegate,
-                let operation = state.listeners.operation
-            else { return nil }
-            state.listeners.isDelegateToldOfEnd = true
-            return (delegate, operation)
+        // Either may have been let go of by everybody else: it is freed after the lock.
+        let (delegate, operation, isFirst) = state.withLock { state in
+            let (delegate, operation) = (state.listeners.delegate, state.listeners.operation)
+            let isFirst = !state.listeners.isDelegateToldOfEnd && delegate != nil && operation != nil
+            if isFirst { state.listeners.isDelegateToldOfEnd = true }
+            return (delegate, operation, isFirst)
         }
+        guard isFirst, let delegate, let operation else { return nil }
+        return (delegate, operation)
     }
 
     /// The transfer is complete.
@@ -110,28 +114,27 @@ final class ProgressTeller: Sendable {
             state.isScheduled = true
             return true
         }
-        if isNeeded { takeTurn(for: operation, isAgain: false) }
+        if isNeeded { takeTurn(for: operation) }
     }
 
-    private func takeTurn(for operation: any AnyNetworkOperation, isAgain: Bool) {
-        operation.callbackQueueOfAttempts.async { [weak operation] in
-            if let operation { self.tell(operation, isAgain) }
+    /// Takes a turn, unless the outcome is decided, whose handler would come before it.
+    private func takeTurn(for operation: any AnyNetworkOperation) {
+        operation.enqueueBeforeOutcome(on: operation.callbackQueueOfAttempts) { [weak operation] in
+            if let operation { self.tell(operation) }
         }
     }
 
     /// Tells one report, or the last ones together.
-    private func tell(_ operation: any AnyNetworkOperation, _ isAgain: Bool) {
-        // A turn that was taken here may come behind the handlers of an operation that failed meanwhile.
-        let isLate = isAgain && operation.isFinishedOrCancelled
+    private func tell(_ operation: any AnyNetworkOperation) {
         while true {
             let now = operation.clock.now
-            guard let report = state.withLock({ $0.begin(at: now, isLate: isLate) }) else { return }
+            guard let report = state.withLock({ $0.begin(at: now) }) else { return }
             tell(report, of: operation)
             let then = operation.clock.now
             switch state.withLock({ $0.end(at: then) }) {
             case .nothing: return
             case .now: continue
-            case .later: return takeTurn(for: operation, isAgain: true)
+            case .later: return takeTurn(for: operation)
             }
         }
     }
@@ -166,9 +169,9 @@ final class ProgressTeller: Sendable {
 
 extension ProgressTeller.State {
     /// The report of a turn; nil if there is none, or another thread is telling one and sees to the rest.
-    fileprivate mutating func begin(at now: OperationInstant, isLate: Bool) -> ProgressTeller.Report? {
+    fileprivate mutating func begin(at now: OperationInstant) -> ProgressTeller.Report? {
         guard !isTelling else { return nil }
-        guard isLast || !isLate, hasReport(at: now) else {
+        guard hasReport(at: now) else {
             isScheduled = false
             return nil
         }

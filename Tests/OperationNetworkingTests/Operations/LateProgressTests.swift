@@ -1,0 +1,57 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// A clock that does something, once, while somebody asks it for the time.
+private final class InterruptingClock: OperationClock {
+    private let clock = ManualClock()
+    let interruption = Locked<(@Sendable () -> Void)?>(nil)
+
+    var now: OperationInstant {
+        interruption.withLock { exchange(&$0, with: nil) }?()
+        return clock.now
+    }
+
+    func schedule(
+        at instant: OperationInstant, _ action: @escaping @Sendable () -> Void
+    ) -> any OperationTimer {
+        clock.schedule(at: instant, action)
+    }
+}
+
+@Suite(.timeLimit(.minutes(2)))
+struct LateProgressTests {
+    @Test func `no progress is told after the failure that was decided while it was counted`() async throws {
+        let bench = try OperationBench()
+        let gate = Gate()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "10"]), .stall(until: gate), .send("01234"), .stallForever)
+        }
+        let clock = InterruptingClock()
+        let operation = bench.text()
+        operation.clock = clock
+        let lines = EventRecorder<String>()
+        let failed = Gate()
+        operation.failureHandler = { _ in
+            lines.record("failure")
+            failed.open()
+        }
+        operation.start()
+        try await TestThread.run { while operation.responseHead == nil { sched_yield() } }
+        let error = NetworkError(code: .transferFailed, phase: .receiving, message: "Given up.")
+        operation.downloadProgressHandler = { _ in lines.record("progress") }
+        clock.interruption.withLock { $0 = { [weak operation] in operation?.finish(withError: error) } }
+        gate.open()
+        try await failed.passage(within: .seconds(30))
+        // The thread of the session is through with those bytes when it has had another turn.
+        _ = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
+        await bench.settled()
+        #expect(lines.events == ["failure"])
+    }
+}
