@@ -2,9 +2,27 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationCore
 import OperationNetworking
 import OperationTestKit
 import Testing
+
+/// A session whose tasks end as they are resumed, without a head.
+private final class HastySession: NetworkSession {
+    private final class HastyTask: NetworkTask {
+        private let receiver: any NetworkReceiver
+
+        init(_ receiver: any NetworkReceiver) { self.receiver = receiver }
+
+        func resume() { receiver.task(self, didEndWith: nil) }
+        func suspend() {}
+        func cancel() {}
+        func hold() {}
+        func proceed() {}
+    }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask { HastyTask(receiver) }
+}
 
 @Suite("Responses as sequences", .timeLimit(.minutes(3)))
 struct ResponseStreamTests {
@@ -27,6 +45,21 @@ struct ResponseStreamTests {
         var bytes: [UInt8] = []
         for try await byte in stream.bytes { bytes.append(byte) }
         #expect(bytes.count == 300_000 && TestPattern.matches(bytes))
+    }
+
+    @Test("A session that ends without a head before anybody asks for it is an error")
+    func endWithoutHead() async throws {
+        let request = try NetworkRequest(url: #require(URL(string: "http://hasty.test")))
+        let code = Locked<NetworkError.Code?>(nil)
+        let isOver = Gate()
+        Task {
+            do { _ = try await HastySession().stream(request) } catch {
+                code.withLock { $0 = (error as? NetworkError)?.code }
+            }
+            isOver.open()
+        }
+        try await isOver.passage(within: .seconds(10))
+        #expect(code.withLock { $0 } == .invalidResponse)
     }
 
     @Test("Who takes nothing stops the server; who goes on gets each byte once")

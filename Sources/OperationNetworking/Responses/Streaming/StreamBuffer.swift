@@ -29,6 +29,9 @@ final class StreamBuffer: NetworkReceiver {
         code: .awaitedTwice, phase: .receiving,
         message: "Two tasks await the next piece of one response at the same time. Let one of them iterate over it.")
 
+    private static let noHead = NetworkError(
+        code: .invalidResponse, phase: .awaitingResponse, message: "There was no head.")
+
     private let state = Locked(State())
 
     /// Waits for the head.
@@ -36,9 +39,13 @@ final class StreamBuffer: NetworkReceiver {
         try await withCheckedThrowingContinuation { continuation in
             let known: Result<ResponseHead, NetworkError>? = state.withLock { state in
                 if let head = state.head { return .success(head) }
-                if case .failure(let error) = state.end { return .failure(error) }
-                state.wish = .head(continuation)
-                return nil
+                switch state.end {
+                case .failure(let error): return .failure(error)
+                case .success: return .failure(Self.noHead)
+                case nil:
+                    state.wish = .head(continuation)
+                    return nil
+                }
             }
             if let known { continuation.resume(with: known.mapError { $0 as any Error }) }
         }
@@ -105,9 +112,7 @@ final class StreamBuffer: NetworkReceiver {
         }
         switch wish {
         case .head(let continuation):
-            continuation.resume(
-                throwing: error
-                    ?? NetworkError(code: .invalidResponse, phase: .awaitingResponse, message: "There was no head."))
+            continuation.resume(throwing: error ?? Self.noHead)
         case .bytes(let continuation):
             if let error { continuation.resume(throwing: error) } else { continuation.resume(returning: nil) }
         case nil: break
