@@ -25,16 +25,23 @@ extension URLSessionCarrier {
         }
         let made = URLSessionCarrier(session)
         var left: [Entry] = []
+        // A session of the user's that is looked at may be nobody else's by then: it is freed after the lock.
+        var others: [URLSession] = []
         let carrier = table.withLock { table -> URLSessionCarrier in
             // Another thread may have been faster; an older session may have had the same address.
             if let entry = table[key], entry.session === session { return entry.carrier }
-            for (key, entry) in table where entry.session == nil {
-                left.append(entry)
-                table[key] = nil
+            for (key, entry) in table {
+                if let other = entry.session {
+                    others.append(other)
+                } else {
+                    left.append(entry)
+                    table[key] = nil
+                }
             }
             table[key] = Entry(session: session, carrier: made)
             return made
         }
+        withExtendedLifetime(others) {}
         for entry in left { entry.carrier.rest() }
         return carrier
     }
