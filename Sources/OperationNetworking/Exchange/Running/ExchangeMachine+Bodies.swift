@@ -8,6 +8,8 @@ extension ExchangeMachine {
         /// Nobody wants them but perhaps the cache; `isEnough` once, when no more of them are to come.
         case discard(Copy?, isEnough: Bool)
         case tooMany
+        /// The task is held, and its session told them nevertheless: the answer lacks them, so end with `toldWhileHeld`.
+        case tooSoon
         case handOver(Copy?)
     }
 
@@ -23,8 +25,20 @@ extension ExchangeMachine {
             let sum = before + Int64(count)
             state = .delivering(source, copy, count: sum, isReading: isReading)
             return sum > limit ? .tooMany : .handOver(copy)
-        case .waiting, .preparing, .asking, .deciding, .answering, .ended: return .ignore
+        case .deciding(let source, nil):
+            state = .deciding(source, broken: Self.toldWhileHeld)
+            return .ignore
+        case .answering: return .tooSoon
+        case .waiting, .preparing, .asking, .deciding, .ended: return .ignore
         }
+    }
+
+    /// What goes wrong where a session does not heed that its task is held: what it tells then nobody can take.
+    package static var toldWhileHeld: NetworkError {
+        NetworkError(
+            code: .truncatedBody, phase: .receiving,
+            message: "The session went on with a response although its task was held, and what came then is lost. "
+                + "After hold() a session must tell neither bytes nor a complete end until proceed().")
     }
 
     /// Whether a response runs out of which nothing is wanted any more.
@@ -35,7 +49,7 @@ extension ExchangeMachine {
 
     package enum End: Sendable {
         case ignore
-        case finish
+        case finish(NetworkError?)
         /// What was left of a response ran out: take the next step.
         case goOn(Next, Copy?)
         /// There was no response.
@@ -52,11 +66,12 @@ extension ExchangeMachine {
             state = .preparing
             return .goOn(next, copy)
         case .deciding(let source, _):
-            state = .deciding(source, broken: error)
+            // If it is left behind, it does not matter how it ended.
+            state = .deciding(source, broken: error ?? Self.toldWhileHeld)
             return .ignore
         // What is held does not end but by failing, and that is told whatever the brakes.
-        case .answering: return error == nil ? .ignore : .finish
-        case .delivering: return .finish
+        case .answering: return .finish(error ?? Self.toldWhileHeld)
+        case .delivering: return .finish(error)
         case .waiting, .preparing, .ended: return .ignore
         }
     }

@@ -200,6 +200,9 @@ extension ExchangeMachine {
         return source
     }
 
+    /// What broke while a rule was asked.
+    package var broken: NetworkError? { if case .deciding(_, let broken) = state { broken } else { nil } }
+
     /// What is to be done with a response that is the answer.
     package enum Delivery: Sendable {
         case drop

@@ -78,6 +78,7 @@ extension ExchangeTask {
             tee?.append(bytes, hold: {}, proceed: {})
             if isEnough { task.cancel() }
         case .tooMany: finish(bodyTooLarge(nil, limit))
+        case .tooSoon: finish(ExchangeMachine<ResponseSource, NextStep, CacheTee>.toldWhileHeld)
         case .handOver(let tee): handOver(bytes, tee)
         }
     }
@@ -95,7 +96,7 @@ extension ExchangeTask {
     func ended(_ error: NetworkError?, step: Int) {
         switch state.withLock({ $0.machine.ended(error, step) }) {
         case .ignore: break
-        case .finish: finish(error)
+        case .finish(let error): finish(error)
         case .goOn(let next, let tee):
             tee?.end(isComplete: error == nil)
             state.withLock { $0.watcher }?.hopIsOver()
@@ -168,7 +169,7 @@ extension ExchangeTask {
                 calls.make { [self] receiver in data.withUnsafeBytes { receiver.task(self, didReceive: $0) } }
                 pump()
             case .tooMany: finish(bodyTooLarge(nil, limit))
-            case .ignore, .discard: break
+            case .ignore, .discard, .tooSoon: break
             }
         case .end: finish(nil)
         case .failed:

@@ -17,13 +17,20 @@ extension ExchangeTask {
         // A redirect can be kept like any other response.
         if case .redirect = next { tee = keep(head, from: source) }
         if source.isFlight { state.withLock { $0.watcher }?.left(head) }
-        switch state.withLock({ $0.machine.leaves(source, for: next, tee, step) }) {
+        // What broke may carry something of the user's: it goes outside of the lock.
+        let (broken, leaving) = state.withLock { state in
+            (state.machine.broken, state.machine.leaves(source, for: next, tee, step))
+        }
+        withExtendedLifetime(broken) {}
+        switch leaving {
         case .drop:
             tee?.end(isComplete: false)
             discard(source)
         case .goOn:
             tee?.end(isComplete: false)
             discard(source)
+            // It may go on although it was held.
+            if broken != nil { source.task?.cancel() }
             go(next)
         case .drain:
             settle()

@@ -65,7 +65,8 @@ extension ExchangeTask {
     }
 
     func obey(_ order: BrakeOrder) {
-        if let release = state.withLock({ $0.machine.obey(order) }) { perform(release) }
+        // One that is no news may come from a thread that counts on it, while the other has not yet passed it on.
+        if let release = state.withLock({ $0.machine.obey(order) }) { perform(release) } else { settle() }
     }
 
     func hold() { setBrake(.receiver) }
@@ -118,8 +119,9 @@ extension ExchangeTask {
 
     private func setDeadline() {
         guard let deadline = configuration.deadline else { return }
-        let timer = configuration.clock.schedule(after: deadline) { [weak self] in
-            guard let self else { return }
+        // It keeps the exchange, which nobody else may have while its receiver holds what is kept: it is to end then, too.
+        // Whatever ends it lets go of the timer.
+        let timer = configuration.clock.schedule(after: deadline) { [self] in
             finish(
                 error(.timedOut, presentPhase, "The exchange took longer than its deadline of \(deadline)."),
                 isAbrupt: true)
@@ -143,13 +145,17 @@ extension ExchangeTask {
     ///     more, and the end is told on another thread, because the caller may be within one.
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
         var watcher: (any HopWatcher)?
+        // What broke may carry something of the user's: it goes outside of the lock.
+        var broken: NetworkError?
         let (left, timers, question) = state.withLock { state in
+            broken = state.machine.broken
             let left = state.machine.finish()
             guard left != nil else { return (left, [(any OperationTimer)?](), nil as Task<Void, Never>?) }
             swap(&watcher, &state.watcher)
             let timers = [exchange(&state.timer, with: nil), exchange(&state.drainTimer, with: nil)]
             return (left, timers, exchange(&state.question, with: nil))
         }
+        withExtendedLifetime(broken) {}
         guard let left else { return }
         if isAbrupt { calls.dropRest() }
         for timer in timers { timer?.cancel() }

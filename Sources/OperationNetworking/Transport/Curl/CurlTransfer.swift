@@ -89,7 +89,7 @@
 
         /// Lets go of the task, and of what it brought.
         func end() {
-            task = nil
+            (task, problem) = (nil, nil)
             intake = BodyIntake()
             outlet = BodyOutlet(.none)
         }

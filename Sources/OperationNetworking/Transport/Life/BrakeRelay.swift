@@ -5,22 +5,19 @@ import OperationCore
 
 /// Passes orders on to a task of somebody's own session, which knows nothing of numbers.
 ///
-/// Two threads may do so at once and overtake each other; so each looks again until it did what is still wanted.
-final class BrakeRelay: Sendable {
+/// Two threads may do so at once and overtake each other; so each looks again until it did what is still wanted. Each does
+/// it itself, also where it brings no news: the thread that does may not have come to it, and who returns from here to a
+/// session counts on the brake.
+package final class BrakeRelay: Sendable {
     private let task: any NetworkTask
     private let newest = Locked<BrakeOrder?>(nil)
 
-    init(_ task: any NetworkTask) {
+    package init(_ task: any NetworkTask) {
         self.task = task
     }
 
-    func pass(_ order: BrakeOrder) {
-        let isNews = newest.withLock { newest in
-            guard order.number > newest?.number ?? .min else { return false }
-            newest = order
-            return true
-        }
-        guard isNews else { return }
+    package func pass(_ order: BrakeOrder) {
+        newest.withLock { if order.number > $0?.number ?? .min { $0 = order } }
         var done: BrakeOrder?
         while let wanted = newest.withLock({ $0 }), wanted.number != done?.number {
             if let isHeld = wanted.isHeld, isHeld != done?.isHeld { isHeld ? task.hold() : task.proceed() }

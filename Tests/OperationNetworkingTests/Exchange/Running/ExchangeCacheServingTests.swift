@@ -67,6 +67,22 @@
             try await expectNoReaders(session)
         }
 
+        @Test func `a deadline ends a task that is held while it reads from the cache and let go of`() async throws {
+            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
+            let clock = ManualClock()
+            let session = session { ($0.deadline, $0.clock) = (.seconds(10), clock) }
+            _ = try await session.fetch(server.url("/a"))
+            let probe = ExchangeProbe(whenHead: { $0.hold() })
+            session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
+            await probe.headArrived()
+            // What the cache was doing for it is done.
+            #expect(await readers(session) <= 1)
+            clock.advance(by: .seconds(11))
+            let seen = try await probe.ended(within: .seconds(10))
+            #expect(seen.error?.code == .timedOut && seen.isOrderly && clock.pendingCount == 0)
+            try await expectNoReaders(session)
+        }
+
         @Test func `while an exchange is suspended not even the head of what is kept is told`() async throws {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let session = session()

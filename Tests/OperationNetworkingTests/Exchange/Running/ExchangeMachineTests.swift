@@ -86,6 +86,7 @@ private func describe(_ action: Machine.Bytes) -> String {
     case .ignore: "-"
     case .discard(let copy, let isEnough): "discard \(copy ?? 0) \(isEnough)"
     case .tooMany: "too many"
+    case .tooSoon: "too soon"
     case .handOver(let copy): "hand over \(copy ?? 0)"
     }
 }
@@ -144,8 +145,8 @@ struct ExchangeMachineTests {
         "leaves kept": [
             "-", "goOn", "goOn > preparing", "goOn > preparing", "goOn > preparing", "-", "-", "-", "-", "-",
         ],
-        "bytes": ["-", "-", "-", "-", "-", "discard 7 false", "-", "hand over 7", "hand over 0", "-"],
-        "end": ["-", "-", "failed flight", "-", "-", "next 7 > preparing", "-", "finish", "finish", "-"],
+        "bytes": ["-", "-", "-", "-", "-", "discard 7 false", "too soon", "hand over 7", "hand over 0", "-"],
+        "end": ["-", "-", "failed flight", "-", "-", "next 7 > preparing", "finish", "finish", "finish", "-"],
         "failsOver": ["-", "-", "yes > preparing", "-", "-", "-", "-", "-", "-", "-"],
         "handsOn": ["-", "-", "yes", "-", "-", "-", "-", "yes", "yes", "-"],
         "reads": ["-", "-", "-", "-", "-", "-", "-", "-", "yes", "-"],

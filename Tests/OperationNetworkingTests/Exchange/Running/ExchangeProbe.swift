@@ -40,6 +40,11 @@ final class ExchangeProbe: NetworkReceiver {
         return seen
     }
 
+    func ended(within limit: Duration) async throws -> Seen {
+        try await end.passage(within: limit)
+        return seen
+    }
+
     func headArrived() async { await headCame.passage() }
 
     private func note(_ body: (inout Seen) -> Void, then: () -> Void = {}) {

@@ -1,0 +1,121 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// A session that knows no brakes: each task tells all there is while it is resumed.
+private final class HeedlessSession: NetworkSession {
+    typealias Tell = @Sendable (any NetworkReceiver, any NetworkTask, URL) -> Void
+
+    private let tell: Tell
+
+    init(_ tell: @escaping Tell) { self.tell = tell }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        HeedlessTask(request.url, receiver, tell)
+    }
+
+    private final class HeedlessTask: NetworkTask {
+        private let url: URL
+        private let receiver: Locked<(any NetworkReceiver)?>
+        private let tell: Tell
+
+        init(_ url: URL, _ receiver: any NetworkReceiver, _ tell: @escaping Tell) {
+            self.url = url
+            self.receiver = Locked(receiver)
+            self.tell = tell
+        }
+
+        func resume() {
+            guard let receiver = receiver.withLock({ exchange(&$0, with: nil) }) else { return }
+            tell(receiver, self, url)
+        }
+
+        func suspend() {}
+        func cancel() {}
+        func hold() {}
+        func proceed() {}
+    }
+}
+
+/// An error that does something when nobody has it any more.
+private final class LastWord: Error {
+    private let say: @Sendable () -> Void
+
+    init(_ say: @escaping @Sendable () -> Void) { self.say = say }
+
+    deinit { say() }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct ExchangeHeedlessTests {
+    private let first = URL(string: "http://heedless.test/first")
+    private let all = Gate()
+
+    private func isFirst(_ url: URL) -> Bool { url.path == "/first" }
+
+    /// An exchange whose first request is redirected, with a body; `end` is told after that, however the task is held.
+    private func session(
+        _ decision: RedirectDecision, end: @escaping @Sendable () -> NetworkError?
+    ) -> ExchangeSession {
+        let heedless = HeedlessSession { [self] receiver, task, url in
+            var head = ResponseHead(url: url, status: 200, headers: ["Content-Length": "4"])
+            if isFirst(url) { head = ResponseHead(url: url, status: 302, headers: ["Location": "/next"]) }
+            receiver.task(task, didReceive: head)
+            Array("body".utf8).withUnsafeBytes { receiver.task(task, didReceive: $0) }
+            receiver.task(task, didEndWith: isFirst(url) ? end() : nil)
+            all.open()
+        }
+        var configuration = ExchangeConfiguration()
+        configuration.redirects = .deciding { [all] _ in
+            await all.passage()
+            return decision
+        }
+        return ExchangeSession(over: heedless, configuration: configuration)
+    }
+
+    @Test func `a response that ended although it was held can be left behind`() async throws {
+        let probe = ExchangeProbe()
+        let session = session(.follow) { nil }
+        session.makeTask(with: try NetworkRequest(url: #require(first)), receiver: probe).resume()
+        let seen = try await probe.ended(within: .seconds(10))
+        #expect(seen.status == 200 && seen.text == "body" && seen.error == nil && seen.isOrderly)
+    }
+
+    @Test func `an answer whose body came although it was held ends, and is not complete`() async throws {
+        let probe = ExchangeProbe()
+        let session = session(.stop) { nil }
+        session.makeTask(with: try NetworkRequest(url: #require(first)), receiver: probe).resume()
+        let seen = try await probe.ended(within: .seconds(10))
+        #expect(seen.status == 302 && seen.text.isEmpty && seen.isOrderly)
+        #expect(seen.error?.code == .truncatedBody)
+    }
+
+    @Test func `an error of the user's own that goes with a response may call the task`() async throws {
+        for (decision, isLeft) in [(RedirectDecision.follow, true), (.stop, false)] {
+            let probe = ExchangeProbe()
+            let present = Locked<(any NetworkTask)?>(nil)
+            let said = Gate()
+            let session = session(decision) {
+                var error = NetworkError(code: .connectionLost, phase: .receiving, message: "")
+                error.cause = LastWord {
+                    present.withLock { $0 }?.cancel()
+                    said.open()
+                }
+                return error
+            }
+            let task = session.makeTask(with: try NetworkRequest(url: #require(first)), receiver: probe)
+            present.withLock { $0 = task }
+            task.resume()
+            if isLeft { try await said.passage(within: .seconds(10)) }
+            let seen = try await probe.ended(within: .seconds(10))
+            #expect(seen.isOrderly)
+            let left = present.withLock { exchange(&$0, with: nil) }
+            withExtendedLifetime(left) {}
+        }
+    }
+}
