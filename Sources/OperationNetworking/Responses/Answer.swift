@@ -7,15 +7,21 @@ import Foundation
     import FoundationNetworking
 #endif
 
+/// Who makes heads into responses of Foundation's.
+package protocol ResponseMaker: AnyObject, Sendable {
+    /// Nil if Foundation cannot represent it.
+    func response(of head: ResponseHead) -> HTTPURLResponse?
+}
+
 /// A response whose transfer is complete.
 package struct Answer: Sendable {
     package let request: NetworkRequest
     package let head: ResponseHead
     package let collector: AnyResponseCollector
-    let attempts: NetworkAttempts
+    let maker: any ResponseMaker
 
     /// The response in Foundation's form, made when it is first asked for: most rules do without.
-    var response: HTTPURLResponse? { attempts.response(of: head) }
+    var response: HTTPURLResponse? { maker.response(of: head) }
 
     /// The same for those who cannot do without.
     func needResponse() throws(NetworkError) -> HTTPURLResponse {

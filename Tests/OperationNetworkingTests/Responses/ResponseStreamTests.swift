@@ -21,7 +21,9 @@ private final class HastySession: NetworkSession {
         func proceed() {}
     }
 
-    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask { HastyTask(receiver) }
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        HastyTask(receiver)
+    }
 }
 
 @Suite("Responses as sequences", .timeLimit(.minutes(3)))

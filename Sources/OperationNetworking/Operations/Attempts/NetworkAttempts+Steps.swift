@@ -187,7 +187,7 @@ extension NetworkAttempts {
         }
         do {
             if isRefused, host.accepts(head) { throw NetworkError.refusedByPolicy(head) }
-            let answer = Answer(request: request, head: head, collector: collector, attempts: self)
+            let answer = Answer(request: request, head: head, collector: collector, maker: self)
             let conclusion = try host.evaluate(answer)
             let counts = state.withLock { state in
                 // A failure that was decided meanwhile stays one.

@@ -79,18 +79,6 @@ public final class NetworkAttempts: Sendable {
     var request: NetworkRequest? { state.withLock { $0.request } }
     var response: HTTPURLResponse? { head.flatMap(response(of:)) }
 
-    /// Made of the head when it is first asked for.
-    func response(of head: ResponseHead) -> HTTPURLResponse? {
-        if let known = state.withLock({ $0.head == head ? $0.response : nil }) { return known }
-        guard let made = HTTPURLResponse(head) else { return nil }
-        return state.withLock { state in
-            // Of an attempt that is past: nobody asks for it again.
-            guard state.head == head else { return made }
-            if state.response == nil { state.response = made }
-            return state.response ?? made
-        }
-    }
-
     /// Whether the operation was made by a refresh of a credential that is still under way, so that others wait for it.
     var isForRefresh: Bool { scope.isOfUse }
 
@@ -190,5 +178,19 @@ public final class NetworkAttempts: Sendable {
         }
         guard let observation, let host, let error else { return }
         observation.note(.failed(error, count: count), number, by: host)
+    }
+}
+
+extension NetworkAttempts: ResponseMaker {
+    /// Made of the head when it is first asked for.
+    package func response(of head: ResponseHead) -> HTTPURLResponse? {
+        if let known = state.withLock({ $0.head == head ? $0.response : nil }) { return known }
+        guard let made = HTTPURLResponse(head) else { return nil }
+        return state.withLock { state in
+            // Of an attempt that is past: nobody asks for it again.
+            guard state.head == head else { return made }
+            if state.response == nil { state.response = made }
+            return state.response ?? made
+        }
     }
 }
