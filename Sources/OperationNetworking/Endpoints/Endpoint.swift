@@ -166,7 +166,8 @@ extension Endpoint where ResultType: Decodable {
         var endpoint = Endpoint(method, path, query: query, accepts: readable, makeBody: makeBody) {
             try read($0, $1.contentType, $2)
         }
-        endpoint.read = { try read($0, $1.headers["Content-Type"], $2) }
+        // As Foundation has it: fields of the same name are joined by commas.
+        endpoint.read = { try read($0, $1.headers.values("Content-Type").joined(separator: ", "), $2) }
         return endpoint
     }
 
@@ -181,7 +182,7 @@ extension Endpoint where ResultType: Decodable {
 
     /// Makes the result of a body: by itself for what is no model, from JSON for everything else.
     private static func read(
-        _ data: Data, _ contentType: String?, _ base: NetworkBase
+        _ data: Data, _ contentType: @autoclosure () -> String?, _ base: NetworkBase
     ) throws -> ResultType {
         if data.isEmpty, let optional = ResultType.self as? any ExpressibleByNilLiteral.Type,
             let nothing = optional.init(nilLiteral: ()) as? ResultType
@@ -190,7 +191,7 @@ extension Endpoint where ResultType: Decodable {
         }
         if let data = data as? ResultType { return data }
         if ResultType.self == String.self || ResultType.self == String?.self,
-            let text = try ResponseText.text(data, contentType) as? ResultType
+            let text = try ResponseText.text(data, contentType()) as? ResultType
         {
             return text
         }

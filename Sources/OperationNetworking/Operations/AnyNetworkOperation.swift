@@ -84,8 +84,7 @@ extension AnyNetworkOperation {
         set {
             let host = self as? any AttemptHost
             networkAttempts.teller.set(\.operation, host)
-            networkAttempts.teller.set(\.delegate, newValue)
-            networkAttempts.teller.set(\.hasDelegate, newValue != nil)
+            networkAttempts.teller.set(delegate: newValue)
             host?.tellDelegateOfEnd()
         }
     }

@@ -7,13 +7,15 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A clock that does something, once, while somebody asks it for the time.
+/// A clock that does something while somebody asks it for the time, until that says that it was done.
 private final class InterruptingClock: OperationClock {
     private let clock = ManualClock()
-    let interruption = Locked<(@Sendable () -> Void)?>(nil)
+    let interruption = Locked<(@Sendable () -> Bool)?>(nil)
 
     var now: OperationInstant {
-        interruption.withLock { exchange(&$0, with: nil) }?()
+        if let action = interruption.withLock({ exchange(&$0, with: nil) }), !action() {
+            interruption.withLock { $0 = action }
+        }
         return clock.now
     }
 
@@ -46,7 +48,14 @@ struct LateProgressTests {
         try await TestThread.run { while operation.responseHead == nil { sched_yield() } }
         let error = NetworkError(code: .transferFailed, phase: .receiving, message: "Given up.")
         operation.downloadProgressHandler = { _ in lines.record("progress") }
-        clock.interruption.withLock { $0 = { [weak operation] in operation?.finish(withError: error) } }
+        clock.interruption.withLock {
+            $0 = { [weak operation] in
+                // Counted, and not put on the queue yet.
+                guard let operation, operation.downloadProgress.completedBytes > 0 else { return false }
+                operation.finish(withError: error)
+                return true
+            }
+        }
         gate.open()
         try await failed.passage(within: .seconds(30))
         // The thread of the session is through with those bytes when it has had another turn.

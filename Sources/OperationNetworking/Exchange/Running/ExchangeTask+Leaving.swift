@@ -30,7 +30,10 @@ extension ExchangeTask {
             tee?.end(isComplete: false)
             discard(source)
             // It may go on although it was held.
-            if broken != nil { source.task?.cancel() }
+            if broken != nil {
+                source.task?.cancel()
+                state.withLock { $0.watcher }?.hopIsOver()
+            }
             go(next)
         case .drain:
             settle()

@@ -51,6 +51,10 @@ final class ProgressTeller: Sendable {
         state.withLock { swap(&$0.listeners[keyPath: path], &value) }
     }
 
+    func set(delegate: (any NetworkOperationDelegate)?) {
+        listeners { ($0.delegate, $0.hasDelegate) = (delegate, delegate != nil) }
+    }
+
     var upload: TransferProgress { state.withLock { $0.upload.progress } }
     var download: TransferProgress { state.withLock { $0.download.progress } }
 
@@ -98,8 +102,8 @@ final class ProgressTeller: Sendable {
 
     /// Takes a turn on the callback queue, if there is something to tell and no turn is taken yet.
     ///
-    /// The last report has a turn in any case: the success comes next on the queue, and one that another thread is about to
-    /// take may come behind that.
+    /// The last report has a turn of its own, unless the outcome is decided: the success comes next on the queue, and a turn
+    /// that another thread is about to take may come behind that.
     private func schedule(
         for operation: any AnyNetworkOperation, isLast: Bool = false, _ change: (inout State) -> Void
     ) {

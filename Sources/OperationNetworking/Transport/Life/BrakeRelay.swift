@@ -10,17 +10,33 @@ import OperationCore
 /// session counts on the brake.
 package final class BrakeRelay: Sendable {
     private let task: any NetworkTask
-    private let newest = Locked<BrakeOrder?>(nil)
+    private let state = Locked(State())
+
+    private struct State {
+        var newest: BrakeOrder?
+        /// Whether a hold was passed on, and not taken back since.
+        var isHeld = false
+
+        /// What is wanted by now, and whether a hold is to be taken back for it; nil if it was done.
+        ///
+        /// Nobody says `proceed()` to a task that was not held: it could come late, behind the hold of another thread.
+        mutating func next(after done: BrakeOrder?) -> (wanted: BrakeOrder, proceeds: Bool)? {
+            guard let newest, newest.number != done?.number else { return nil }
+            let proceeds = newest.isHeld == false && isHeld
+            isHeld = newest.isHeld ?? isHeld
+            return (newest, proceeds)
+        }
+    }
 
     package init(_ task: any NetworkTask) {
         self.task = task
     }
 
     package func pass(_ order: BrakeOrder) {
-        newest.withLock { if order.number > $0?.number ?? .min { $0 = order } }
+        state.withLock { if order.number > $0.newest?.number ?? .min { $0.newest = order } }
         var done: BrakeOrder?
-        while let wanted = newest.withLock({ $0 }), wanted.number != done?.number {
-            if let isHeld = wanted.isHeld, isHeld != done?.isHeld { isHeld ? task.hold() : task.proceed() }
+        while let (wanted, proceeds) = state.withLock({ $0.next(after: done) }) {
+            if proceeds { task.proceed() } else if wanted.isHeld == true, done?.isHeld != true { task.hold() }
             if wanted.isSuspended != done?.isSuspended { wanted.isSuspended ? task.suspend() : task.resume() }
             done = wanted
         }

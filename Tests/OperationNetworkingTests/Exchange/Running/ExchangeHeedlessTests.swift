@@ -114,6 +114,7 @@ struct ExchangeHeedlessTests {
             if isLeft { try await said.passage(within: .seconds(10)) }
             let seen = try await probe.ended(within: .seconds(10))
             #expect(seen.isOrderly)
+            #expect(seen.error?.code == (isLeft ? .cancelled : .connectionLost) || isLeft && seen.status == 200)
             let left = present.withLock { exchange(&$0, with: nil) }
             withExtendedLifetime(left) {}
         }

@@ -9,6 +9,7 @@ import Testing
 /// A task whose first `hold()` stands at a gate before it does anything.
 private final class SlowTask: NetworkTask {
     let isHeld = Locked(false)
+    let proceedings = Tally()
     let begins = Gate()
     let mayGoOn = Gate()
     private let isFirst = Locked(true)
@@ -21,7 +22,10 @@ private final class SlowTask: NetworkTask {
         isHeld.withLock { $0 = true }
     }
 
-    func proceed() { isHeld.withLock { $0 = false } }
+    func proceed() {
+        proceedings.add()
+        isHeld.withLock { $0 = false }
+    }
     func resume() {}
     func suspend() {}
     func cancel() {}
@@ -43,6 +47,24 @@ struct BrakeRelayTests {
         #expect(isHeld)
         task.mayGoOn.open()
         try await other
+    }
+
+    @Test func `only a task that was held is told to proceed, which could come behind the hold of another thread`()
+        async throws
+    {
+        let task = SlowTask()
+        task.mayGoOn.open()
+        let relay = BrakeRelay(task)
+        try await TestThread.run {
+            for (number, isSuspended) in [(1, false), (2, true), (3, false)] {
+                relay.pass(BrakeOrder(number: number, isSuspended: isSuspended, isHeld: false))
+            }
+            #expect(task.proceedings.count == 0)
+            relay.pass(BrakeOrder(number: 4, isSuspended: false, isHeld: true))
+            relay.pass(BrakeOrder(number: 5, isSuspended: false, isHeld: false))
+            relay.pass(BrakeOrder(number: 6, isSuspended: true, isHeld: false))
+        }
+        #expect(task.proceedings.count == 1 && !task.isHeld.withLock { $0 })
     }
 
     @Test func `an older order that comes late leaves the newer one in force`() async throws {
