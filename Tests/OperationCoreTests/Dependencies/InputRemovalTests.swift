@@ -18,25 +18,6 @@ private final class Pair: SyncOperation<[Int], Flaw>, @unchecked Sendable {
     override func didCancel(because cause: CancellationCause) { calls.record("cancel") }
 }
 
-/// A dependency that calls somebody when it is asked for its name, as the rule of an edge does.
-private final class Named: AsyncOperation<Int, Flaw>, @unchecked Sendable {
-    let onName = Locked<(@Sendable () -> Void)?>(nil)
-
-    override var name: String? {
-        get {
-            let hook = onName.withLock { hook in
-                defer { hook = nil }
-                return hook
-            }
-            hook?()
-            return "Named"
-        }
-        set {}
-    }
-
-    override func main() { finish(withError: .first) }
-}
-
 @Suite("Inputs whose dependencies are removed, or that are added while the operation starts", .timeLimit(.minutes(3)))
 struct InputRemovalTests {
     /// How an operation asks for two inputs at once.
@@ -113,7 +94,7 @@ struct InputRemovalTests {
     }
 
     @Test func `an input is given though the operation starts while it is added`() async throws {
-        let source = Named(), pair = Pair()
+        let source = NameCaller(), pair = Pair()
         source.start()
         // Asked for by the rule of the edge, which is there already.
         source.onName.withLock { $0 = { pair.start() } }

@@ -6,30 +6,11 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// An operation that calls somebody when it is asked for its name, as the queue does that refuses it.
-private final class Named: AsyncOperation<Int, Flaw>, @unchecked Sendable {
-    let onName = Locked<(@Sendable () -> Void)?>(nil)
-
-    override var name: String? {
-        get {
-            let hook = onName.withLock { hook in
-                defer { hook = nil }
-                return hook
-            }
-            hook?()
-            return "refused"
-        }
-        set {}
-    }
-
-    override func main() { finish(withResult: 1) }
-}
-
 @Suite("Unique work that the queue refuses", .timeLimit(.minutes(Rounds.minutes)))
 struct UniqueWorkRefusalTests {
     @Test func `who came behind one that is refused gets its turn`() async throws {
         let queue = QueueManager("unique"), group = GroupOperation(policy: .failFast)
-        let refused = Named(), next = HandDriven()
+        let refused = NameCaller(), next = HandDriven()
         try group.add(refused)
         // Between its arrival in the line and its departure.
         refused.onName.withLock { hook in

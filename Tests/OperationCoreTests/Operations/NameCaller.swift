@@ -1,0 +1,24 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// An operation that calls somebody, once, when it is asked for its name, as a refusal does or the rule of an edge.
+///
+/// It fails.
+final class NameCaller: AsyncOperation<Int, Flaw>, @unchecked Sendable {
+    // Sendable: its state is behind a lock.
+
+    let onName = Locked<(@Sendable () -> Void)?>(nil)
+
+    override var name: String? {
+        get {
+            onName.withLock { exchange(&$0, with: nil) }?()
+            return "caller"
+        }
+        set {}
+    }
+
+    override func main() { finish(withError: .first) }
+}
