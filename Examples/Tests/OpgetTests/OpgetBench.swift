@@ -79,21 +79,9 @@ final class OpgetBench: Sendable {
         let process = try start(arguments + ["--json", url("/file")])
         #expect(await process.wrote("\"event\":\"progress\""))
         // The first progress may be of less than is worth a card, and a kill would leave nothing to go on with.
-        #expect(try await hasCard())
+        try await waitUntil("there is a card") { names.contains { $0.hasSuffix(".card") } }
         process.send(signal)
         return await process.end()
-    }
-
-    /// Waits until something is there that a run can go on with; false if it does not come.
-    private func hasCard() async throws -> Bool {
-        let start = ContinuousClock.now
-        return try await TestThread.run { [self] in
-            while start.duration(to: .now) < .seconds(30) {
-                if names.contains(where: { $0.hasSuffix(".card") }) { return true }
-                sched_yield()
-            }
-            return false
-        }
     }
 
     /// The names in the folder, hidden ones included.
