@@ -172,11 +172,6 @@ struct SuspensionTests {
         }
         #expect(operation.state == .suspended)
         #expect(clock.pendingCount == 0, "suspended, and its time goes on")
-        clock.manual.advance(by: .seconds(100))
-        operation.resume()
-        clock.manual.advance(by: .milliseconds(9_999))
-        #expect(operation.state == .executing)
-        clock.manual.advance(by: .milliseconds(1))
-        #expect(operation.cancellationCause?.code == .timedOut)
+        clock.expectTenSecondsLeft(for: operation)
     }
 }

@@ -4,6 +4,7 @@
 import Foundation
 import OperationCore
 import OperationTestKit
+import Testing
 
 /// A clock that stands still and lets a test step in between the steps of the library: the way to a race on purpose.
 ///
@@ -53,5 +54,17 @@ final class HookClock: OperationClock {
             clock.take(\.timerCancel)?()
             timer.cancel()
         }
+    }
+}
+
+extension HookClock {
+    /// Resumes an operation whose timeout has ten seconds left, a long time after it was suspended.
+    func expectTenSecondsLeft(for operation: HandDriven) {
+        manual.advance(by: .seconds(100))
+        operation.resume()
+        manual.advance(by: .milliseconds(9_999))
+        #expect(operation.state == .executing)
+        manual.advance(by: .milliseconds(1))
+        #expect(operation.cancellationCause?.code == .timedOut)
     }
 }
