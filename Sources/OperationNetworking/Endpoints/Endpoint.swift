@@ -42,8 +42,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType {
         didSet { read = nil }
     }
-    /// The same as ``decode``, where that does not need Foundation's form of the response: to make one takes longer than all
-    /// else that is done with a small answer.
+    /// The same as ``decode``, where that does not need Foundation's form of the response: to make one takes longer than to
+    /// decode a small answer.
     private(set) var read: (@Sendable (Data, ResponseHead, NetworkBase) throws -> ResultType)?
     /// The result of an answer without a body, in the place of ``decode``; if it is nil, that is asked for this, too.
     public var emptyResult: (@Sendable () -> ResultType)?
