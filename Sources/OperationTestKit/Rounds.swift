@@ -7,6 +7,7 @@ import Foundation
 package enum Rounds {
     /// The part of the full counts that is run: `OPERATIONKIT_SOAK=1` is all of it, `0.1` a tenth; nil in CI.
     private static let part = ProcessInfo.processInfo.environment["OPERATIONKIT_SOAK"].flatMap(Double.init)
+        .flatMap { $0.isFinite ? $0 : nil }
 
     /// Whether this is the soak.
     package static let isSoak = part != nil
@@ -19,7 +20,7 @@ package enum Rounds {
 
     /// How many rounds there are now.
     package static func count(ci: Int, soak: Int) -> Int {
-        if let part { return max(ci, Int(Double(soak) * part)) }
+        if let part { return max(ci, Int(min(Double(soak) * part, 1e15))) }
         #if TSAN
             // Every step is many times slower there, and it is the threads that count and not the rounds.
             return max(ci / 5, 1)

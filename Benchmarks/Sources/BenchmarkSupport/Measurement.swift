@@ -89,6 +89,11 @@ private func time(_ count: Int, _ body: (Int) -> Void) -> Double {
     return Double(DispatchTime.now().uptimeNanoseconds - start) / Double(count)
 }
 
+/// Nanoseconds per item of work that handles that many.
+package func timeOf(_ count: Int, _ work: () -> Void) -> Double {
+    time(count) { _ in work() }
+}
+
 package func median(_ values: [Double]) -> Double {
     let sorted = values.sorted()
     return sorted[sorted.count / 2]

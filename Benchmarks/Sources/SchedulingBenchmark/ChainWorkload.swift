@@ -20,7 +20,29 @@ func chainFigures(_ scale: Scale) -> [Figure] {
         .speedup(
             "chain: serial Dispatch queue", unit: "ns",
             compare(long, ours: { runGraph(.chain($0), width: coreCount) }, peer: runDispatchChain)),
+        .ratio(
+            "chain of BlockOperations, 400: the same in an OperationQueue", unit: "ns",
+            compare(scale.sized(400, rounds: 11), ours: runBlockChain, peer: runPeerBlockChain), target: .none),
     ]
+}
+
+/// Plain operations of Foundation in a queue of ours.
+private func runBlockChain(_ count: Int) {
+    let counter = Counter()
+    withQueue { queue in for operation in blockChain(count, counter) { try queue.add(operation) } }
+    check(counter.value, is: count, "blocks that ran")
+}
+
+private func runPeerBlockChain(_ count: Int) {
+    let counter = Counter()
+    withPeerQueue { $0.addOperations(blockChain(count, counter), waitUntilFinished: false) }
+    check(counter.value, is: count, "blocks that ran")
+}
+
+private func blockChain(_ count: Int, _ counter: Counter) -> [Operation] {
+    let chain = (0..<count).map { _ in BlockOperation { counter.add() } }
+    for (first, next) in zip(chain, chain.dropFirst()) { next.addDependency(first) }
+    return chain
 }
 
 private func runTaskChain(_ count: Int) {

@@ -96,7 +96,7 @@ extension Graph {
 }
 
 /// The same numbers each time (SplitMix64).
-private struct FixedRandom: RandomNumberGenerator {
+struct FixedRandom: RandomNumberGenerator {
     private var state: UInt64 = 0
 
     mutating func next() -> UInt64 {

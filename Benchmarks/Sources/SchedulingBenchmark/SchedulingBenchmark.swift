@@ -18,7 +18,8 @@ enum SchedulingBenchmark {
             .init("independent", independentFigures), .init("closures", closureFigures),
             .init("chains", chainFigures), .init("graphs", graphFigures), .init("completion", completionFigures),
             .init("cancellation", cancellationFigures), .init("spawning", spawningFigures),
-            .init("memory", memoryFigures), .init("growth", growthFigures), .init("priorities", priorityFigures),
+            .init("memory", memoryFigures), .init("edges", edgesFigures), .init("members", memberFigures),
+            .init("growth", growthFigures), .init("priorities", priorityFigures),
         ]
     }
 }

@@ -97,7 +97,7 @@ struct BoardLayout: Sendable {
             line.add("  " + DisplayText.aligned(text, to: 9))
         }
         if columns.hasTime {
-            let left = row.total.flatMap { DisplayBoard.timeLeft($0 - row.completed, active.rate) }
+            let left = row.total == nil ? nil : DisplayBoard.timeLeft(row.missing, active.rate)
             line.add("  " + DisplayText.aligned(left.map(QuantityText.time) ?? "", to: 7))
         }
         return line
@@ -166,7 +166,7 @@ struct BoardLayout: Sendable {
             let bytes = QuantityText.bytes(row.completed)
             let passed = "\(bytes) in \(QuantityText.elapsed(elapsed))"
             let seconds = elapsed.inSeconds
-            let fresh = row.completed - row.inherited
+            let fresh = row.fresh
             if seconds >= 0.5, fresh > 0 { ends.append("\(passed), \(QuantityText.rate(Double(fresh) / seconds))") }
             ends += [passed, bytes]
         }

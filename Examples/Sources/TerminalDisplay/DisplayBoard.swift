@@ -74,8 +74,9 @@ public struct DisplayBoard: Sendable {
         let old = entry.row
         body(&entry.row)
         let row = entry.row
-        received += (row.completed - row.inherited) - (old.completed - old.inherited)
-        missing += Self.missing(row) - Self.missing(old)
+        // The sum of what servers announce may be more than fits: it wraps around, and is right again when those rows end.
+        received &+= row.fresh &- old.fresh
+        missing &+= Self.missing(row) &- Self.missing(old)
         unknown += (row.total == nil ? 1 : 0) - (old.total == nil ? 1 : 0)
         if row.state != .waiting, entry.began == nil {
             entry.began = now
@@ -85,7 +86,7 @@ public struct DisplayBoard: Sendable {
             end(id, entry, at: now)
         } else {
             if row.completed != old.completed || row.inherited != old.inherited || row.state != old.state {
-                entry.meter.note(row.completed - row.inherited, at: now)
+                entry.meter.note(row.fresh, at: now)
             }
             entries[id] = entry
         }
@@ -97,7 +98,7 @@ public struct DisplayBoard: Sendable {
         begun.removeAll { $0 == id }
         endedCount += 1
         if entry.row.state == .failed { failedCount += 1 }
-        missing -= Self.missing(entry.row)
+        missing &-= Self.missing(entry.row)
         if entry.row.total == nil { unknown -= 1 }
         notes.append(.ended(entry.row, elapsed: (entry.began ?? now).duration(to: now)))
     }
@@ -138,7 +139,5 @@ public struct DisplayBoard: Sendable {
         return seconds < 1e9 ? .seconds(max(seconds, 0)) : nil
     }
 
-    private static func missing(_ row: ProgressRow) -> Int64 {
-        row.unit == .bytes ? max((row.total ?? row.completed) - row.completed, 0) : 0
-    }
+    private static func missing(_ row: ProgressRow) -> Int64 { row.unit == .bytes ? row.missing : 0 }
 }

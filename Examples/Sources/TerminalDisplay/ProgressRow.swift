@@ -43,6 +43,16 @@ public struct ProgressRow: Sendable, Hashable {
     /// What is counted.
     public var unit: Unit
 
+    /// How much came since it began here.
+    var fresh: Int64 { completed &- inherited }
+
+    /// How much is still to come, as far as that is known.
+    var missing: Int64 {
+        guard let total, total > completed else { return 0 }
+        let (missing, overflows) = total.subtractingReportingOverflow(completed)
+        return overflows ? .max : missing
+    }
+
     /// Makes a row.
     public init(
         _ name: String, state: State = .waiting, completed: Int64 = 0, total: Int64? = nil, inherited: Int64 = 0,

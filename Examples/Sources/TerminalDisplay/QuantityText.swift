@@ -42,7 +42,7 @@ public enum QuantityText {
     /// A time, such as `0:07`, `12:34`, `1:02:03` or `4 d`: at most 8 columns.
     public static func time(_ duration: Duration) -> String {
         let (whole, fraction) = duration.components
-        let seconds = max(whole + (fraction > 0 ? 1 : 0), 0)
+        let seconds = max(min(whole, .max - 1) + (fraction > 0 ? 1 : 0), 0)
         let (minutes, hours) = (seconds / 60 % 60, seconds / 3_600)
         if hours >= 100 { return hours / 24 > 9_999 ? "∞" : "\(hours / 24) d" }
         guard hours > 0 else { return "\(minutes):\(twoDigits(seconds % 60))" }

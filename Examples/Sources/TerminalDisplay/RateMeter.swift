@@ -36,7 +36,7 @@ struct RateMeter: Sendable {
         // Where nothing more comes, the time goes on, and the rate falls.
         let seconds = first.time.duration(to: now).inSeconds
         guard seconds >= 0.3 else { return nil }
-        return Double(last.count - first.count) / seconds
+        return (Double(last.count) - Double(first.count)) / seconds
     }
 }
 

@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import Foundation
 import OperationCore
 import OperationNetworking
@@ -26,7 +27,14 @@ struct LimitedSessionTests {
         func suspend() {}
         func cancel() {}
         func hold() { state.withLock { $0.isHeld = true } }
-        func proceed() { state.withLock { $0.isHeld = false } }
+        func proceed() {
+            state.withLock { $0.isHeld = false }
+            let next = whenProceeding.withLock { steps in steps.isEmpty ? nil : steps.removeFirst() }
+            next?()
+        }
+
+        /// What happens within the next calls of `proceed()`, after the task was released.
+        let whenProceeding = Mutex<[@Sendable () -> Void]>([])
 
         func bring(_ count: Int) {
             let receiver = state.withLock { $0.receiver }
@@ -49,10 +57,16 @@ struct LimitedSessionTests {
     private let clock = ManualClock(start: OperationInstant(offset: .seconds(10)))
     private let source = Source()
     private let counter = Counter()
+    private let queue = DispatchQueue(label: "opget.limit")
+
+    /// Waits until the session has released what it is about to release.
+    private func settle() {
+        for _ in 0..<3 { queue.sync {} }
+    }
 
     private func start(_ rate: Int) throws -> any NetworkTask {
         let url = try #require(URL(string: "http://example.com/"))
-        let session = LimitedSession(over: source, bytesPerSecond: rate, clock: clock)
+        let session = LimitedSession(over: source, bytesPerSecond: rate, clock: clock, queue: queue)
         return session.makeTask(with: try NetworkRequest(url: url), receiver: counter)
     }
 
@@ -63,8 +77,10 @@ struct LimitedSessionTests {
         source.bring(50_000)
         #expect(source.isHeld)
         clock.advance(by: .milliseconds(499))
+        settle()
         #expect(source.isHeld)
         clock.advance(by: .milliseconds(1))
+        settle()
         #expect(!source.isHeld)
         source.end()
         #expect(counter.seen.withLock { $0 } == (60_000, 1))
@@ -77,20 +93,101 @@ struct LimitedSessionTests {
         source.bring(60_000)
         task.hold()
         clock.advance(by: .seconds(1))
+        settle()
         #expect(source.isHeld)
         task.proceed()
+        settle()
         #expect(!source.isHeld)
         source.bring(60_000)
         task.hold()
         task.proceed()
+        settle()
         #expect(source.isHeld)
         // More came all the same: it goes on when all of it had its time.
         source.bring(50_000)
         clock.advance(by: .milliseconds(500))
+        settle()
         #expect(source.isHeld)
         clock.advance(by: .milliseconds(500))
+        settle()
         #expect(!source.isHeld)
         source.end()
         #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `a pause that begins and ends while the task is told to proceed does not leave it held`() throws {
+        let task = try start(100_000)
+        // The task receives bytes and their pause ends before `proceed()` returns: twice, and then no more.
+        let more: @Sendable () -> Void = { [source, clock] in
+            source.bring(60_000)
+            clock.advance(by: .seconds(1))
+        }
+        source.whenProceeding.withLock { $0 = [more, more] }
+        source.bring(60_000)
+        #expect(source.isHeld)
+        clock.advance(by: .seconds(1))
+        settle()
+        #expect(!source.isHeld)
+        source.end()
+        #expect(counter.seen.withLock { $0 } == (180_000, 1))
+        withExtendedLifetime(task) {}
+    }
+
+    @Test func `a pause that begins while the task is told to proceed holds it`() throws {
+        let task = try start(100_000)
+        source.whenProceeding.withLock { $0 = [{ [source] in source.bring(60_000) }] }
+        source.bring(60_000)
+        clock.advance(by: .milliseconds(500))
+        settle()
+        #expect(source.isHeld)
+        clock.advance(by: .seconds(1))
+        settle()
+        #expect(!source.isHeld)
+        source.end()
+        withExtendedLifetime(task) {}
+    }
+
+    @Test func `a task is released whatever the order of bytes, pauses and the receiver's holds`() throws {
+        try Explorer.explore(rounds: 300) { explorer in
+            let (clock, source) = (ManualClock(start: OperationInstant(offset: .seconds(10))), Source())
+            let queue = DispatchQueue(label: "opget.limit")
+            let session = LimitedSession(over: source, bytesPerSecond: 100_000, clock: clock, queue: queue)
+            guard let url = URL(string: "http://example.com/") else { return }
+            let task = session.makeTask(with: try NetworkRequest(url: url), receiver: Counter())
+            // Within `proceed()` happens what other threads may do meanwhile.
+            let steps: [@Sendable () -> Void] = [
+                { source.bring(20_000) }, { clock.advance(by: .seconds(3)) }, { task.hold() },
+                { task.proceed() },
+            ]
+            var plan: [@Sendable () -> Void] = []
+            for _ in 0..<4 {
+                let chosen = (0..<3).compactMap { _ in steps.randomElement(using: &explorer.random) }
+                plan.append { for step in chosen { step() } }
+            }
+            source.whenProceeding.withLock { $0 = plan }
+            var portions = [60_000, 30_000, 60_000, 20_000]
+            explorer.add("bytes") { _ in
+                guard let portion = portions.last else { return false }
+                // No bytes arrive while the task is held.
+                if source.isHeld { return nil }
+                portions.removeLast()
+                source.bring(portion)
+                return true
+            }
+            explorer.add("time", { clock.advance(by: .milliseconds(200)) }, { clock.advance(by: .seconds(1)) })
+            explorer.add("receiver", { task.hold() }, { task.proceed() }, { task.hold() }, { task.proceed() })
+            explorer.run {
+                for _ in 0..<8 { queue.sync {} }
+                return true
+            }
+            source.whenProceeding.withLock { $0 = [] }
+            task.proceed()
+            for _ in 0..<8 {
+                clock.advance(by: .seconds(20))
+                queue.sync {}
+            }
+            try explorer.expect(!source.isHeld, "The task is held although nothing holds it.")
+            source.end()
+        }
     }
 }

@@ -70,6 +70,20 @@ struct SegmentClaimTests {
         #expect(!bench.names.contains("file"))
     }
 
+    @Test func `what another user can have written is neither read nor gone on with`() throws {
+        let (part, link) = (bench.folder.appending(path: "part"), bench.folder.appending(path: "link"))
+        try Data("card".utf8).write(to: part)
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: part)
+        for (mode, isTrusted) in [(0o600, true), (0o644, true), (0o622, false), (0o660, false), (0o602, false)] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: part.path)
+            #expect(SegmentClaim.content(of: part) == (isTrusted ? Data("card".utf8) : nil), "\(mode)")
+            if !isTrusted { #expect(throws: FileFailure.self) { try SegmentClaim.open(part) } }
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: part.path)
+        #expect(try SegmentClaim.open(part) != nil && SegmentClaim.content(of: link) == nil)
+        #expect(SegmentClaim.content(of: bench.folder) == nil)
+    }
+
     @Test func `what somebody writes is not thrown away`() throws {
         let place = bench.folder.appending(path: "file")
         let file = try SegmentedFile(for: place, card(8_192))

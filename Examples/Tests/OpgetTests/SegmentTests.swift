@@ -20,7 +20,20 @@ struct SegmentTests {
                 #expect(zip(ranges, ranges.dropFirst()).allSatisfy { $0.upperBound == $1.lowerBound && !$0.isEmpty })
             }
         }
-        #expect(SegmentPlan.ranges(total: 0, count: 4).isEmpty)
+        for total in [0, -1, Int64.min] { #expect(SegmentPlan.ranges(total: total, count: 4).isEmpty) }
+    }
+
+    @Test(
+        arguments: [.max, .max - 1, .max - 5_000, .max - 4_096, .max / 2 + 1, 1 << 62, 9_000_000_000_000_000] as [Int64]
+    )
+    func `a length that no disk has is cut up like any other`(total: Int64) {
+        for count in [1, 2, 3, 4, 16, 20, Int.max] {
+            for smallest in [1 << 50, .max, 1 << 60, 1 << 55] as [Int64] {
+                let ranges = SegmentPlan.ranges(total: total, count: count, smallest: smallest)
+                #expect(ranges.count <= count && ranges.first?.lowerBound == 0 && ranges.last?.upperBound == total)
+                #expect(zip(ranges, ranges.dropFirst()).allSatisfy { $0.upperBound == $1.lowerBound && !$0.isEmpty })
+            }
+        }
     }
 
     private func card() throws -> SegmentCard {
@@ -56,7 +69,7 @@ struct SegmentTests {
         #expect(SegmentCard.read(wild, boot: "now")?.marks[0].written == 0)
     }
 
-    @Test func `only a strong validator counts`() {
+    @Test func `only a strong validator counts`() throws {
         #expect(SegmentValidator(["ETag": "W/\"one\""]) == nil)
         #expect(SegmentValidator([:]) == nil)
         let old: HeaderFields = [
@@ -67,7 +80,12 @@ struct SegmentTests {
             "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:47 GMT",
         ]
         #expect(SegmentValidator(new) == nil)
-        #expect(SegmentValidator(["ETag": "\"one\""])?.allows(["ETag": "\"two\""]) == false)
+        let one = try #require(SegmentValidator(["ETag": "\"one\""]))
+        #expect(one.isProven(by: ["ETag": "\"one\""]) && !one.contradicts(["ETag": "\"one\""]))
+        #expect(!one.isProven(by: ["ETag": "\"two\""]) && one.contradicts(["ETag": "\"two\""]))
+        // One that names no version may be of any.
+        #expect(!one.isProven(by: [:]) && !one.contradicts([:]))
+        #expect(!one.isProven(by: ["ETag": "\"one\"", "etag": "\"one\""]))
     }
 
     @Test(
@@ -75,6 +93,9 @@ struct SegmentTests {
             ("bytes 0-4/5", 0..<5), ("bytes 2-2/10", 2..<3), ("bytes 0-5/5", nil), ("bytes 4-2/9", nil),
             ("bytes */5", nil),
             ("bytes 0-4/*", nil), ("0-4/5", nil), ("bytes -4-5/9", nil), ("", nil),
+            ("bytes 0-9223372036854775806/9223372036854775807", 0..<Int64.max),
+            ("bytes 0-9223372036854775807/9223372036854775807", nil),
+            ("bytes 0-9223372036854775808/9223372036854775809", nil),
         ] as [(String, Range<Int64>?)])
     func `ranges are read, and nothing else`(text: String, range: Range<Int64>?) {
         #expect(SegmentRange(["Content-Range": text])?.bytes == range)

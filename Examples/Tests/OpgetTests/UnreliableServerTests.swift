@@ -151,12 +151,15 @@ struct UnreliableServerTests {
         other.route("GET", "/file") { resource.answer(to: $0) }
         let target = other.url("/file").absoluteString
         bench.server.route("GET", "/go") { _ in .redirect(to: target) }
-        let fields = ["-H", "Authorization: Bearer x", "-H", "X-Api-Key: y", "-H", "X-Plain: z"]
+        let fields = [
+            "-H", "Authorization: Bearer x", "-H", "X-Api-Key: y", "-H", "X-Login: Bearer v", "-H", "X-Plain: z",
+        ]
         let end = try await bench.run(fields + ["-s", "4", "-o", "file", bench.url("/go")])
         #expect(end.status == 0 && bench.holds("file", count: Self.size), "\(end)")
         #expect(bench.server.requests.allSatisfy { $0["Authorization"] == "Bearer x" })
         #expect(other.requests.count == 5)
-        #expect(other.requests.allSatisfy { $0["Authorization"] == nil && $0["X-Api-Key"] == nil })
+        #expect(
+            other.requests.allSatisfy { $0["Authorization"] == nil && $0["X-Api-Key"] == nil && $0["X-Login"] == nil })
         #expect(other.requests.allSatisfy { $0["X-Plain"] == "z" })
     }
 

@@ -25,6 +25,27 @@ struct BoardTests {
             .live(board, at: time(seconds)).map(\.text)
     }
 
+    @Test func `totals that nobody can have end no process`() {
+        var board = DisplayBoard()
+        let totals = [Int64.max, .max, .max - 1, .min, -1, 1_000]
+        let ids = totals.map { board.add(ProgressRow("file", state: .running, total: $0), at: time(0)) }
+        for (index, id) in ids.enumerated() {
+            board.change(id, at: time(1)) { $0.completed = [500, .max, .min, 7, 0, 500][index] }
+            board.change(id, at: time(2)) { ($0.completed, $0.inherited) = (500, [0, .max, .min][index % 3]) }
+            for columns in [20, 80, 200] { _ = live(board, columns, at: 2) }
+        }
+        for id in ids.dropLast() { board.change(id, at: time(3)) { $0.state = .failed } }
+        #expect(QuantityText.time(.seconds(Int64.max)) == "∞")
+        // What is missing is right again when those rows have ended.
+        var small = DisplayBoard()
+        let huge = small.add(ProgressRow("huge", state: .running, total: .max), at: time(0))
+        let other = small.add(ProgressRow("other", state: .running, total: .max), at: time(0))
+        let row = small.add(ProgressRow("row", state: .running, total: 1_000), at: time(0))
+        for id in [huge, other] { small.change(id, at: time(1)) { $0.state = .failed } }
+        small.change(row, at: time(1)) { $0.completed = 500 }
+        #expect(small.timeLeft(at: time(1)) == .seconds(1))
+    }
+
     @Test func `a row at 80 columns`() {
         let lines = live(board(1, running: 1, name: "a-rather-long-name-of-a-file-with-a-number-"), 80)
         #expect(lines == ["a-rather-lon…h-a-number-0  ━━━━━━━──────────   45%   450 kB   450 kB/s     0:02"])

@@ -75,6 +75,7 @@ typedef int (*OKCurlOpenCallback)(void *, int, OKCurlAddress *);
 typedef int (*OKCurlCloseCallback)(void *, int);
 typedef int (*OKCurlLookupCallback)(void *, void *, void *);
 typedef int (*OKCurlPreRequestCallback)(void *, char *, char *, int, int);
+typedef int (*OKCurlReportCallback)(OKCurlEasy *, int, char *, size_t, void *);
 
 /// The functions as they were found.
 typedef struct {
@@ -135,6 +136,10 @@ static inline int OKCurlSetLookup(OKCurlEasy *easy, OKCurlLookupCallback value) 
 
 static inline int OKCurlSetPreRequest(OKCurlEasy *easy, OKCurlPreRequestCallback value) {
     return OKCurl.easySetOption(easy, OKCurlOptionPreRequestFunction, value);
+}
+
+static inline int OKCurlSetReport(OKCurlEasy *easy, OKCurlReportCallback value) {
+    return OKCurl.easySetOption(easy, OKCurlOptionDebugFunction, value);
 }
 
 static inline int OKCurlGetLong(OKCurlEasy *easy, int info, long *value) {

@@ -39,6 +39,8 @@ enum {
     OKCurlOptionCloseSocketFunction = 20208,
     OKCurlOptionConnectTimeoutMilliseconds = 156,
     OKCurlOptionConnectTo = 10243,
+    OKCurlOptionDebugData = 10095,
+    OKCurlOptionDebugFunction = 20094,
     OKCurlOptionErrorBuffer = 10010,
     OKCurlOptionExpectTimeoutMilliseconds = 227,
     OKCurlOptionFreshConnect = 74,
@@ -86,6 +88,7 @@ enum {
     OKCurlOptionUnixSocketPath = 10231,
     OKCurlOptionUpload = 46,
     OKCurlOptionURL = 10002,
+    OKCurlOptionVerbose = 41,
     OKCurlOptionVerifyHost = 81,
     OKCurlOptionVerifyPeer = 64,
     OKCurlOptionWaitForMultiplexing = 237,
@@ -120,6 +123,7 @@ enum {
     OKCurlInfoSecureTime = 0x600000 + 56,
     OKCurlInfoRequestTime = 0x600000 + 53,
     OKCurlInfoFirstByteTime = 0x600000 + 54,
+    OKCurlInfoRedirectTime = 0x600000 + 55,
     OKCurlInfoTotalTime = 0x600000 + 50
 };
 
@@ -134,8 +138,9 @@ enum {
     OKCurlSelectError = 4
 };
 
-// What callbacks answer, and pauses.
+// What callbacks answer, and pauses; the kind of what is text among all that libcurl can be asked to report.
 enum {
+    OKCurlReportIsText = 0,
     OKCurlPauseReceiving = 1,
     OKCurlPauseSending = 4,
     OKCurlWritePause = 0x10000001,

@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import Synchronization
 
 /// One operation on one round of its admission, as those know it whom it asks.
@@ -24,6 +25,24 @@ final class AdmissionTicket: Sendable {
 
     /// Whether the body began, so that a throttled key rests when the ticket is handed in.
     var hasBegun: Bool { begun.load(ordering: .acquiring) }
+
+    /// What the thread waits for that has a slot for the operation.
+    private let asker = Locked<DispatchSemaphore?>(nil)
+
+    /// Waits with a slot in hand until the categories were granted, something changed, or the time is over.
+    func wait(_ semaphore: DispatchSemaphore, atMost time: Duration) {
+        _ = semaphore.wait(timeout: .now() + .nanoseconds(Int(clamping: time.saturatedNanoseconds)))
+        asker.withLock { $0 = nil }
+    }
+
+    /// What is to be waited for.
+    func prepareToWait() -> DispatchSemaphore {
+        let semaphore = DispatchSemaphore(value: 0)
+        asker.withLock { $0 = semaphore }
+        return semaphore
+    }
+
+    func wakeAsker() { asker.withLock { $0 }?.signal() }
 
     func noteBodyBegins() { begun.store(true, ordering: .releasing) }
 }

@@ -7,19 +7,71 @@ enum CategoryRegistry {
 
     private static let machine = Locked(Machine())
 
-    /// Asks for categories; returns whether they are held now.
-    ///
-    /// If not, the operation is told later.
-    static func ask(_ ticket: AdmissionTicket, for categories: [OperationCategory]) -> Bool {
-        let demands = categories.map { Machine.Demand(ObjectIdentifier($0), limit: $0.limit) }
-        return machine.withLock { $0.ask(ticket, for: demands) }
+    /// Applies an event, and notifies the operations whose turn it is.
+    private static func change<Result>(_ event: (inout Machine) -> (Result, served: [AdmissionTicket])) -> Result {
+        let (result, served, called) = machine.withLock { machine in
+            let (result, served) = event(&machine)
+            return (result, served, machine.takeCalled())
+        }
+        // They do no more than line up somewhere: no recursion, however many they are.
+        for next in served {
+            next.operation?.admissionDidPass(.categories, next)
+            next.wakeAsker()
+        }
+        for next in called { next.operation?.categoriesSeemFree(next) }
+        return result
     }
 
-    /// Gives back what the ticket holds, or takes back what it asks for, and tells those whose turn it is.
-    static func leave(_ ticket: AdmissionTicket) {
-        // Told of their turn, these do no more than line up somewhere: no recursion, however many they are.
-        for next in machine.withLock({ $0.leave(ticket) }) { next.operation?.admissionDidPass(.categories, next) }
+    private static func demands(_ categories: [OperationCategory]) -> [Machine.Demand] {
+        categories.map { Machine.Demand(ObjectIdentifier($0), limit: $0.limit) }
     }
+
+    /// Asks for categories; returns whether they are held now.
+    ///
+    /// If not, the operation is notified later. One that is `in` a queue has a slot there, which it then has to give up.
+    static func ask(
+        _ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: QueueEngine? = nil
+    ) -> Bool {
+        let demands = demands(categories), line = queue.map(ObjectIdentifier.init)
+        return change { ($0.ask(ticket, for: demands, in: line), []) }
+    }
+
+    /// Puts an operation of a queue in line; it is notified when the categories seem to be free.
+    ///
+    /// - Returns: False, since nothing is held yet.
+    static func lineUp(_ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: QueueEngine) -> Bool {
+        let demands = demands(categories), line = ObjectIdentifier(queue)
+        change { machine in
+            machine.lineUp(ticket, for: demands, in: line)
+            return ((), [])
+        }
+        return false
+    }
+
+    /// How long an operation that was refused with a slot in hand may keep the slot and wait; nil if not at all.
+    ///
+    /// Others may be faster each time, so that it would never begin. So after some refusals it waits with the slot, ever
+    /// longer. It does not wait without an end, since what it waits for may need that slot.
+    static func patience(of ticket: AdmissionTicket) -> Duration? {
+        let refusals = machine.withLock { $0.refusals(of: ticket) }
+        guard refusals > patientRefusals else { return nil }
+        return .milliseconds(1 << min(refusals - patientRefusals, 14))
+    }
+
+    private static let patientRefusals = 8
+
+    static func beginWaitingWithSlot(_ ticket: AdmissionTicket) { change { ((), $0.promote(ticket)) } }
+
+    /// Returns whether the categories are held.
+    static func endWaitingWithSlot(_ ticket: AdmissionTicket) -> Bool {
+        change { machine in
+            let end = machine.demote(ticket)
+            return (end.isHeld, end.served)
+        }
+    }
+
+    /// Gives back what the ticket holds, or takes back what it asks for.
+    static func leave(_ ticket: AdmissionTicket) { change { ((), $0.leave(ticket)) } }
 
     static func holders(of category: OperationCategory) -> [ManagedOperation] {
         machine.withLock { $0.holders(of: ObjectIdentifier(category)) }.compactMap(\.operation)

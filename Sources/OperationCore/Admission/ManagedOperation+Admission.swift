@@ -14,10 +14,16 @@ extension ManagedOperation {
             guard core.machine.ending == nil, !core.machine.isStarted, core.isReady else { return (nil, nil) }
             let old = core.withdrawOutdatedAdmission()
             guard let extras = core.extras, let steps = extras.admission?.steps else { return (old, nil) }
-            guard let action = extras.admission?.machine.seek(steps, epoch: core.node?.additions ?? 0) else {
+            let (epoch, isDelayed) = (core.node?.additions ?? 0, core.hasDelayLeft)
+            if !isDelayed, let action = extras.admission?.machine.delayEnded(epoch: epoch),
+                let ticket = extras.admission?.ticket
+            {
+                return (old, Errand(action: action, ticket: ticket))
+            }
+            guard let action = extras.admission?.machine.seek(steps, epoch: epoch, isDelayed: isDelayed) else {
                 return (old, nil)
             }
-            let ticket = AdmissionTicket(self, round: extras.admission?.machine.round ?? 0)
+            let ticket = AdmissionTicket(life, round: extras.admission?.machine.round ?? 0)
             extras.admission?.ticket = ticket
             return (old, Errand(action: action, ticket: ticket))
         }
@@ -54,9 +60,13 @@ extension ManagedOperation {
             if !isCurrent(ticket) { rule.registry.leave(ticket, rule.key) }
             return isGranted
         case .categories:
-            let categories = core.withLock { $0.extras?.admission?.categories ?? [] }
-            let isGranted = CategoryRegistry.ask(ticket, for: categories)
+            let (categories, host) = core.withLock { ($0.extras?.admission?.categories ?? [], $0.host) }
+            // In a queue they are asked for with a slot in hand.
+            let isGranted =
+                host.map { CategoryRegistry.lineUp(ticket, for: categories, in: $0) }
+                ?? CategoryRegistry.ask(ticket, for: categories)
             if !isCurrent(ticket) { CategoryRegistry.leave(ticket) }
+            if !isGranted { cancelIfHeldAround(categories) }
             return isGranted
         }
     }
@@ -89,16 +99,81 @@ extension ManagedOperation {
 
     /// The operation was started, and asks on this thread, on which its body may run.
     final func seekAdmissionAtStart() {
-        guard seekAdmission(), let action = move({ $0.machine.admittedAtOnce(hasDelay: $0.hasDelay) }) else { return }
-        perform(action)
+        guard seekAdmission() else { return }
+        if let action = move({ $0.machine.admittedAtOnce(hasDelay: $0.hasDelayLeft) }) { perform(action) }
     }
 
     /// A queue of this package brought the operation to its turn, and it is not admitted.
     final func seekAdmissionForQueue() {
+        if let original { return original.seekAdmissionForQueue() }
         let isGranted = seekAdmission()
         // One that has its outcome by now asks for nothing, and is to be ended.
         let host = core.withLock { isGranted || $0.machine.ending != nil ? $0.host : nil }
         host?.reconsider(self)
+    }
+
+    /// Its categories seem to be free: the operation asks for them when its queue has a slot for it.
+    final func categoriesSeemFree(_ ticket: AdmissionTicket) {
+        let host = core.withLock { core -> QueueEngine? in
+            guard let extras = core.extras, extras.admission?.ticket == ticket,
+                extras.admission?.machine.call(round: ticket.round) == true
+            else { return nil }
+            return core.host
+        }
+        host?.reconsider(self)
+    }
+
+    /// The operation has a slot: asks for its categories; returns whether it holds them.
+    final func askForCategories(in host: QueueEngine) -> Bool {
+        let (ticket, categories) = core.withLock { core -> (AdmissionTicket?, [OperationCategory]) in
+            guard core.machine.ending == nil, !core.machine.isStarted, let extras = core.extras,
+                extras.admission?.machine.ask(epoch: core.node?.additions ?? 0) == true
+            else { return (nil, []) }
+            return (extras.admission?.ticket, extras.admission?.categories ?? [])
+        }
+        guard let ticket else { return false }
+        var isGranted = CategoryRegistry.ask(ticket, for: categories, in: host)
+        if !isGranted, let time = CategoryRegistry.patience(of: ticket) { isGranted = waitWithSlot(ticket, time) }
+        if !isCurrent(ticket) { CategoryRegistry.leave(ticket) }
+        guard isGranted else { return false }
+        _ = pass(.categories, ticket)
+        return core.withLock { $0.isAdmitted }
+    }
+
+    /// Waits a moment for the categories, since others were faster too often; returns whether they are held.
+    private func waitWithSlot(_ ticket: AdmissionTicket, _ time: Duration) -> Bool {
+        let semaphore = ticket.prepareToWait()
+        CategoryRegistry.beginWaitingWithSlot(ticket)
+        let isWanted = core.withLock { $0.machine.ending == nil && $0.extras?.admission?.ticket == ticket }
+        if isWanted { ticket.wait(semaphore, atMost: time) }
+        return CategoryRegistry.endWaitingWithSlot(ticket)
+    }
+
+    /// Gives back its categories, or the call, since the body cannot begin now; they are asked for again when it can.
+    final func yieldCategories() {
+        let ticket = core.withLock { core -> AdmissionTicket? in
+            guard !core.machine.isStarted, let extras = core.extras, extras.admission?.machine.yield() == true else {
+                return nil
+            }
+            return extras.admission?.ticket
+        }
+        guard let ticket else { return }
+        // Not yet to be asked for again: this would take back the new question.
+        CategoryRegistry.leave(ticket)
+        core.withLock { core in
+            if let extras = core.extras, extras.admission?.ticket == ticket {
+                extras.admission?.machine.yielded(round: ticket.round)
+            }
+        }
+    }
+
+    /// Something about the operation changed while a thread waits for its categories.
+    final func wakeAsker() { core.withLock { $0.extras?.admission?.ticket }?.wakeAsker() }
+
+    /// Cancels an operation that waits for a category which the groups around it hold until it ends.
+    private func cancelIfHeldAround(_ categories: [OperationCategory]) {
+        guard let group = core.withLock({ $0.parent })?.nearest(holding: categories) else { return }
+        cancelIfUndecided(because: .waitsForItself([self, group, self].map(\.displayName)))
     }
 
     /// Gives back what was granted, or is asked for, if a dependency was added before the start.

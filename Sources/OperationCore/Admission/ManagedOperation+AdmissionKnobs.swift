@@ -12,13 +12,13 @@ extension ManagedOperation {
         set {
             var seen: Set<OperationCategory> = []
             let unique = newValue.filter { seen.insert($0).inserted }
-            setAdmission("categories") { $0.categories = unique }
+            setAdmission("categories") { exchange(&$0.categories, with: unique) }
         }
     }
 
     package final var throttle: ThrottleRule? {
         get { core.withLock { $0.extras?.admission?.throttle } }
-        set { setAdmission("throttle") { $0.throttle = newValue } }
+        set { setAdmission("throttle") { exchange(&$0.throttle, with: newValue) } }
     }
 
     package final func addCondition(_ condition: OperationCondition) {
@@ -26,23 +26,23 @@ extension ManagedOperation {
     }
 
     /// Changes a knob that only counts until the operation asks to be admitted.
-    private func setAdmission(_ name: String, _ change: (inout OperationAdmission) -> Void) {
-        var old: OperationAdmission?
-        let isLate = core.withLock { core in
-            guard !core.isStartUnderWay, core.machine.ending == nil else { return true }
-            var admission = core.extras?.admission ?? OperationAdmission()
-            guard !admission.machine.isUnderWay else { return true }
-            // What is replaced goes after the lock.
-            old = admission
-            change(&admission)
-            core.need().admission = admission
-            return false
+    ///
+    /// - Parameter change: Returns what it replaced, which is let go of after the lock.
+    private func setAdmission<Replaced>(
+        _ name: @autoclosure () -> String, _ change: (inout OperationAdmission) -> Replaced
+    ) {
+        let replaced = core.withLock { core -> Replaced? in
+            guard !core.isStartUnderWay, core.machine.ending == nil else { return nil }
+            let extras = core.need()
+            // Taken out and put back: a copy would cost the more, the more conditions there are.
+            var admission = exchange(&extras.admission, with: nil) ?? OperationAdmission()
+            defer { extras.admission = admission }
+            return admission.machine.isUnderWay ? nil : change(&admission)
         }
-        withExtendedLifetime(old) {}
-        if isLate {
+        if replaced == nil {
             OperationDiagnostics.report(
                 .admission, by: self,
-                "Its \(name) was set after the start, or while the operation asks for admission, and has no effect. "
+                "Its \(name()) was set after the start, or while the operation asks for admission, and has no effect. "
                     + "Set it before the operation is started or given to a queue.")
         }
     }

@@ -14,11 +14,11 @@
 /// Operations share a category by sharing this object, in whatever queues they are, or in none. The name is for people:
 /// two categories of one name are two.
 ///
-/// An operation asks for all its categories in one step, when its dependencies, conditions and throttle let it. It gets
-/// all of them or waits in the line of each, and takes no slot of a ``QueueManager`` meanwhile. It is served when it is
-/// the first in each of its lines and each has room: so nobody is overtaken within a category, and no two operations
-/// wait for each other. The price is that one which waits for two categories keeps its place in the line of both, also
-/// where one of them is free. All are given back when the operation ended.
+/// An operation asks for all its categories in one step, when its dependencies, conditions, throttle and delay let it. It
+/// gets all of them or none. In a ``QueueManager`` it gets them together with its slot: it takes no slot while it waits for
+/// them, and holds none of them while it waits for a slot. It is served when it is the first of its queue in each of its
+/// lines and each has room, so no two operations wait for each other. The price is that one which waits for two categories
+/// keeps its place in the line of both, also where one of them is free. All are given back when the operation ended.
 public final class OperationCategory: Sendable {
     /// What people call it.
     public let name: String

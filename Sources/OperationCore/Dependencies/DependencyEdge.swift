@@ -36,7 +36,7 @@ final class DependencyEdge: Sendable {
     private nonisolated(unsafe) weak var judged: ManagedOperation?
     /// Let go of when the edge has done its part: it holds what the user's rule captured.
     private let judge: Locked<Judge?>
-    private let hasJudge: Bool
+    let hasJudge: Bool
     // Sendable: only touched under the lock of the downstream operation.
     nonisolated(unsafe) var inputNumber: UInt32 = 0
 
@@ -64,7 +64,13 @@ final class DependencyEdge: Sendable {
 
     private func apply(_ judge: Judge?, to upstream: Operation) {
         guard let downstream = judged else { return }
-        switch judge?(upstream) ?? .proceed {
+        guard let upstream = upstream as? ManagedOperation else { return apply(judge?(upstream), to: downstream) }
+        // The rule keeps dependents waiting whose rules come after it.
+        BodyWait.within(upstream) { apply(judge?(upstream), to: downstream) }
+    }
+
+    private func apply(_ verdict: Verdict?, to downstream: ManagedOperation) {
+        switch verdict ?? .proceed {
         case .proceed: break
         case .cancel(let cause): downstream.cancelIfUndecided(because: cause)
         case .fail(let fail): fail(downstream)

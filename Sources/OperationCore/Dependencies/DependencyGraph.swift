@@ -5,36 +5,24 @@ import Foundation
 
 /// Adds edges between operations of this package, and refuses those that would close a cycle.
 ///
-/// Adding is the only thing that needs to see more than two operations. It is done under one lock for the process, so
-/// that two threads cannot each add half of a cycle; ends, starts and cancellations never take it.
+/// Adding is the only thing that needs to see more than two operations. It is done under the lock of the part of the
+/// graph to which the two belong (``DependencyComponent``), in which an order of the operations is kept
+/// (``DependencyOrder``). An edge that agrees with it closes no cycle, and none is looked for.
 ///
-/// A cycle that runs through a foreign operation or through a ``MappedOperation``, which waits for its original without an
-/// edge, is not seen.
+/// An edge to or from a ``MappedOperation`` is one of its original. A cycle that runs through a plain `Foundation.Operation` is
+/// not seen.
 enum DependencyGraph {
-    private static let lock = Locked(())
-
-    /// Makes `downstream` wait for `upstream`.
-    ///
-    /// An edge that `isImplied` by others closes no cycle, and none is looked for.
+    /// Makes `downstream`, which is no mapped operation, wait for `upstream`.
     static func connect(
-        _ downstream: ManagedOperation, to upstream: ManagedOperation, judge: DependencyEdge.Judge?,
-        input: NewDependencyInput? = nil, isImplied: Bool = false
+        _ downstream: ManagedOperation, to named: ManagedOperation, judge: DependencyEdge.Judge?,
+        input: NewDependencyInput? = nil
     ) throws(DependencyError) -> DependencyEdge {
+        let upstream = named.life
         guard downstream !== upstream else { throw .cycle([downstream.displayName, downstream.displayName]) }
-        // The search holds on to operations whose last other reference may go meanwhile. They are let go of after the
-        // lock, since freeing an operation runs what its user wrote.
-        var search: CycleSearch?
-        let edge = DependencyEdge(to: downstream, node: downstream.node, judge: judge)
+        let (node, upstreamNode) = nodes(of: downstream, upstream)
+        let edge = DependencyEdge(to: downstream, node: node, judge: judge)
         var level = QueueLevel.veryLow
-        let inserted = lock.withLock { _ -> Insertion in
-            if !isImplied, mayClose(edge, to: upstream) {
-                search = CycleSearch(from: downstream, to: upstream)
-                if search?.run() == true { return .refused }
-            }
-            return insert(edge, from: downstream, to: upstream, isPlain: judge == nil, input: input, level: &level)
-        }
-        withExtendedLifetime(search) {}
-        switch inserted {
+        switch insert(edge, from: downstream, to: named, upstreamNode, judge == nil, input, &level) {
         case .waiting:
             downstream.signalDependencyAdded()
             if ManagedOperation.mayRaise(level) { upstream.raise(to: level) }
@@ -44,14 +32,19 @@ enum DependencyGraph {
             // Who looked in between found it waiting, and would not be told that it does no more.
             downstream.signalDependencyAdded()
         case .tooLate: throw .alreadyStarted(downstream.displayName, dependency: upstream.displayName)
-        case .refused: throw .cycle(search?.path ?? [])
+        case .refused(let cycle): throw .cycle([downstream.displayName] + cycle.map(\.displayName))
         }
         return edge
     }
 
-    /// Whether both have other links: without, no cycle can run through them.
-    private static func mayClose(_ edge: DependencyEdge, to upstream: ManagedOperation) -> Bool {
-        edge.downstreamNode.downstreamCount > 0 && (upstream.nodeIfAny?.upstreamCount ?? 0) > 0
+    /// The nodes of both, made now if there are none, and then in the same component; the second is nil if the operation
+    /// has ended.
+    private static func nodes(
+        of downstream: ManagedOperation, _ upstream: ManagedOperation
+    ) -> (DependencyNode, DependencyNode?) {
+        if let node = upstream.nodeIfAny { return (downstream.node(in: node.component), node) }
+        let node = downstream.node
+        return (node, upstream.core.withLock { $0.machine.isFinished ? nil : $0.needNode(in: node.component) })
     }
 
     private enum Insertion {
@@ -59,27 +52,65 @@ enum DependencyGraph {
         case upstreamEnded
         case needless
         case tooLate
-        case refused
+        /// The operations along the cycle, from the upstream one to the downstream one.
+        case refused([ManagedOperation])
+    }
+
+    /// Adds an edge where the order of the graph allows it.
+    private static func insert(
+        _ edge: DependencyEdge, from downstream: ManagedOperation, to named: ManagedOperation,
+        _ upstreamNode: DependencyNode?, _ isPlain: Bool, _ input: NewDependencyInput?, _ level: inout QueueLevel
+    ) -> Insertion {
+        guard let upstreamNode else {
+            return insert(edge, from: downstream, to: named, .ended, isPlain, input, &level)
+        }
+        while true {
+            var order = DependencyOrder(edge.downstreamNode, after: upstreamNode)
+            let insertion = DependencyComponent.withRoots(of: edge.downstreamNode.component, upstreamNode.component) {
+                order.admit()
+                    ? insert(edge, from: downstream, to: named, .node(upstreamNode), isPlain, input, &level) : nil
+            }
+            if let insertion { return insertion }
+            // An edge of it may have gone since, and then there may be none any more.
+            if let cycle = order.cycle(from: named.life) { return .refused(cycle) }
+        }
     }
 
     private static func insert(
-        _ edge: DependencyEdge, from downstream: ManagedOperation, to upstream: ManagedOperation, isPlain: Bool,
-        input: NewDependencyInput?, level: inout QueueLevel
+        _ edge: DependencyEdge, from downstream: ManagedOperation, to named: ManagedOperation,
+        _ source: DependencyLinks.Source, _ isPlain: Bool, _ input: NewDependencyInput?, _ level: inout QueueLevel
     ) -> Insertion {
         let insertion = downstream.core.withLock { core in
             level = core.levelOfUpstream
-            return core.insertUpstream(upstream, edge: edge, watcher: nil, isPlain: isPlain, input: input)
+            return core.insertUpstream(named, edge: edge, source, isPlain: isPlain, input: input)
         }
         switch insertion {
         case .needless: return .needless
         case .tooLate: return .tooLate
         case .added: break
         }
-        return upstream.core.withLock { core in
+        return named.core.withLock { core in
             guard !core.machine.isFinished else { return .upstreamEnded }
             core.needNode().addDownstream(edge)
             return .waiting
         }
+    }
+}
+
+extension ManagedOperation {
+    /// Whether it comes after what it waits for, and before what waits for it, in the order of the graph; for tests.
+    package final var isInOrder: Bool {
+        guard let node = nodeIfAny else { return true }
+        return DependencyComponent.withRoots(of: node.component, node.component) {
+            node.neighbours(.below).allSatisfy { node.rank < $0.rank }
+                && node.neighbours(.above).allSatisfy { $0.rank < node.rank }
+        }
+    }
+
+    /// How many nodes and links were looked at because of edges in its part of the graph; for tests.
+    package final var searchCost: Int {
+        guard let node = nodeIfAny else { return 0 }
+        return DependencyComponent.withRoots(of: node.component, node.component) { node.component.root.visits }
     }
 }
 
@@ -92,14 +123,14 @@ extension ManagedOperation.Core {
     }
 
     mutating func insertUpstream(
-        _ upstream: Operation, edge: DependencyEdge, watcher: ForeignWatcher?, isPlain: Bool,
+        _ upstream: Operation, edge: DependencyEdge, _ source: DependencyLinks.Source, isPlain: Bool,
         input: NewDependencyInput? = nil
     ) -> UpstreamInsertion {
         guard machine.acceptsDependencies else {
             return machine.ending == nil || machine.isStarted ? .tooLate : .needless
         }
         let node = needNode()
-        guard node.add(edge, to: upstream, watcher: watcher, mustBeFirst: isPlain) else { return .needless }
+        guard node.add(edge, to: upstream, source, mustBeFirst: isPlain) else { return .needless }
         if let input { add(input, lastEdge: edge) }
         return .added
     }

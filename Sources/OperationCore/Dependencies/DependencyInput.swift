@@ -7,15 +7,12 @@ import Foundation
 ///
 /// It goes with its edges: taken back are all of them and it, or it can no longer be given.
 struct DependencyInput {
-    /// By which its edges name it; of no other input of the operation at the same time.
-    let number: UInt32
     private var edgeCount: Int
     /// Whether some of its edges were taken back and others were not.
     private(set) var isBroken = false
     let feed: @Sendable (ManagedOperation) -> Void
 
-    init(number: UInt32, edgeCount: Int, feed: @escaping @Sendable (ManagedOperation) -> Void) {
-        self.number = number
+    init(edgeCount: Int, feed: @escaping @Sendable (ManagedOperation) -> Void) {
         self.edgeCount = edgeCount
         self.feed = feed
     }
@@ -39,11 +36,12 @@ extension ManagedOperation.Core {
     /// Adds what is called just before the body, in the order of adding.
     mutating func add(_ input: NewDependencyInput, lastEdge: DependencyEdge?) {
         let extras = need()
-        let number = (extras.inputs.last?.number ?? 0) + 1
+        // By this number its edges name it; no other input of the operation has it at the same time.
+        let number = UInt32(truncatingIfNeeded: extras.inputs.lastID + 1)
         for edge in input.earlierEdges { edge.inputNumber = number }
         lastEdge?.inputNumber = number
         let edgeCount = input.earlierEdges.count + (lastEdge == nil ? 0 : 1)
-        extras.inputs.append(DependencyInput(number: number, edgeCount: edgeCount, feed: input.feed))
+        extras.inputs.append(DependencyInput(edgeCount: edgeCount, feed: input.feed), id: UInt64(number))
     }
 }
 
@@ -51,9 +49,9 @@ extension OperationExtras {
     /// Takes the inputs back to which edges led that were removed; what it returns is let go of outside the lock.
     func removeInputs(of links: [DependencyLinks.Upstream]) -> [DependencyInput] {
         var removed: [DependencyInput] = []
-        for number in links.map(\.edge.inputNumber) where number != 0 {
-            guard let position = inputs.firstIndex(where: { $0.number == number }) else { continue }
-            if inputs[position].removeEdge() { removed.append(inputs.remove(at: position)) }
+        for number in links.map({ UInt64($0.edge.inputNumber) }) where number != 0 {
+            let isLast = inputs.update(number) { $0.removeEdge() }
+            if isLast == true, let input = inputs.remove(number) { removed.append(input) }
         }
         return removed
     }
@@ -65,6 +63,7 @@ extension ManagedOperation {
         to sources: [(upstream: Operation, judge: DependencyEdge.Judge)],
         feeding feed: @escaping @Sendable (ManagedOperation) -> Void
     ) throws(DependencyError) {
+        let feed = feeding(feed)
         guard let last = sources.last else { return try addInput(feed) }
         var added: [DependencyEdge] = []
         do throws(DependencyError) {

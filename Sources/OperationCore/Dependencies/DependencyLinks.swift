@@ -9,16 +9,25 @@ import Foundation
 struct DependencyLinks {
     /// One link to an operation waited for.
     struct Upstream {
+        /// As the user named it: the edge to a mapped operation is that to its original.
         var operation: Operation
         let edge: DependencyEdge
-        /// What tells of the end of an operation that is not of this package.
-        let watcher: ForeignWatcher?
+        let source: Source
+    }
+
+    /// Where the end of an operation comes from that is waited for.
+    enum Source {
+        /// It is not of this package.
+        case watcher(ForeignWatcher)
+        case node(DependencyNode)
+        /// It had ended before.
+        case ended
     }
 
     private var upstream = FewOrMany<Upstream>()
     private var downstream = FewOrMany<DependencyEdge>()
     /// What only operations with many links need.
-    private var index: UpstreamIndex?
+    private var index: DependencyIndex?
     private var cutCount: Int32 = 0
     /// How many were ever added.
     private(set) var additions: Int32 = 0
@@ -26,13 +35,6 @@ struct DependencyLinks {
     private(set) var isSettled = false
     /// Who is told when the last one waited for ended.
     var listener = DependencyListener.nobody
-
-    private struct UpstreamIndex {
-        /// Where in `upstream` to find an operation.
-        var positions: [ObjectIdentifier: Int] = [:]
-        /// Whether an operation may be there with several edges, each feeding another input.
-        var hasRepeats = false
-    }
 
     var isEmpty: Bool { upstream.isEmpty && downstream.isEmpty }
     var upstreamCount: Int { upstream.count }
@@ -46,7 +48,22 @@ struct DependencyLinks {
 
     /// Those of this package that have not ended.
     var liveUpstream: [ManagedOperation] {
-        upstream.compactMap { $0.edge.isLive ? $0.operation as? ManagedOperation : nil }
+        upstream.compactMap { $0.edge.isLive ? ($0.operation as? ManagedOperation)?.life : nil }
+    }
+
+    /// The nodes of those, as far as they had not ended when the link was made.
+    var liveUpstreamNodes: [DependencyNode] {
+        upstream.compactMap { link in
+            if case .node(let node) = link.source, link.edge.isLive { node } else { nil }
+        }
+    }
+
+    /// The operation to which a node of those belongs.
+    func liveOperation(of node: DependencyNode) -> ManagedOperation? {
+        let position = upstream.firstIndex { link in
+            if case .node(let other) = link.source { other === node && link.edge.isLive } else { false }
+        }
+        return position.flatMap { (upstream[$0].operation as? ManagedOperation)?.life }
     }
 
     /// Those of any kind that have not ended, each once.
@@ -63,24 +80,16 @@ struct DependencyLinks {
 
     func dependsOn(_ operation: Operation) -> Bool { position(of: operation) != nil }
 
-    mutating func add(_ edge: DependencyEdge, to operation: Operation, watcher: ForeignWatcher? = nil) {
-        if index != nil, dependsOn(operation) { index?.hasRepeats = true }
-        upstream.append(Upstream(operation: operation, edge: edge, watcher: watcher))
+    mutating func add(_ edge: DependencyEdge, to operation: Operation, _ source: Source) {
+        upstream.append(Upstream(operation: operation, edge: edge, source: source))
         additions &+= 1
-        if index != nil {
-            index?.positions[ObjectIdentifier(operation)] = upstream.count - 1
+        if let index {
+            index.add(operation, at: upstream.count - 1)
         } else if upstream.count >= Self.indexThreshold {
-            makeIndex()
+            let made = DependencyIndex()
+            for (position, link) in upstream.enumerated() { made.add(link.operation, at: position) }
+            index = made
         }
-    }
-
-    private mutating func makeIndex() {
-        var made = UpstreamIndex()
-        for (position, link) in upstream.enumerated() {
-            let old = made.positions.updateValue(position, forKey: ObjectIdentifier(link.operation))
-            if old != nil { made.hasRepeats = true }
-        }
-        index = made
     }
 
     mutating func addDownstream(_ edge: DependencyEdge) {
@@ -96,23 +105,27 @@ struct DependencyLinks {
         return removed
     }
 
-    /// Removes one edge.
-    mutating func remove(_ edge: DependencyEdge) -> [Upstream] {
-        upstream.firstIndex { $0.edge === edge }.map { [removeLink(at: $0)] } ?? []
+    /// Removes one edge to `operation`.
+    mutating func remove(_ edge: DependencyEdge, to operation: Operation) -> [Upstream] {
+        let position =
+            index.map { $0.positions(of: operation).first { upstream[$0].edge === edge } }
+            ?? upstream.firstIndex { $0.edge === edge }
+        return position.map { [removeLink(at: $0)] } ?? []
     }
 
     private mutating func removeLink(at position: Int) -> Upstream {
         let link = upstream[position]
-        guard let hasRepeats = index?.hasRepeats else {
+        guard let index else {
             upstream.remove(at: position)
             return link
         }
         let last = upstream.count - 1
-        upstream.swapAt(position, last)
+        index.remove(link.operation, at: position)
+        if position < last {
+            upstream.swapAt(position, last)
+            index.move(upstream[position].operation, from: last, to: position)
+        }
         upstream.remove(at: last)
-        index?.positions[ObjectIdentifier(link.operation)] =
-            hasRepeats ? upstream.firstIndex { $0.operation === link.operation } : nil
-        if position < last { index?.positions[ObjectIdentifier(upstream[position].operation)] = position }
         return link
     }
 
@@ -140,7 +153,48 @@ struct DependencyLinks {
     private static let indexThreshold = 9
 
     private func position(of operation: Operation) -> Int? {
-        if let index { return index.positions[ObjectIdentifier(operation)] }
-        return upstream.firstIndex { $0.operation === operation }
+        let operation = operation.originalOrSelf
+        if let index { return index.position(of: operation) }
+        return upstream.firstIndex { $0.operation.originalOrSelf === operation }
+    }
+}
+
+/// Where among many links those to an operation are, mapped operations being their originals.
+///
+/// Not Sendable on purpose: only touched under the lock of the links.
+private final class DependencyIndex {
+    /// One position of each operation.
+    private var positions: [ObjectIdentifier: Int] = [:]
+    /// All positions of those that are there with several edges, each feeding another input.
+    private var repeats: [ObjectIdentifier: Set<Int>] = [:]
+
+    func position(of operation: Operation) -> Int? { positions[ObjectIdentifier(operation.originalOrSelf)] }
+
+    func positions(of operation: Operation) -> Set<Int> {
+        let key = ObjectIdentifier(operation.originalOrSelf)
+        return repeats[key] ?? positions[key].map { [$0] } ?? []
+    }
+
+    func add(_ operation: Operation, at position: Int) {
+        let key = ObjectIdentifier(operation.originalOrSelf)
+        if let first = positions[key] {
+            repeats[key, default: [first]].insert(position)
+        } else {
+            positions[key] = position
+        }
+    }
+
+    func remove(_ operation: Operation, at position: Int) {
+        let key = ObjectIdentifier(operation.originalOrSelf)
+        repeats[key]?.remove(position)
+        guard positions[key] == position else { return }
+        positions[key] = repeats[key]?.first
+        if positions[key] == nil { repeats[key] = nil }
+    }
+
+    func move(_ operation: Operation, from old: Int, to new: Int) {
+        let key = ObjectIdentifier(operation.originalOrSelf)
+        if repeats[key]?.remove(old) != nil { repeats[key]?.insert(new) }
+        if positions[key] == old { positions[key] = new }
     }
 }

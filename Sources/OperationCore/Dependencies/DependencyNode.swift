@@ -10,15 +10,29 @@ import Synchronization
 /// not know whether the operation is there.
 final class DependencyNode: Sendable {
     private let links = Locked(DependencyLinks())
-    private let unended = Atomic<Int>(0)
+    private let unended = Atomic<Int32>(0)
+    private let hasEnded = Atomic(false)
+    // Sendable: the mark and the place are only touched under the lock of the component's root, while its order is looked
+    // at or changed.
+    nonisolated(unsafe) var mark = DependencyOrder.Side.neither
+    /// Whether the node has a rank, and perhaps edges to others of this package.
+    nonisolated(unsafe) private(set) var isPlaced = false
+    /// The component in which the node was made; it may have been joined to others.
+    let component: DependencyComponent
+    // The rank in that component, in two halves: as a whole it would make each node larger.
+    nonisolated(unsafe) private var upperHalf: Int64 = 0
+    nonisolated(unsafe) private var lowerHalf: UInt64 = 0
+
+    /// Makes a node without edges, which is going to have one to a node of that component; else in one of its own.
+    init(in component: DependencyComponent? = nil) {
+        self.component = component ?? DependencyComponent()
+    }
 
     /// Whether all those waited for have ended.
     var isClear: Bool { unended.load(ordering: .acquiring) == 0 }
 
     /// How many operations it was ever made to wait for.
     var additions: Int { links.withLock { Int($0.additions) } }
-    var upstreamCount: Int { links.withLock { $0.upstreamCount } }
-    var downstreamCount: Int { links.withLock { $0.downstreamCount } }
     var upstreamOperations: [Operation] { links.withLock { $0.upstreamOperations } }
     var liveUpstream: [ManagedOperation] { links.withLock { $0.liveUpstream } }
     var unendedUpstream: [Operation] { links.withLock { $0.unendedUpstream } }
@@ -32,11 +46,13 @@ final class DependencyNode: Sendable {
     var hasLiveDownstream: Bool { links.withLock { !$0.liveDownstream.isEmpty } }
 
     /// Adds an edge; false, and nothing happened, if it `mustBeFirst` and there is one to that operation.
-    func add(_ edge: DependencyEdge, to operation: Operation, watcher: ForeignWatcher?, mustBeFirst: Bool) -> Bool {
+    func add(
+        _ edge: DependencyEdge, to operation: Operation, _ source: DependencyLinks.Source, mustBeFirst: Bool
+    ) -> Bool {
         links.withLock { links in
             if mustBeFirst, links.dependsOn(operation) { return false }
             unended.wrappingAdd(1, ordering: .acquiringAndReleasing)
-            links.add(edge, to: operation, watcher: watcher)
+            links.add(edge, to: operation, source)
             return true
         }
     }
@@ -65,7 +81,8 @@ final class DependencyNode: Sendable {
         let removed = links.withLock { remove(&$0) }
         let cut = removed.count { $0.edge.cut() }
         guard cut > 0 else { return (removed, false) }
-        return (removed, unended.wrappingSubtract(cut, ordering: .acquiringAndReleasing).newValue == 0)
+        let left = unended.wrappingSubtract(Int32(truncatingIfNeeded: cut), ordering: .acquiringAndReleasing).newValue
+        return (removed, left == 0)
     }
 
     /// Some of those that waited for it do so no more.
@@ -74,7 +91,16 @@ final class DependencyNode: Sendable {
         withExtendedLifetime(forgotten) {}
     }
 
-    func takeDownstream() -> FewOrMany<DependencyEdge> { links.withLock { $0.takeDownstream() } }
+    /// Releases the operations that wait for this one, which ended.
+    ///
+    /// A rule is user code and may wait for an operation that depends on the same one. So edges without a rule come first.
+    func releaseDownstream(of operation: ManagedOperation) {
+        var ruled = FewOrMany<DependencyEdge>()
+        links.withLock { $0.takeDownstream() }.forEach { edge in
+            if edge.hasJudge { ruled.append(edge) } else { edge.upstreamDidEnd(operation) }
+        }
+        ruled.forEach { $0.upstreamDidEnd(operation) }
+    }
 
     /// Cuts all links of an operation that ended or is being freed.
     ///
@@ -106,6 +132,43 @@ final class DependencyNode: Sendable {
         guard link.edge.cut() else { return }
         withExtendedLifetime(link.edge.takeJudge()) {}
         (link.operation as? ManagedOperation)?.forgetCutEdges(1)
+    }
+}
+
+// Its place in the order of the graph: see `DependencyOrder`.
+extension DependencyNode {
+    var rank: DependencyRank {
+        (DependencyRank(upperHalf) << 64 | DependencyRank(lowerHalf)) &+ component.shiftToRoot
+    }
+
+    /// Gives the node a rank in the root of its component.
+    func place(at rank: DependencyRank) {
+        if !isPlaced { component.root.noteNode() }
+        isPlaced = true
+        let own = rank &- component.shiftToRoot
+        upperHalf = Int64(truncatingIfNeeded: own >> 64)
+        lowerHalf = UInt64(truncatingIfNeeded: own)
+    }
+
+    /// The operation has ended, and edges to or from it count no more.
+    func noteEndOfOperation() { hasEnded.store(true, ordering: .releasing) }
+
+    /// The nodes that an edge connects with this one and that have not ended.
+    ///
+    /// To let go of a node is safe under a lock: its operation takes all links out of it before it lets go of it.
+    func neighbours(_ side: DependencyOrder.Side) -> [DependencyNode] {
+        links.withLock { side == .below ? $0.liveDownstream : $0.liveUpstreamNodes }
+            .filter { !$0.hasEnded.load(ordering: .acquiring) }
+    }
+
+    /// How many edges it has on that side, ended and cut ones included.
+    func linkCount(_ side: DependencyOrder.Side) -> Int {
+        links.withLock { side == .below ? $0.downstreamCount : $0.upstreamCount }
+    }
+
+    /// The operation to which a node belongs that this one waits for; nil if it does not, or no more.
+    func operation(of upstream: DependencyNode) -> ManagedOperation? {
+        links.withLock { $0.liveOperation(of: upstream) }
     }
 }
 

@@ -18,6 +18,12 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     /// It fails, with the error that `makeError` makes of the other's error or cause.
     ///
     /// Its body does not run.
+    ///
+    /// The closure is called on the thread on which the dependency ended, after all operations that wait for that
+    /// dependency without a rule were released. Operations whose edges have a rule, or which receive an input, are
+    /// released afterwards, one after another. The closure must not wait for one of them.
+    ///
+    /// - Parameter makeError: Makes the error of this operation.
     public static func fail(
         _ makeError: @escaping @Sendable (OperationFailure<any Error>) -> ErrorType
     ) -> Self {

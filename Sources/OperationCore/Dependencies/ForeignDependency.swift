@@ -15,7 +15,7 @@ extension ManagedOperation {
         let edge = DependencyEdge(to: self, node: node, judge: judge)
         let watcher = ForeignWatcher(upstream) { [weak edge] operation in edge?.upstreamDidEnd(operation) }
         let insertion = core.withLock { core in
-            core.insertUpstream(upstream, edge: edge, watcher: watcher, isPlain: judge == nil)
+            core.insertUpstream(upstream, edge: edge, .watcher(watcher), isPlain: judge == nil)
         }
         switch insertion {
         case .added:
@@ -163,7 +163,7 @@ extension ManagedOperation {
                 // Somebody gave this to a queue, which must be the one to start it.
                 didChangeValue(forKey: "isReady")
             } else {
-                start()
+                ThreadNotes.performEnd(of: self) { start() }
             }
             phase.withLock { $0 = .open }
             Self.remind(dependent)
@@ -202,7 +202,7 @@ extension ManagedOperation {
         /// Takes a dependency on an operation of this package back.
         public func removeDependency(_ operation: ManagedOperation) {
             if let own = self as? ManagedOperation { return own.removeEdges(to: operation) }
-            for case let gate as ForeignGate in dependencies where gate.source === operation {
+            for case let gate as ForeignGate in dependencies where gate.source.life === operation.life {
                 // Foundation does not count off a dependency that is removed before it finished, so this one finishes
                 // first; where another thread is just seeing to that, it stays in the list, done. From a cancelled
                 // operation it would be counted off twice, and there it no longer matters.

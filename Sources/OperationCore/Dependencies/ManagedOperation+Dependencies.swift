@@ -9,10 +9,49 @@ extension ManagedOperation {
     final func connect(
         to upstream: Operation, judge: DependencyEdge.Judge?, input: NewDependencyInput? = nil
     ) throws(DependencyError) -> DependencyEdge {
+        let judge = judge.map { judging($0, upstream) }
         if let upstream = upstream as? ManagedOperation {
-            return try DependencyGraph.connect(self, to: upstream, judge: judge, input: input)
+            return try DependencyGraph.connect(life, to: upstream, judge: judge, input: input)
         }
-        return try connect(toForeign: upstream, judge: judge)
+        return try life.connect(toForeign: upstream, judge: judge)
+    }
+
+    /// Leads a rule that was made for mapped operations to them: the edge is that of their originals.
+    private func judging(_ judge: @escaping DependencyEdge.Judge, _ upstream: Operation) -> DependencyEdge.Judge {
+        var named = upstream as? ManagedOperation
+        if named?.original == nil { named = nil }
+        if original != nil { return failingMap(judge, named) }
+        guard let named else { return judge }
+        return { _ in judge(named) }
+    }
+
+    /// Lets this mapped operation fail where a rule says so, with an error of its own type, and cancels the original.
+    private func failingMap(
+        _ judge: @escaping DependencyEdge.Judge, _ named: ManagedOperation?
+    ) -> DependencyEdge.Judge {
+        { [weak self] upstream in
+            let verdict = judge(named ?? upstream)
+            guard case .fail(let fail) = verdict else { return verdict }
+            let cause = UnsuccessfulDependency(named ?? upstream)?.cause ?? .requested
+            return .fail { [weak self] original in
+                // Held here, so that it is not freed under the lock.
+                let mapped = self
+                original.cancel(because: cause) { core in
+                    guard core.machine.ending == nil else { return false }
+                    if let mapped { fail(mapped) }
+                    return true
+                }
+                withExtendedLifetime(mapped) {}
+            }
+        }
+    }
+
+    /// Feeds a mapped operation and not its original, whose edges it has.
+    final func feeding(
+        _ feed: @escaping @Sendable (ManagedOperation) -> Void
+    ) -> @Sendable (ManagedOperation) -> Void {
+        guard original != nil else { return feed }
+        return { [weak self] _ in if let self { feed(self) } }
     }
 
     /// Adds a plain edge for the inherited method, which cannot throw.
@@ -25,12 +64,13 @@ extension ManagedOperation {
     }
 
     final func removeEdges(to upstream: Operation) {
+        let upstream = upstream.originalOrSelf
         removeEdges(to: upstream) { $0.remove(upstream) }
     }
 
     /// Takes back just this edge.
     final func remove(_ edge: DependencyEdge, to upstream: Operation) {
-        removeEdges(to: upstream) { $0.remove(edge) }
+        removeEdges(to: upstream) { $0.remove(edge, to: upstream) }
     }
 
     private func removeEdges(to upstream: Operation, _ remove: (inout DependencyLinks) -> [DependencyLinks.Upstream]) {
@@ -46,19 +86,34 @@ extension ManagedOperation {
         if !removed.isEmpty, let upstream = upstream as? ManagedOperation {
             upstream.forgetCutEdges(removed.count)
         }
-        if isClear { dependenciesDidEnd() }
+        if isClear { life.dependenciesDidEnd() }
     }
 
     /// Some of those that waited for it do so no more.
     final func forgetCutEdges(_ count: Int) { nodeIfAny?.forgetCutEdges(count) }
 
     /// The operation's place in the graph, made now if it had none.
-    final var node: DependencyNode { core.withLock { $0.needNode() } }
+    final var node: DependencyNode { node(in: nil) }
+
+    /// The node, made now in that component if there was none.
+    final func node(in component: DependencyComponent?) -> DependencyNode {
+        core.withLock { $0.needNode(in: component) }
+    }
 
     final var nodeIfAny: DependencyNode? { core.withLock { $0.node } }
 
     /// Cancels the operation for a reason of its surroundings, without a word if it was too late.
     final func cancelIfUndecided(because cause: CancellationCause) {
         cancel(because: cause) { $0.machine.ending == nil }
+    }
+}
+
+extension ManagedOperation.Core {
+    /// The node, made now if there was none: in that component, or in one of its own.
+    mutating func needNode(in component: DependencyComponent? = nil) -> DependencyNode {
+        if let node { return node }
+        let made = DependencyNode(in: component)
+        node = made
+        return made
     }
 }

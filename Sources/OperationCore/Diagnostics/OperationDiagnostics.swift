@@ -37,14 +37,21 @@ public enum OperationDiagnostics {
     package static func report(
         _ kind: OperationNotice.Kind, by operation: Operation, _ message: @autoclosure () -> String
     ) {
+        report(kind, by: operation.displayName, message())
+    }
+
+    /// Reports a notice of a type that is not an operation.
+    package static func report(
+        _ kind: OperationNotice.Kind, by reporter: @autoclosure () -> String, _ message: @autoclosure () -> String
+    ) {
         if let handler {
-            handler(OperationNotice(kind: kind, operation: operation.displayName, message: message()))
+            handler(OperationNotice(kind: kind, operation: reporter(), message: message()))
             return
         }
         #if DEBUG
             let isNew = state.withLock { !kind.isHarmless || $0.printed.insert(kind).inserted }
             guard isNew else { return }
-            let notice = OperationNotice(kind: kind, operation: operation.displayName, message: message())
+            let notice = OperationNotice(kind: kind, operation: reporter(), message: message())
             FileHandle.standardError.write(Data("OperationKit: \(notice)\n".utf8))
         #endif
     }

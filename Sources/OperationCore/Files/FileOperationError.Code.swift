@@ -99,7 +99,7 @@ extension FileOperationError.Code {
     /// Anything else; the system's number says more.
     public static let ioFailed = Self("ioFailed", nil)
 
-    init(systemErrorNumber: Int32) {
+    package init(systemErrorNumber: Int32) {
         switch systemErrorNumber {
         case ENOENT: self = .notFound
         case EEXIST: self = .alreadyExists

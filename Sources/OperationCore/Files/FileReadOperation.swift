@@ -37,7 +37,8 @@ public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
         var data = Data()
         if let expected {
             guard expected <= limit else { throw .failed(place.error(.tooLarge)) }
-            data.reserveCapacity(Int(expected))
+            // A file may claim to be as long as it likes: it is believed up to a gibibyte, and grows from there.
+            data.reserveCapacity(Int(min(expected, 1 << 30)))
         }
         while let chunk = try source.next() {
             guard chunk.count <= limit - data.count else { throw .failed(place.error(.tooLarge)) }

@@ -9,6 +9,7 @@ extension GroupEngine {
     ///
     /// - Returns: Why not, if it cannot be one; then nothing happened to it.
     func adopt(_ child: ManagedOperation, _ terms: ChildTerms = ChildTerms()) -> GroupError? {
+        let child = child.held
         var answer = nest(child) { tryToAdopt(child, terms, isProbed: false) }
         if case .probe = answer {
             // Outside the lock: it asks Foundation.
@@ -56,7 +57,7 @@ extension GroupEngine {
             var taken: GroupMachine.Slot = -1
             let answer = child.core.withLock { core -> Adoption? in
                 if let code = core.reasonAgainstGroup { return .refused(code) }
-                if core.wasAskedForReadiness, !isProbed { return .probe }
+                if core.mayBeInFoundationQueue, !isProbed { return .probe }
                 let isReady = !state.machine.asksForReadiness || core.isReadyOrListens(for: child)
                 switch state.machine.add(isShielded: terms.isShielded, isReady: isReady, isMade: terms.tag >= 0) {
                 case .refused: return .refused(.ended)
@@ -66,6 +67,7 @@ extension GroupEngine {
                 core.parent = self
                 core.parentSlot = taken
                 core.parentTag = terms.tag
+                core.noteAdded(child)
                 return nil
             }
             if let answer { return answer }
@@ -106,7 +108,7 @@ extension GroupEngine {
     func childDidChange(_ child: ManagedOperation, _ slot: GroupMachine.Slot) {
         var isToEnd = false
         apply { state in
-            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation === child else {
+            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child else {
                 return
             }
             let (isReady, isDecided) = child.core.withLock { ($0.isReady, $0.machine.ending != nil) }
@@ -239,7 +241,7 @@ extension ManagedOperation.Core {
 
     /// Whether what it depends on has ended; if not, the operation is told when it has.
     func isReadyOrListens(for operation: ManagedOperation) -> Bool {
-        isReady || node?.listen(.loose(WeakOperation(operation))) ?? true
+        isReady || node?.listen(.loose(WeakOperation(operation.life))) ?? true
     }
 }
 
@@ -251,6 +253,7 @@ extension ManagedOperation {
     final func leaveGroup() {
         let parent = core.withLock { core in
             core.parentSlot = -1
+            core.extras?.maps?.added = nil
             return exchange(&core.parent, with: nil)
         }
         withExtendedLifetime(parent) {}

@@ -176,11 +176,8 @@ extension ManagedOperation {
     package final var isDoomed: Bool {
         var next: ManagedOperation? = self
         while let operation = next {
-            let (parent, slot, wrapper) = operation.core.withLock { ($0.parent, $0.parentSlot, $0.extras?.wrapper) }
-            guard let parent else {
-                next = wrapper
-                continue
-            }
+            let (parent, slot) = operation.core.withLock { ($0.parent, $0.parentSlot) }
+            guard let parent else { return false }
             let (isShielded, isDooming, group) = parent.state.withLock { state in
                 let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
                 return (isShielded, state.machine.isDooming, state.operation)

@@ -25,7 +25,7 @@ extension GroupEngine {
             begun.append(engine)
             for child in children {
                 if let inner = child.groupEngine { next.append(inner) }
-                if let measured = child as? any MeasuredOperation { measured.completedFractionDidChange() }
+                if let measured = child.life as? any MeasuredOperation { measured.completedFractionDidChange() }
             }
         }
         // What ended before goes up, from the innermost ones outwards.
@@ -41,7 +41,7 @@ extension GroupEngine {
     func childDidAdvance(_ child: ManagedOperation, _ slot: GroupMachine.Slot, to fraction: Double) {
         let isNews = state.withLock { state in
             // Another may have its place by now.
-            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation === child else {
+            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child else {
                 return false
             }
             return state.meter.mark(slot, fraction)
@@ -61,7 +61,7 @@ extension GroupEngine {
             guard let operation, let news else { return }
             let (outer, slot) = operation.core.withLock { ($0.parent, $0.parentSlot) }
             let isNews = outer?.state.withLock { state in
-                state.children.indices.contains(Int(slot)) && state.children[Int(slot)].operation === operation
+                state.children.indices.contains(Int(slot)) && state.children[Int(slot)].operation?.life === operation
                     && state.meter.mark(slot, news)
             }
             if isNews == true { next = outer }

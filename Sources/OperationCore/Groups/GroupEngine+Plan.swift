@@ -84,11 +84,12 @@ extension GroupEngine {
     private func conclude(_ verdict: GroupMachine.Verdict) {
         let (operation, finish, teller, left) = state.withLock { state in
             let kept = (exchange(&state.offers, with: GroupOffers()), exchange(&state.recoveries, with: nil))
-            let left = (state.bodyTask, state.children, state.outer, kept)
+            let left = (state.bodyTask, state.children, state.outer, state.queue, kept)
             let teller = exchange(&state.teller, with: nil)
             state.bodyTask = nil
             state.children = []
             state.outer = nil
+            state.queue = nil
             return (exchange(&state.operation, with: nil), exchange(&state.finish, with: nil), teller, left)
         }
         source?.letGo()

@@ -79,6 +79,7 @@ extension GroupEngine {
                     let isReady = !state.machine.asksForReadiness || core.isReadyOrListens(for: other)
                     guard state.machine.replace(rescue.slot, isReady: isReady) else { return .refused(.ended) }
                     (core.parent, core.parentSlot, core.parentTag) = (self, rescue.slot, GroupRescue.tag)
+                    core.noteAdded(other)
                     state.children[Int(rescue.slot)].operation = other
                     return .taken
                 }
@@ -117,9 +118,10 @@ extension GroupEngine {
         var abandoned: GroupRescue?
         let standIn = state.withLock { state -> ManagedOperation? in
             guard state.children.indices.contains(Int(slot)) else { return nil }
-            guard let rescue = state.recoveries?.running[slot], rescue.original === child else {
+            guard let rescue = state.recoveries?.running[slot], rescue.original.life === child.life else {
                 // It may have just ended: it is not recovered then.
-                if state.children[Int(slot)].operation === child { state.children[Int(slot)].isGivenUp = true }
+                let isPresent = state.children[Int(slot)].operation?.life === child.life
+                if isPresent { state.children[Int(slot)].isGivenUp = true }
                 return nil
             }
             state.children[Int(slot)].isGivenUp = true

@@ -20,11 +20,9 @@ extension GroupEngine {
 
     /// Brings children into line with the group, as it is now.
     func suspendChildren(_ children: [ManagedOperation]) {
-        while true {
-            let isSuspended = state.withLock { $0.machine.isSuspended && !$0.machine.isDooming }
+        // Another thread may change that, and come before this one.
+        applyLatest({ state.withLock { $0.machine.isSuspended && !$0.machine.isDooming } }) { isSuspended in
             suspend(children, isSuspended)
-            // Another thread may have changed that, and have come before this one.
-            if isSuspended == state.withLock({ $0.machine.isSuspended && !$0.machine.isDooming }) { return }
         }
     }
 

@@ -7,6 +7,7 @@ import Foundation
 extension GroupEngine {
     /// Runs a child and waits for its end, without a thread; says why not, if that could not be.
     func run(_ child: ManagedOperation, _ terms: ChildTerms) async -> GroupWaitEnd {
+        child.keepTaskContext()
         let end = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 var terms = terms
@@ -82,6 +83,18 @@ extension GroupEngine {
         if let refusal { return waiter.goOn(.refused(refusal)) }
         if waiter.isTask { rest() }
         other.whenEnded { [self] in release(state.withLock { $0.waits.endStranger(id) }, .elsewhere) }
+    }
+
+    /// A group, this one or one around it, that holds one of these categories and leaves no room in it.
+    func nearest(holding categories: [OperationCategory]) -> ManagedOperation? {
+        var next: GroupEngine? = self
+        while let engine = next {
+            let (operation, outer) = engine.state.withLock { ($0.operation, $0.outer) }
+            let isHolder = categories.contains { $0.limit == 1 && $0.holders.contains { $0 === operation } }
+            if let operation, isHolder { return operation }
+            next = outer
+        }
+        return nil
     }
 
     /// Whether that group is this one or around it.
@@ -165,11 +178,16 @@ extension GroupEngine {
             child.beginInGroup()
             notes.childrenInPlace -= 1
         } else {
+            child.keepTaskContext()
             apply { _ in }
         }
-        if waiter.wait(for: child) { return .ended }
-        child.cancelIfUndecided(because: .tooManyWaits)
-        return .refused(.tooManyWaits)
+        let wait = child.isFinished ? nil : BodyWait.begin(for: child)
+        defer { wait?.end() }
+        let refusal = wait?.refusal
+        if refusal == nil, waiter.wait(for: child) { return .ended }
+        let cause = refusal ?? .tooManyWaits
+        child.cancelIfUndecided(because: cause)
+        return .refused(cause)
     }
 
     private func waitOnThread(
@@ -178,6 +196,9 @@ extension GroupEngine {
         if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
             return .refused(.groupRefused(GroupError(.cycle, other)))
         }
+        let wait = other.isFinished ? nil : BodyWait.begin(for: other)
+        defer { wait?.end() }
+        if let refusal = wait?.refusal { return .refused(refusal) }
         let id = state.withLock { $0.waits.nextStranger() }
         waitForStranger(other, id, .thread(waiter), isShielded: isShielded)
         guard waiter.wait(for: other) else { return .refused(.tooManyWaits) }
@@ -192,9 +213,9 @@ extension GroupEngine {
                 let mayBegin = core.parent === self && core.isReady && core.isAdmitted && !core.hasDelay
                 return mayBegin ? core.parentSlot : -1
             }
-            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation === child else {
-                return false
-            }
+            guard state.children.indices.contains(Int(slot)),
+                state.children[Int(slot)].operation?.life === child.life
+            else { return false }
             return state.machine.take(slot)
         }
     }

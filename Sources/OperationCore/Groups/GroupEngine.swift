@@ -21,7 +21,10 @@ package final class GroupEngine: Sendable {
         var operation: ManagedOperation?
         /// The group around it.
         var outer: GroupEngine?
-        /// Where its children run.
+        /// The queue on which its children run: the one given to the group, and from the start on the one in use.
+        ///
+        /// The group releases the queue when it has concluded. A queue keeps the operations that failed in it, so a failed
+        /// group that kept its queue would keep it forever.
         var queue: QueueEngine?
         /// Whether what that queue accepted includes the group, and with it its children.
         var isPartOfQueue = false
@@ -50,18 +53,15 @@ package final class GroupEngine: Sendable {
     }
 
     let state: Locked<State>
-    let givenQueue: QueueEngine?
     let source: (any GroupSource)?
 
     package init(_ machine: GroupMachine, queue: QueueManager? = nil) {
-        state = Locked(State(machine: machine))
-        givenQueue = queue?.engine
+        state = Locked(State(machine: machine, queue: queue?.engine))
         source = nil
     }
 
     init(_ machine: GroupMachine, queue: QueueManager?, source: any GroupSource) {
-        state = Locked(State(machine: machine))
-        givenQueue = queue?.engine
+        state = Locked(State(machine: machine, queue: queue?.engine))
         self.source = source
     }
 
@@ -89,14 +89,14 @@ extension GroupEngine {
     func begin(_ operation: ManagedOperation, isOnItsThread: Bool = false) -> Bool {
         let (host, outer) = operation.core.withLock { ($0.host, $0.parent) }
         let around = outer.map { outer in outer.state.withLock { ($0.queue, $0.isPartOfQueue) } }
-        let queue = givenQueue ?? host ?? around?.0 ?? Self.sharedQueue.engine
+        let queue = state.withLock { $0.queue } ?? host ?? around?.0 ?? Self.sharedQueue.engine
         var isLate = false
         var hasChildren = false
         state.withLock { state in
-            state.queue = queue
-            state.isPartOfQueue = queue === host || queue === around?.0 && around?.1 == true
             isLate = state.machine.isOver
             if isLate { return }
+            state.queue = queue
+            state.isPartOfQueue = queue === host || queue === around?.0 && around?.1 == true
             state.operation = operation
             if isOnItsThread { state.bodyThread = pthread_self() }
             hasChildren = state.machine.present > 0 || source != nil

@@ -18,8 +18,7 @@ extension GroupMachine {
         guard source == .open, phase == .running, !isSuspended, waiting < 64, active + waiting < width, made < width
         else { return false }
         source = .pulling
-        hasNews = false
-        return true
+        return asking.request()
     }
 
     /// The source answered; what it gave was added.
@@ -27,6 +26,7 @@ extension GroupMachine {
     /// Where a child ended while it was asked, "nothing now" may be out of date: then it is asked again.
     package mutating func endPull(_ pull: Pull) {
         guard source == .pulling else { return }
+        let hasNews = asking.stop()
         switch pull {
         case _ where phase != .running: source = .exhausted
         case .child: source = .open

@@ -67,8 +67,8 @@ package struct GroupMachine: Sendable {
     private var isDoomToTell = false
     /// Whether it was cancelled before it began: nothing in it will run, shielded or not.
     private var ignoresShields = false
-    /// Whether a child ended while the source was asked.
-    var hasNews = false
+    /// Whether the source is being asked, and whether a child ended meanwhile.
+    var asking = RepeatFlag()
 
     /// What makes children, if something does.
     enum Source: Sendable { case none, open, pulling, dry, exhausted }
@@ -192,7 +192,7 @@ extension GroupMachine {
     package mutating func ended(_ slot: Slot, _ ending: LifecycleMachine.Ending) -> Bool {
         leave(slot)
         if source == .dry { source = .open }
-        if source == .pulling { hasNews = true }
+        if source == .pulling { _ = asking.request() }
         if phase == .collecting, ending != .success { failures += 1 }
         guard phase == .running else { return false }
         if ending == .success { successes += 1 } else { failures += 1 }

@@ -42,12 +42,8 @@ extension GroupEngine {
 
 // The way outwards.
 extension ManagedOperation {
-    /// Whether it is a child of a group, or what wraps it is.
-    package final var isInGroup: Bool {
-        // What is loaded is let go of outside the lock.
-        let (parent, wrapper) = core.withLock { ($0.parent, $0.extras?.wrapper) }
-        return parent != nil || wrapper != nil
-    }
+    /// Whether it is a child of a group.
+    package final var isInGroup: Bool { core.withLock { $0.parent != nil } }
 
     /// The group whose child it is, once that has begun.
     final var groupOfChild: ManagedOperation? { core.withLock { $0.parent }?.state.withLock { $0.operation } }
@@ -56,11 +52,7 @@ extension ManagedOperation {
     package final func askGroups<Offer: Sendable>(for type: Offer.Type, _ take: (Offer) -> Bool) {
         var next: ManagedOperation? = self
         while let operation = next {
-            let (parent, wrapper) = operation.core.withLock { ($0.parent, $0.extras?.wrapper) }
-            guard let parent else {
-                next = wrapper
-                continue
-            }
+            guard let parent = operation.core.withLock({ $0.parent }) else { return }
             // A group whose children begin has begun itself, and not ended.
             let (offer, group) = parent.state.withLock { ($0.offers[type], $0.operation) }
             if let offer, take(offer) { return }
@@ -75,8 +67,8 @@ extension ManagedOperation {
         var least: Duration?
         var next: ManagedOperation? = self
         while let operation = next {
-            let (parent, slot, wrapper) = operation.core.withLock { ($0.parent, $0.parentSlot, $0.extras?.wrapper) }
-            next = parent.map { $0.groupUnlessShielded(from: slot) } ?? wrapper
+            let (parent, slot) = operation.core.withLock { ($0.parent, $0.parentSlot) }
+            next = parent?.groupUnlessShielded(from: slot)
             guard let next, let left = next.ownTimeLeft(at: next.clock.now) else { continue }
             least = min(least ?? left, left)
         }

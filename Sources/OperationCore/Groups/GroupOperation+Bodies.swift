@@ -125,6 +125,8 @@ extension GroupOperation {
         let work = Work { operation in
             guard operation.engine.begin(operation) else { return }
             let task = Task {
+                operation.noteBodyTask(BodyWait.currentTask)
+                defer { operation.noteBodyTask(0) }
                 do throws(Thrown) {
                     let result = try await body(GroupScope(engine: operation.engine))
                     operation.bodyDidEnd(result)
@@ -146,7 +148,10 @@ extension GroupOperation {
         let work = Work { operation in
             guard operation.engine.begin(operation, isOnItsThread: true) else { return }
             do throws(Thrown) {
-                operation.bodyDidEnd(try body(GroupScope(engine: operation.engine)))
+                let result = try BodyWait.within(operation) { () throws(Thrown) -> ResultType in
+                    try body(GroupScope(engine: operation.engine))
+                }
+                operation.bodyDidEnd(result)
             } catch {
                 operation.bodyDidEnd(convert(error, operation))
             }

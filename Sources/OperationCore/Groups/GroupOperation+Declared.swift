@@ -139,8 +139,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         _ count: Int, of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {
         .made(of: children, .quorum(count), width, queue) { group in
-            let winners = Set(group.engine.state.withLock { $0.winners }.map(ObjectIdentifier.init))
-            return try children.filter { winners.contains(ObjectIdentifier($0)) }.map { try result(of: $0) }
+            let winners = Set(group.engine.state.withLock { $0.winners }.map { ObjectIdentifier($0.life) })
+            return try children.filter { winners.contains(ObjectIdentifier($0.life)) }.map { try result(of: $0) }
         }
     }
 }

@@ -12,8 +12,8 @@ final class GroupProgressTeller: Sendable {
         var handler: (@Sendable (GroupProgress) -> Void)?
         var foundation: Progress?
         var told: GroupProgress
-        var isScheduled = false
-        var isDue = false
+        /// Whether a turn on the callback queue is taken; what changes during a turn leads to another one.
+        var turns = RepeatFlag()
         /// Whether nothing follows, and the handler of the result comes next.
         var isLast = false
     }
@@ -48,29 +48,40 @@ final class GroupProgressTeller: Sendable {
 
     /// Something changed.
     func note(_ engine: GroupEngine, isLast: Bool = false) {
-        let isNeeded = state.withLock { state in
-            guard state.handler != nil || state.foundation != nil else { return false }
-            state.isDue = true
-            if isLast {
-                // A turn in any case: the one that is scheduled may come behind the handler of the result.
-                (state.isLast, state.isScheduled) = (true, true)
-                return true
-            }
-            return !exchange(&state.isScheduled, with: true)
+        let begins: Bool? = state.withLock { state in
+            guard state.handler != nil || state.foundation != nil else { return nil }
+            if isLast { state.isLast = true }
+            return state.turns.request()
         }
-        if isNeeded { schedule(engine) }
+        switch begins {
+        case true?: schedule { [self] in takeTurns(engine) }
+        // The turn that is taken may come behind the handler of the result, so the last report has one of its own.
+        case false? where isLast: schedule { [self] in tell(engine) }
+        case false?, nil: break
+        }
     }
 
-    private func schedule(_ engine: GroupEngine) {
+    private func schedule(_ turn: @escaping @Sendable () -> Void) {
         guard let (queue, group) = queue() else { return }
         // The group lives until its listeners were told.
-        group.enqueueBeforeOutcome(on: queue) { [self] in withExtendedLifetime(group) { tell(engine) } }
+        group.enqueueBeforeOutcome(on: queue) { withExtendedLifetime(group) { turn() } }
+    }
+
+    private func takeTurns(_ engine: GroupEngine) {
+        state.withLock { $0.turns.startRound() }
+        tell(engine)
+        while true {
+            let (goesOn, isLast) = state.withLock { ($0.turns.finishRound(), $0.isLast) }
+            guard goesOn else { return }
+            // Behind what else is to be done on that queue: under a flood there would always be another round.
+            guard isLast else { return schedule { [self] in takeTurns(engine) } }
+            tell(engine)
+        }
     }
 
     private func tell(_ engine: GroupEngine) {
         let progress = engine.state.withLock { $0.meter.progress }
         let (handler, foundation) = state.withLock { state in
-            state.isDue = false
             let isNews = state.told != progress
             state.told = progress
             return isNews ? (state.handler, state.foundation) : (nil, nil)
@@ -80,13 +91,6 @@ final class GroupProgressTeller: Sendable {
             handler?(progress)
             if let foundation { Self.show(progress, in: foundation) }
         }
-        let (goesOn, isLast) = state.withLock { state in
-            state.isScheduled = state.isDue
-            return (state.isDue, state.isLast)
-        }
-        guard goesOn else { return }
-        // Behind what else is to be done on that queue: under a flood it would be due for ever.
-        isLast ? tell(engine) : schedule(engine)
     }
 
     /// In ten-thousandths, which never run backwards.

@@ -13,6 +13,8 @@ public struct GroupScope: Sendable {
     /// An operation that is in a queue or in a group, was started, or has ended is only awaited: the group does not cancel it.
     /// Where the group is over, or would wait for itself, it throws a cancellation with the cause `groupRefused`. Cancelling
     /// the task that awaits, such as one of a task group in the body, cancels the child.
+    ///
+    /// The body of the child has the task-local values and the priority of the task that calls this method.
     public func run<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1
     ) async throws(OperationFailure<ErrorType>) -> ResultType {

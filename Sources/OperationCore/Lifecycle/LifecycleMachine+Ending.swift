@@ -69,6 +69,15 @@ extension LifecycleMachine {
         }
     }
 
+    /// A mapped operation, which is never started itself, is told that its original has an outcome.
+    ///
+    /// - Returns: Whether that outcome, converted, is its own. If not, it was given another before, which counts.
+    package mutating func adopt(_ converted: Ending) -> Bool {
+        let kept = ending
+        phase = .finishing(kept ?? converted)
+        return kept == nil
+    }
+
     package enum CancelAction: Sendable, Equatable {
         /// Decided: tell, and say when that is done.
         case tell

@@ -97,8 +97,12 @@ extension LifecycleMachine {
     }
 
     /// The delay before the start is over; nil if nothing waits for that.
-    package mutating func delayEnded() -> StartAction? {
+    package mutating func delayEnded(isAdmitted: Bool = true) -> StartAction? {
         guard case .pending(.delay) = phase else { return nil }
+        guard isAdmitted else {
+            phase = .pending(.admission)
+            return .seekAdmission
+        }
         phase = .executing(.toCome)
         return .run
     }

@@ -15,6 +15,14 @@ extension LifecycleMachine {
         }
     }
 
+    /// The state of an operation that is mapped from this one, until the outcome is converted.
+    package var stateBeforeConversion: OperationState {
+        switch state {
+        case .finished, .cancelled: isStarted ? .executing : .notStarted
+        case .notStarted, .executing, .suspended: state
+        }
+    }
+
     /// How the outcome came about, once it is decided.
     package var ending: Ending? {
         switch phase {

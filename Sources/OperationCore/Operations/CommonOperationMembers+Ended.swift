@@ -12,6 +12,7 @@ extension CommonOperationMembers {
     public func ended() async {
         let wait = TaskWait()
         let operation: ManagedOperation = self
+        if let circle = BodyWait.circle(ofTaskThatAwaits: operation) { operation.reportCircle(circle) }
         let id = operation.whenEnded { wait.end() }
         await withTaskCancellationHandler {
             await wait.passage()

@@ -9,12 +9,14 @@ import Foundation
 #if canImport(ObjectiveC)
     extension ManagedOperation {
         func signalExecuting() {
-            willChangeValue(forKey: "isExecuting")
-            didChangeValue(forKey: "isExecuting")
+            for operation in [self] + maps {
+                operation.willChangeValue(forKey: "isExecuting")
+                operation.didChangeValue(forKey: "isExecuting")
+            }
         }
 
         func signalCancelled() {
-            cancelInFoundation()
+            for operation in [self] + maps { operation.cancelInFoundation() }
             signalReadyIfLinked()
         }
 
@@ -28,9 +30,16 @@ import Foundation
             return didEnd
         }
 
+        /// The original of mapped operations has ended, and they with it.
+        func signalEnd(of records: MapRecords) {
+            for mapped in records.alive { _ = mapped.signalEnd { true } }
+        }
+
         func signalReadyIfLinked() {
-            willChangeValue(forKey: "isReady")
-            didChangeValue(forKey: "isReady")
+            for operation in [self] + maps {
+                operation.willChangeValue(forKey: "isReady")
+                operation.didChangeValue(forKey: "isReady")
+            }
         }
 
         func signalDependencyAdded() {
@@ -41,7 +50,7 @@ import Foundation
 
         func reportReadiness() -> Bool {
             core.withLock { core in
-                core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
+                core.isReady || core.node?.listen(.loose(WeakOperation(life))) ?? true
             }
         }
 
@@ -51,7 +60,9 @@ import Foundation
         func signalEndOfUnbegun() {}
 
         // There is no way to ask on Apple's systems.
-        func isHeldByQueue(isByQueue: Bool) -> Bool { false }
+        func isHeldByQueue(isByQueue: Bool, ignoresMaps: Bool = false) -> Bool { false }
+
+        func startOfMap(_ record: MapRecord, isByQueue: Bool) -> StartOfMap { isByQueue ? .byQueue : .manual }
     }
 #else
     extension ManagedOperation {
@@ -75,6 +86,27 @@ import Foundation
             return true
         }
 
+        /// The original of mapped operations has ended: tells the queues that hold them, and Foundation's dependents.
+        func signalEnd(of records: MapRecords) {
+            let mapped = core.withLock { _ in
+                records.all.compactMap { record -> (ManagedOperation, MapRecord.Standing)? in
+                    record.mapped.map { ($0, record.standing) }
+                }
+            }
+            for (operation, standing) in mapped {
+                // One that its queue has not started is left alone: the queue sees at the start that it finished. So is one
+                // that nobody started: a queue that is given it later would trap if it had been announced.
+                let isHeld =
+                    switch standing {
+                    case .idle: nil as Bool?
+                    case .started: false
+                    case .asked: FoundationQueueProbe.isHeld(operation, mayBeStarting: true)
+                    case .askedAfterStart: FoundationQueueProbe.isHeld(operation, mayBeStarting: false)
+                    }
+                if let isHeld { operation.didChangeValue(forKey: isHeld ? "isReady" : "isFinished") }
+            }
+        }
+
         /// Whether an operation that nothing observes may be cancelled and ended at once.
         static var canEndInOneStep: Bool { true }
 
@@ -84,8 +116,12 @@ import Foundation
         /// Tells the queue that took the operation in before that it is not ready any more.
         func signalDependencyAdded() {
             giveBackOutdatedAdmission()
-            let (host, isAsked) = core.withLock { ($0.host, $0.wasAskedForReadiness && !$0.isStartUnderWay) }
+            let (host, isAsked, maps) = core.withLock { core in
+                let isAsked = core.wasAskedForReadiness && !core.isStartUnderWay
+                return (core.host, isAsked, core.extras?.maps?.unstarted ?? [])
+            }
             if let host { return host.reconsider(self) }
+            for mapped in maps { mapped.didChangeValue(forKey: "isReady") }
             guard isAsked else { return }
             didChangeValue(forKey: "isReady")
         }
@@ -94,11 +130,16 @@ import Foundation
         ///
         /// One that never had a dependency is known to be ready.
         func signalReadyIfLinked() {
-            let isLinked = core.withLock { core in
-                guard let extras = core.extras, !core.machine.isStarted else { return false }
-                guard extras.readiness.wasDenied else { return false }
+            let (isLinked, maps) = core.withLock { core -> (Bool, [(ManagedOperation, MapRecord)]) in
+                guard let extras = core.extras else { return (false, []) }
+                let maps = extras.maps?.beginAnnouncements() ?? []
+                guard !core.machine.isStarted, extras.readiness.wasDenied else { return (false, maps) }
                 extras.readiness.beginAnnouncement()
-                return true
+                return (true, maps)
+            }
+            for (mapped, record) in maps {
+                mapped.didChangeValue(forKey: "isReady")
+                core.withLock { _ in record.readiness.endAnnouncement() }
             }
             guard isLinked else { return }
             didChangeValue(forKey: "isReady")
@@ -107,6 +148,7 @@ import Foundation
 
         /// Answers Foundation's question whether the operation may begin.
         func reportReadiness() -> Bool {
+            if let original, let mapRecord { return original.reportReadiness(of: mapRecord) }
             let (isReady, isMissed) = core.withLock { core in
                 let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
                 core.wasAskedForReadiness = true
@@ -120,18 +162,77 @@ import Foundation
             }
             return isReady
         }
+
+        /// The same for an operation that is mapped from this one: each is announced to the queue that holds it.
+        private func reportReadiness(of record: MapRecord) -> Bool {
+            let (isReady, isMissed) = core.withLock { core in
+                let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
+                record.wasAsked = true
+                if record.wasStarted { record.wasAskedAfterStart = true }
+                return (isReady, !record.wasStarted && record.readiness.report(isReady))
+            }
+            if isMissed {
+                DispatchQueue.global().async { [weak self] in self?.signalReadyIfLinked() }
+            }
+            return isReady
+        }
+    }
+
+    extension MapRecord {
+        /// What a mapped operation is to the queues of Foundation.
+        enum Standing { case idle, started, asked, askedAfterStart }
+
+        var standing: Standing {
+            if wasStarted { return wasAskedAfterStart ? .askedAfterStart : .started }
+            return wasAsked ? .asked : .idle
+        }
+    }
+
+    extension MapRecords {
+        /// Those to be announced as ready: queues of Foundation were told before that they are not.
+        fileprivate func beginAnnouncements() -> [(ManagedOperation, MapRecord)] {
+            all.compactMap { record in
+                guard !record.wasStarted, record.readiness.wasDenied, let mapped = record.mapped else { return nil }
+                record.readiness.beginAnnouncement()
+                return (mapped, record)
+            }
+        }
     }
 
     extension ManagedOperation {
         /// Whether this start comes from somebody else than the Foundation queue that holds the operation.
         ///
-        /// - Parameter isByQueue: Whether it may come from that queue, which need not be slowed down by the question.
-        func isHeldByQueue(isByQueue: Bool) -> Bool {
-            guard core.withLock({ $0.wasAskedForReadiness }) else { return false }
-            // A queue starts its operations on a thread where it is the current one, and not inside another body.
-            let isAmidQueue = OperationQueue.current != nil && !Thread.isMainThread
-            if isByQueue, isAmidQueue, ThreadNotes.current.queuedBodies == 0 { return false }
-            return FoundationQueueProbe.isHeld(self, mayBeStarting: !isByQueue)
+        /// An operation that is mapped from this one, and which a queue holds, counts as well: that queue will start both.
+        ///
+        /// - Parameters:
+        ///   - isByQueue: Whether it may come from that queue, which need not be slowed down by the question.
+        ///   - ignoresMaps: Whether only the operation itself is asked for.
+        func isHeldByQueue(isByQueue: Bool, ignoresMaps: Bool = false) -> Bool {
+            if let original { return original.isHeldByQueue(isByQueue: isByQueue, ignoresMaps: ignoresMaps) }
+            let (wasAsked, maps) = core.withLock { core in
+                (core.wasAskedForReadiness, ignoresMaps ? [] : core.extras?.maps?.unstarted ?? [])
+            }
+            if wasAsked {
+                if isByQueue, isStartedByCurrentQueue { return false }
+                if FoundationQueueProbe.isHeld(self, mayBeStarting: !isByQueue) { return true }
+                // Held, and not before its start: its queue is starting it.
+                if isByQueue, !maps.isEmpty, FoundationQueueProbe.isHeld(self, mayBeStarting: true) { return false }
+            }
+            return maps.contains { FoundationQueueProbe.isHeld($0, mayBeStarting: true) }
+        }
+
+        /// Where the start of a mapped operation comes from.
+        func startOfMap(_ record: MapRecord, isByQueue: Bool) -> StartOfMap {
+            guard core.withLock({ _ in record.wasAsked }) else { return .manual }
+            if isByQueue, isStartedByCurrentQueue { return .byQueue }
+            if FoundationQueueProbe.isHeld(self, mayBeStarting: !isByQueue) { return .beside }
+            return isByQueue && FoundationQueueProbe.isHeld(self, mayBeStarting: true) ? .byQueue : .manual
+        }
+
+        /// Whether it seems so: a queue starts its operations on a thread where it is the current one, and not inside another
+        /// body.
+        private var isStartedByCurrentQueue: Bool {
+            OperationQueue.current != nil && !Thread.isMainThread && ThreadNotes.current.queuedBodies == 0
         }
     }
 

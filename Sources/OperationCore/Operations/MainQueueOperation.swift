@@ -53,7 +53,7 @@ public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
         guard let body = body.withLock({ exchange(&$0, with: nil) }) else { return }
         MainActor.assumeIsolated {
             do throws(ErrorType) {
-                let result = try body()
+                let result = try BodyWait.within(self) { () throws(ErrorType) -> ResultType in try body() }
                 if !isCancelled { finish(withResult: result) }
             } catch {
                 if !isCancelled { finish(orCancelWith: error) }

@@ -12,7 +12,14 @@ extension ManagedOperation {
             beginTimeout()
             feedInputs()
             // An input, or the clock on which the timeout was set, may have ended it.
-            if core.withLock({ $0.noteBodyBegins() }) { runBody() } else { bodyDidReturn() }
+            let (begins, context) = core.withLock { ($0.noteBodyBegins(), $0.extras?.takeTaskContext()) }
+            if !begins {
+                bodyDidReturn()
+            } else if let context {
+                context.perform { [self] in runBody() }
+            } else {
+                runBody()
+            }
         case .takeTurn: DispatchQueue.global().async { [self] in turnDidCome() }
         case .awaitDependencies, .awaitTelling: break
         case .seekAdmission: seekAdmissionAtStart()
@@ -22,9 +29,7 @@ extension ManagedOperation {
             end()
         case .end: end()
         case .resume: tellBodyOfSuspension()
-        case .refuse:
-            OperationDiagnostics.report(
-                .startedTwice, by: self, "It was started before, so this start() changed nothing.")
+        case .refuse: reportSecondStart()
         }
     }
 
@@ -39,13 +44,14 @@ extension ManagedOperation {
 
     private func feedInputs() {
         let inputs = core.withLock { core in
-            guard let extras = core.extras, !extras.inputs.isEmpty else {
-                return [] as [DependencyInput]
-            }
-            return exchange(&extras.inputs, with: [])
+            core.extras?.inputs.takeAll() ?? []
         }
         for input in inputs {
-            if input.isBroken { cancelIfUndecided(because: .inputMissing) } else { input.feed(self) }
+            guard !input.isBroken else {
+                cancelIfUndecided(because: .inputMissing)
+                continue
+            }
+            BodyWait.within(self) { input.feed(self) }
         }
     }
 
@@ -61,16 +67,17 @@ extension ManagedOperation {
             for observer in parties.observers { observer.tell(self) }
             tellLateObservers()
         }
+        if told.hasMaps { tellMaps() }
         releaseBody()
     }
 
     /// Tells those who came while others were told, so that all are told in the order in which they came.
     private func tellLateObservers() {
         while true {
-            let late = core.withLock { core -> [OutcomeObserver] in
+            let late = storage.withLock { core -> [OutcomeObserver] in
                 guard let extras = core.extras else { return [] }
-                extras.isTelling = !extras.observers.isEmpty
-                return exchange(&extras.observers, with: [])
+                if extras.observers.isEmpty { extras.telling.stop() }
+                return extras.observers.takeAll()
             }
             if late.isEmpty { return }
             for observer in late { observer.tell(self) }
@@ -87,6 +94,7 @@ extension ManagedOperation {
             }
         }
         guard didEnd else { return }
+        if let maps = remains.extras?.maps { signalEnd(of: maps) }
         if let membership = remains.membership { OwnerRegistry.shared.withdraw(membership) }
         if let host = remains.host { host.didEnd(remains.slot, remains.ending) }
         guard !remains.isEmpty else { return }
@@ -107,16 +115,18 @@ extension ManagedOperation {
 
     private static func settle(_ remains: inout Remains, of operation: ManagedOperation?) {
         remains.extras?.giveBackAdmission()
-        if let operation { remains.node?.takeDownstream().forEach { $0.upstreamDidEnd(operation) } }
+        if let operation { remains.node?.releaseDownstream(of: operation) }
         if let extras = remains.extras {
             for action in extras.endActions.takeAll() { action() }
             operation?.runCompletion(exchange(&extras.completionBlock, with: nil))
+            if let maps = extras.maps { runCompletions(of: maps) }
             abandon(extras)
         }
         // Inside the worklist: what is freed by this frees what comes before it in a loop.
         remains.node?.tearDown()
         if let operation, let parent = remains.parent {
-            parent.childDidEnd(operation, remains.parentSlot, remains.parentTag, remains.ending)
+            let child = remains.extras?.maps?.added?.mapped ?? operation
+            parent.childDidEnd(child, remains.parentSlot, remains.parentTag, remains.ending)
         }
         remains = Remains()
     }
@@ -133,7 +143,7 @@ extension ManagedOperation {
     static func abandon(_ extras: OperationExtras) {
         extras.giveBackAdmission()
         extras.timing?.takeTimers().cancel()
-        for feed in extras.feeds { feed.end() }
+        for feed in extras.feeds.elements { feed.end() }
     }
 }
 
@@ -167,9 +177,12 @@ extension ManagedOperation.Core {
     }
 
     mutating func takeRemains() -> Remains {
-        Remains(
+        node?.noteEndOfOperation()
+        // To its queue and its group it ended as that by which they got it.
+        let ending = extras?.maps?.added?.ending ?? machine.ending ?? .cancelled
+        return Remains(
             extras: exchange(&extras, with: extras?.remains), node: exchange(&node, with: nil), membership: membership,
-            host: exchange(&host, with: nil), slot: slot, ending: machine.ending ?? .cancelled,
+            host: exchange(&host, with: nil), slot: slot, ending: ending,
             parent: exchange(&parent, with: nil), parentSlot: parentSlot, parentTag: parentTag)
     }
 }

@@ -6,7 +6,11 @@ import Foundation
 
 // The shell of LifecycleMachine, first half: events, applied under the lock. The second is ManagedOperation+Actions.
 extension ManagedOperation {
-    package final var state: OperationState { core.withLock { $0.machine.state } }
+    package final var state: OperationState {
+        let (state, isTold) = storage.withLock { ($0.machine.state, $0.machine.isTold) }
+        guard let original, !isTold else { return state }
+        return original.storage.withLock { $0.machine.stateBeforeConversion }
+    }
 
     /// The state in words.
     public final var stateDescription: String { state.description }
@@ -26,7 +30,7 @@ extension ManagedOperation {
     }
 
     /// Why the operation was cancelled, if it was.
-    public final var cancellationCause: CancellationCause? { core.withLock { $0.cause } }
+    public final var cancellationCause: CancellationCause? { storage.withLock { $0.cause } }
 
     /// Cancels the operation and says why.
     ///
@@ -49,13 +53,17 @@ extension ManagedOperation {
     }
 
     /// Nil if it was not wanted, false if it came too late.
-    private func tryToCancel(because cause: CancellationCause, onlyIf isWanted: (Core) -> Bool) -> Bool? {
+    private func tryToCancel(
+        because cause: CancellationCause, through record: MapRecord? = nil, onlyIf isWanted: (Core) -> Bool
+    ) -> Bool? {
+        if let original { return original.tryToCancel(because: cause, through: mapRecord, onlyIf: isWanted) }
         let style = endStyle
         let (action, told) = move { core -> (LifecycleMachine.CancelAction?, Told) in
             guard isWanted(core) else { return (nil, Told()) }
             let action = core.machine.cancel(style: style)
             guard action != .refuse else { return (action, Told()) }
             core.cause = cause
+            record?.isCancelled = true
             return (action, core.takeTold())
         }
         guard let action else { return nil }
@@ -85,6 +93,7 @@ extension ManagedOperation {
     /// Puts an executing operation on hold, if its subclass knows how; returns whether it was executing.
     @discardableResult
     package final func suspendExecution() -> Bool {
+        if let original { return original.suspendExecution() }
         guard canBeSuspended, move({ $0.machine.suspend() }) else { return false }
         tellBodyOfSuspension()
         return true
@@ -93,6 +102,7 @@ extension ManagedOperation {
     /// Lets a suspended operation go on; returns whether it was suspended.
     @discardableResult
     package final func resumeExecution() -> Bool {
+        if let original { return original.resumeExecution() }
         guard move({ $0.machine.resume() }) else { return false }
         tellBodyOfSuspension()
         return true
@@ -102,6 +112,9 @@ extension ManagedOperation {
     package final func startIfNeeded() { begin(onlyIfNeeded: true) }
 
     final func begin(onlyIfNeeded: Bool) {
+        if let original, let mapRecord {
+            return original.begin(through: self, mapRecord, onlyIfNeeded: onlyIfNeeded)
+        }
         // One step for the many that have nothing but a body; the others are looked at more closely.
         var isPlain = true
         let action = move { core -> LifecycleMachine.StartAction? in
@@ -122,12 +135,18 @@ extension ManagedOperation {
     }
 
     /// Starts a child for its group, on this thread.
-    final func beginInGroup() { beginWithCare(onlyIfNeeded: true, isForGroup: true) }
+    final func beginInGroup() { life.beginWithCare(onlyIfNeeded: true, isForGroup: true) }
 
-    private func beginWithCare(onlyIfNeeded: Bool, isForGroup: Bool = false) {
+    /// Starts the original of a mapped operation that was started, unless somebody else will.
+    ///
+    /// - Parameter isByQueue: Whether a queue of Foundation started the mapped operation. Others that are mapped from the same
+    ///   original may be in queues, too; the first of them starts it.
+    final func beginUnlessTaken(isByQueue: Bool) { beginWithCare(onlyIfNeeded: true, ignoresMaps: isByQueue) }
+
+    private func beginWithCare(onlyIfNeeded: Bool, isForGroup: Bool = false, ignoresMaps: Bool = false) {
         if !isForGroup {
             let isTaken = core.withLock { $0.host != nil || $0.parent != nil }
-            if isTaken || isHeldByQueue(isByQueue: !onlyIfNeeded) {
+            if isTaken || isHeldByQueue(isByQueue: !onlyIfNeeded, ignoresMaps: ignoresMaps) {
                 if !onlyIfNeeded { reportStartBesideQueue() }
                 return
             }
@@ -153,9 +172,11 @@ extension ManagedOperation {
 
     /// Starts the operation and keeps it alive until it ended, whoever else lets go of it.
     public final func startAndKeepAlive() {
-        core.withLock { core in
-            if !core.machine.isFinished { core.need().selfReference = self }
+        let old = core.withLock { core in
+            core.machine.isFinished ? nil : exchange(&core.need().selfReference, with: self)
         }
+        // It may be another operation that is mapped from the same original, and go by this.
+        withExtendedLifetime(old) {}
         start()
     }
 
@@ -163,6 +184,7 @@ extension ManagedOperation {
 
     /// Decides a result or an error, which is in `box`; returns whether the operation keeps that now.
     final func finish(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
+        if original != nil { return finishMap(as: ending, keeping: box) }
         let style = endStyle
         let (action, told, isEarly) = move { core in
             let action = core.machine.finish(ending, style: style)
@@ -199,6 +221,7 @@ extension ManagedOperation {
     ///
     /// Says nothing if it came too late: the rule could not know.
     final func failByRule(keeping box: OutcomeBox) -> Bool {
+        if original != nil { return failMapByRule(keeping: box) }
         let (action, told) = move { core in
             let action = core.machine.failByRule()
             guard action != nil else { return (action, Told()) }
@@ -260,13 +283,19 @@ extension ManagedOperation {
     final func turnDidCome() {
         cancelIfOwnerIsGone()
         guard
-            let action = move({ $0.machine.turnCame(isAdmitted: $0.isAdmitted, hasDelay: $0.hasDelay) })
+            let action = move({ core in
+                core.machine.turnCame(isAdmitted: core.isAdmitted || core.isDelayed, hasDelay: core.hasDelayLeft)
+            })
         else { return }
         perform(action)
     }
 
     final func delayDidEnd() {
-        guard let action = move({ $0.machine.delayEnded() }) else { return }
+        let action = move { core -> LifecycleMachine.StartAction? in
+            core.isDelayServed = true
+            return core.machine.delayEnded(isAdmitted: core.isAdmitted)
+        }
+        guard let action else { return }
         perform(action)
     }
 }

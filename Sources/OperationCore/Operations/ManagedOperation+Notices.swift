@@ -12,6 +12,11 @@ extension ManagedOperation {
                 + "Either start an operation by hand or give it to a queue.")
     }
 
+    func reportSecondStart() {
+        OperationDiagnostics.report(
+            .startedTwice, by: self, "It was started before, so this start() changed nothing.")
+    }
+
     func reportRefusedWait() {
         OperationDiagnostics.report(.tooManyWaits, by: self, CancellationCause.tooManyWaits.message)
     }

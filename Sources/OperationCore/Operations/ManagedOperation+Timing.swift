@@ -167,8 +167,8 @@ extension ManagedOperation {
         _ action: @escaping @Sendable (ManagedOperation) -> Void
     ) {
         // Outside the lock: the clock may be the user's. So the timer may fire before it is stored.
-        var timer: (any OperationTimer)? = clock.schedule(at: instant) { [weak self] in
-            if let self { action(self) }
+        var timer: (any OperationTimer)? = clock.schedule(at: instant) { [weak life] in
+            if let life { action(life) }
         }
         core.withLock { core in
             guard core.machine.ending == nil, let extras = core.extras else { return }

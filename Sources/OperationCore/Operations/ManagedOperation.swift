@@ -11,7 +11,7 @@ import Foundation
 /// Beneath it is `Foundation.Operation`, of which it keeps the outside (it runs in any `OperationQueue`) and replaces
 /// the inside: state, dependencies, cancellation, waiting and `completionBlock` are its own.
 open class ManagedOperation: Operation, @unchecked Sendable {
-    // Sendable: all mutable state is in `core`, behind its lock.
+    // Sendable: all mutable state is in `storage`, behind its lock.
 
     struct Core {
         // The small ones stand together: each gap before a reference is in every operation that waits.
@@ -27,7 +27,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var raisedLevel = QueueLevel.veryLow
         /// Whether a body that holds a thread waits for it.
         var isAwaited = false
-        /// Whether the delay before the start is over, which a queue of this package waits for before it gives a slot.
+        /// Whether the delay before the start is over.
         var isDelayServed = false
         var isDelayBegun = false
         /// Whether somebody asked if the operation is ready, as a queue does that takes it in.
@@ -77,32 +77,38 @@ open class ManagedOperation: Operation, @unchecked Sendable {
             if isHandler { hasHandlers = true }
             return true
         }
+    }
 
-        /// The node, made now if there was none.
-        mutating func needNode() -> DependencyNode {
-            if let node { return node }
-            let made = DependencyNode()
-            node = made
-            return made
-        }
+    /// The operation's own state.
+    ///
+    /// Only what has types reads this: the outcome, the handlers, the observers. All else reads ``core``, so that a mapped
+    /// operation has the life of its original.
+    let storage = Locked(Core())
 
-        /// The extras, made now if they were not there.
-        mutating func need() -> OperationExtras {
-            if let extras { return extras }
-            let made = OperationExtras()
-            extras = made
-            return made
+    /// The operation at the root of a mapped operation; nil for all others.
+    ///
+    /// Not stored, since most operations have none, and each byte of one is in every operation that waits.
+    var original: ManagedOperation? { nil }
+
+    /// The state of the operation's life, which a mapped operation shares with its original.
+    @inline(__always) final var core: Locked<Core> {
+        _read {
+            if let original { yield original.storage } else { yield storage }
         }
     }
 
-    let core = Locked(Core())
+    /// The operation whose life this one has: the original of a mapped operation, else the operation itself.
+    @inline(__always) final var life: ManagedOperation { original ?? self }
 
     package override init() {
         super.init()
+        #if DEBUG
+            LifetimeProbe.note?(self)
+        #endif
     }
 
     deinit {
-        let (extras, node, isUnfinished, membership) = core.withLock { core in
+        let (extras, node, isUnfinished, membership) = storage.withLock { core in
             let isUnfinished = core.machine.isExecuting && core.machine.ending == nil
             return (core.extras, core.node, isUnfinished, core.machine.isFinished ? nil : core.membership)
         }
@@ -115,6 +121,27 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
         node?.tearDown()
     }
+
+    // What a mapped operation fills in.
+
+    /// What the original knows of this operation, if it is a mapped one.
+    var mapRecord: MapRecord? { nil }
+
+    /// Converts the outcome of the original, which is decided, and calls the handlers.
+    ///
+    /// Called once, outside every lock.
+    func convertOutcome() {}
+
+    /// Which operation's outcome is converted: the original, or another operation mapped from it.
+    var mapSource: ManagedOperation? { nil }
+
+    /// The callback queue that was set.
+    var chosenCallbackQueue: DispatchQueue? { nil }
+
+    #if DEBUG
+        /// An operation that is mapped from this one and converts nothing: see `IdentityMaps`.
+        var identityMap: ManagedOperation { self }
+    #endif
 
     // What subclasses of the package fill in.
 
@@ -137,6 +164,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// What runs its children, if it is a group.
     package var groupEngine: GroupEngine? { nil }
+
+    /// The number of the task that runs its body; zero while none does.
+    package var bodyTask: Int { 0 }
 
     /// Its children have ended, if it is a group, and there was no body to say what its outcome is.
     package func concludeGroup(_ verdict: GroupMachine.Verdict) {}
@@ -192,7 +222,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     }
 
     /// Whether the operation was cancelled before anything else had been decided.
-    public final override var isCancelled: Bool { core.withLock { $0.machine.isCancelled } }
+    public final override var isCancelled: Bool { storage.withLock { $0.machine.isCancelled } }
 
     /// Whether the operation began and has not ended.
     public final override var isExecuting: Bool { core.withLock { $0.machine.isExecuting } }
@@ -217,6 +247,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         set {
             super.queuePriority = newValue
             levelDidChange()
+            for mapped in maps { mapped.copyFoundationLevel() }
         }
     }
 
@@ -226,19 +257,33 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         set {
             super.qualityOfService = newValue
             levelDidChange()
+            for mapped in maps { mapped.copyFoundationLevel() }
         }
+    }
+
+    /// Gives Foundation, which reads its own fields, the priority and the quality of service of the original.
+    final func copyFoundationLevel() {
+        guard let original else { return }
+        // Another thread may set one of them at the same time, and be overtaken by this one.
+        applyLatest({ original.queuePriority }) { super.queuePriority = $0 }
+        applyLatest({ original.qualityOfService }) { super.qualityOfService = $0 }
     }
 
     /// Called once on a global queue after the operation ended, then let go of.
     ///
     /// Set after the end, it is called at once.
     public final override var completionBlock: (@Sendable () -> Void)? {
-        get { core.withLock { $0.extras?.completionBlock } }
+        get { storage.withLock { $0.extras?.completionBlock } }
         set {
             var block = newValue
             let isLate = core.withLock { core in
                 if core.machine.isFinished { return true }
-                if block != nil || core.extras != nil { swap(&core.need().completionBlock, &block) }
+                // Each mapped operation has a block of its own, which is taken when the original ended.
+                if original == nil {
+                    core.setCompletion(&block)
+                } else {
+                    storage.withLock { $0.setCompletion(&block) }
+                }
                 return false
             }
             if isLate { runCompletion(block) }
@@ -247,9 +292,14 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Blocks the calling thread until the operation ended.
     ///
+    /// A body that waits for its own operation, or for a group around it, waits forever: that is reported as a notice.
+    ///
     /// Closures meant for the main thread (``MainQueueOperation``) go on while the main thread waits here.
     @available(*, noasync, message: "Await `ended()` instead: this blocks the thread.")
     public final override func waitUntilFinished() {
+        let wait = core.withLock({ $0.machine.isFinished }) ? nil : BodyWait.begin(for: self)
+        defer { wait?.end() }
+        if let circle = wait?.circle { reportCircle(circle) }
         let waiter = BlockingWaiter()
         whenEnded { waiter.wake() }
         if !waiter.wait(for: self) {

@@ -3,99 +3,137 @@
 
 import Foundation
 
-/// An operation that runs another and makes its result and error into ones of other types.
+/// Another operation, the original, with a result or an error of another type.
 ///
-/// Made by ``TypedOperation/mapOutcome(_:)`` and its relatives. Starting it starts the other one, unless that was
-/// started before; cancelling it cancels the other one, and it is cancelled with it, for the same cause. Do not give the
-/// other one to a queue as well: only on Linux, and in queues of this package, is it then left to the queue.
+/// ``TypedOperation/mapResult(_:)``, ``TypedOperation/mapError(_:)`` and ``TypedOperation/mapOutcome(_:)`` create it:
 ///
-/// It waits for the other one without a dependency. So where the other one depends on it, directly or not, that circle is
-/// not seen, and both wait for ever.
+/// ```swift
+/// let answer = ClosureOperation { 42 }
+/// let text = answer.mapResult { "The answer is \($0)." }
+/// text.successHandler = { print($0) }
+/// OperationQueue().addOperation(text)
+/// ```
 ///
-/// From its start until the other one ends, the two keep each other alive: an operation that never ends is never freed.
+/// A mapped operation behaves like its original, because it does no work of its own. The two have one life. Adding the mapped
+/// operation to a queue or to a group, or starting it, adds or starts the original. Give a queue one of the two, not both:
+/// a ``QueueManager`` and a group refuse the second one.
+///
+/// - The original and every operation mapped from it start, suspend, resume and end together. They have the same name,
+///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner. You can
+///   set each of these on any of them.
+/// - Each of them has its own outcome, handlers, observers and `completionBlock`. The callback queue is that of the original,
+///   unless you set another one.
+/// - The conversion runs once, on the thread that ends the original. It runs before the handlers of the mapped operation are
+///   called and before `isFinished` is true. If the original has already ended, the mapped operation has its outcome
+///   immediately, and there is nothing to start.
+/// - Canceling a mapped operation cancels the original and, with it, all operations mapped from the original. The operation
+///   that you cancel is canceled, and its conversion is not called. The others convert the cancellation. In the same way,
+///   `mapOutcome` can turn a timeout of the original into an error.
+/// - Calling `finish` on a mapped operation replaces what its conversion would give. The original is not affected.
+///
+/// A mapped operation keeps its original alive. The original keeps a mapped operation alive from the start of the mapped
+/// operation until the end of both.
 public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
-    // Sendable: nothing in it changes but the other operation, which is behind its lock.
+    // Sendable: nothing in it changes but the work, which is behind its lock.
 
     private struct Work {
-        let original: ManagedOperation
+        let source: ManagedOperation
         let convert: @Sendable (ManagedOperation) -> OperationOutcome<ResultType, ErrorType>?
     }
 
+    private let root: ManagedOperation
     private let work: Locked<Work?>
+    private let record = MapRecord()
 
     init(
-        _ original: ManagedOperation,
+        _ source: ManagedOperation,
         convert: @escaping @Sendable (ManagedOperation) -> OperationOutcome<ResultType, ErrorType>?
     ) {
-        work = Locked(Work(original: original, convert: convert))
+        root = source.life
+        work = Locked(Work(source: source, convert: convert))
         super.init()
-        name = original.name
+        root.register(self, record)
     }
 
     deinit {
-        // The other operation may be mapped, too, and its other one: freed in a loop, not in a recursion.
+        // The source may be mapped, too, and its source: freed in a loop, not in a recursion.
         var work = work.withLock { exchange(&$0, with: nil) }
         if work != nil { ThreadWorklist.letGo(exchange(&work, with: nil)) }
     }
 
-    private var original: ManagedOperation? { work.withLock { $0?.original } }
+    override var original: ManagedOperation? { root }
 
-    /// Starts the other operation.
-    public override func main() {
-        guard let work = work.withLock({ $0 }) else { return }
-        let convert = work.convert
-        // The other operation is what tells this one of its end, so it keeps it alive until then.
-        work.original.addObserver(isWaiter: false) { [self] original in
-            WorkerSeat.flushCurrent()
-            ThreadNotes.atBoundedDepth { if let outcome = convert(original) { self.end(with: outcome) } }
-        }
-        if isInGroup { work.original.core.withLock { $0.need().wrapper = self } }
-        ThreadNotes.atBoundedDepth { work.original.startIfNeeded() }
-    }
+    override var mapRecord: MapRecord? { record }
 
-    /// Puts the other operation on hold, if that executes.
-    ///
-    /// One that still waits for its dependencies or its delay, or that cannot be suspended, goes its way all the same.
-    public override func didSuspend() { original?.suspendExecution() }
+    override var mapSource: ManagedOperation? { work.withLock { $0?.source } }
 
-    /// Lets the other operation go on.
-    public override func didResume() { original?.resumeExecution() }
-
-    package override func releaseBody() {
-        // Let go of with the end. Whether or not this one began: who cancels it wants nothing of the other one, which
-        // is started so that it ends, too.
-        guard let work = work.withLock({ exchange(&$0, with: nil) }), let cause = cancellationCause else { return }
-        ThreadNotes.atBoundedDepth {
-            work.original.cancelIfUndecided(because: cause)
-            work.original.startIfNeeded()
-        }
-    }
-
-    private func end(with outcome: OperationOutcome<ResultType, ErrorType>) {
+    override func convertOutcome() {
+        guard let work = work.withLock({ exchange(&$0, with: nil) }) else { return }
+        inheritCallbackQueue(work.source.nearestCallbackQueue ?? .main)
+        let (isCancelled, cause) = core.withLock { ($0.cause != nil && record.isCancelled, $0.cause) }
+        let isDecided = storage.withLock { $0.machine.ending != nil }
+        let outcome: OperationOutcome<ResultType, ErrorType> =
+            isCancelled || isDecided
+            ? .cancelled(cause ?? .requested) : work.convert(work.source) ?? .cancelled(cause ?? .requested)
         switch outcome {
-        case .success(let result): finish(withResult: result)
-        case .failure(let error): finish(withError: error)
-        case .cancelled(let cause): cancelIfUndecided(because: cause)
+        case .success(let result):
+            let box = OutcomeBox(result)
+            if !conclude(.success, box, nil) { box.free(as: ResultType.self) }
+        case .failure(let error):
+            let box = OutcomeBox(error)
+            if !conclude(.failure, box, nil) { box.free(as: ErrorType.self) }
+        case .cancelled(let cause): _ = conclude(.cancelled, nil, cause)
         }
     }
+
+    /// The name of the original.
+    public override var name: String? {
+        get { root.name }
+        set { root.name = newValue }
+    }
+
+    /// The priority of the original.
+    public override var queuePriority: Operation.QueuePriority {
+        get { root.queuePriority }
+        set { root.queuePriority = newValue }
+    }
+
+    /// The quality of service of the original.
+    public override var qualityOfService: QualityOfService {
+        get { root.qualityOfService }
+        set { root.qualityOfService = newValue }
+    }
+
+    /// Does nothing, since the body is that of the original.
+    public override func main() {}
+
+    /// Whether the original, once it is canceled, ends only when its body says so.
+    public override var windsDownAfterCancellation: Bool { root.endStyle != .atOnce }
+
+    package override var runsInPlace: Bool { root.runsInPlace }
+
+    package override var groupEngine: GroupEngine? { root.groupEngine }
 }
 
 extension TypedOperation {
-    /// An operation that runs this one and makes another outcome of its outcome.
+    /// Creates an operation that has the life of this one and another outcome, which `convert` makes of the outcome.
+    ///
+    /// - Parameter convert: Converts the outcome, on the thread that ends this operation. It is called once. It is not called
+    ///   if the mapped operation itself is canceled.
     public final func mapOutcome<NewResult: Sendable, NewError: Error>(
         _ convert:
             @escaping @Sendable (
                 OperationOutcome<ResultType, ErrorType>
             ) -> OperationOutcome<NewResult, NewError>
     ) -> MappedOperation<NewResult, NewError> {
-        MappedOperation(self) { original in
-            (original as? TypedOperation)?.outcome.map(convert)
+        MappedOperation(self) { source in
+            (source as? TypedOperation)?.outcome.map(convert)
         }
     }
 
-    /// An operation that runs this one and converts its result.
+    /// Creates an operation that has the life of this one and converts its result.
     public final func mapResult<NewResult: Sendable>(
         _ convert: @escaping @Sendable (ResultType) -> NewResult
     ) -> MappedOperation<NewResult, ErrorType> {
@@ -108,7 +146,7 @@ extension TypedOperation {
         }
     }
 
-    /// An operation that runs this one and converts its error, to that of your own program for instance.
+    /// Creates an operation that has the life of this one and converts its error, to that of your own program for instance.
     public final func mapError<NewError: Error>(
         _ convert: @escaping @Sendable (ErrorType) -> NewError
     ) -> MappedOperation<ResultType, NewError> {

@@ -9,19 +9,21 @@
 /// ended the operation.
 final class OperationExtras {
     /// Told with the outcome, in the order in which they came.
-    var observers: [OutcomeObserver] = []
-    /// Whether they are being told just now.
-    var isTelling = false
+    var observers = ForgettingList<OutcomeObserver>()
+    /// Whether a thread tells them just now: it sees to those that come meanwhile.
+    var telling = RepeatFlag()
     /// Consumers of the operation's states.
-    var feeds: [StateFeed] = []
+    var feeds = ForgettingList<StateFeed>()
     /// What feeds results of dependencies into the operation, called just before its body.
-    var inputs: [DependencyInput] = []
+    var inputs = ForgettingList<DependencyInput>()
     /// Called when the operation ended, after its dependents were released.
-    var endActions = EndActions()
+    var endActions = ForgettingList<@Sendable () -> Void>()
     var completionBlock: (@Sendable () -> Void)?
     var timing: OperationTiming?
     var admission: OperationAdmission?
     var suspension = SuspensionHooks()
+    /// What the threads of its body wait for.
+    var bodyWaits: [ManagedOperation] = []
     /// What it waits for in the middle of its work.
     var wait: OperationWait?
     /// The last of its waits that is over.
@@ -32,9 +34,11 @@ final class OperationExtras {
     var selfReference: ManagedOperation?
     /// The result that its group takes for its own, since it gave none.
     var standIn: (any AnyStandIn)?
+    /// The context of the task that called `run()`, until the body begins.
+    var taskContext: TaskContext?
     var lastObserverID: UInt64 = 0
-    /// What wraps it and began in a group, which so is around this one, too.
-    weak var wrapper: ManagedOperation?
+    /// The operations that are mapped from it.
+    var maps: MapRecords?
     /// Whether the start of the body needs nothing but to run it.
     var isPlainAtStart: Bool { timing == nil && admission == nil && inputs.isEmpty }
     #if !canImport(ObjectiveC)
@@ -43,6 +47,8 @@ final class OperationExtras {
 }
 
 extension OperationExtras {
+    func takeTaskContext() -> TaskContext? { exchange(&taskContext, with: nil) }
+
     /// What can still be read when the operation has ended; nil for most.
     var remains: OperationExtras? {
         let kept = admission.flatMap { admission in
@@ -59,17 +65,30 @@ extension OperationExtras {
     ///
     /// Each may hold another operation, and that one another.
     func letGoOfClosures() {
-        if !observers.isEmpty { ThreadWorklist.letGo(exchange(&observers, with: [])) }
-        if !inputs.isEmpty { ThreadWorklist.letGo(exchange(&inputs, with: [])) }
-        if !endActions.isEmpty { ThreadWorklist.letGo(exchange(&endActions, with: EndActions())) }
+        if !observers.isEmpty { ThreadWorklist.letGo(exchange(&observers, with: ForgettingList())) }
+        if !inputs.isEmpty { ThreadWorklist.letGo(exchange(&inputs, with: ForgettingList())) }
+        if !endActions.isEmpty { ThreadWorklist.letGo(exchange(&endActions, with: ForgettingList())) }
         if completionBlock != nil { ThreadWorklist.letGo(exchange(&completionBlock, with: nil)) }
         if standIn != nil { ThreadWorklist.letGo(exchange(&standIn, with: nil)) }
     }
 }
 
+extension ManagedOperation.Core {
+    mutating func setCompletion(_ block: inout (@Sendable () -> Void)?) {
+        if block != nil || extras != nil { swap(&need().completionBlock, &block) }
+    }
+
+    /// The extras, made now if they were not there.
+    mutating func need() -> OperationExtras {
+        if let extras { return extras }
+        let made = OperationExtras()
+        extras = made
+        return made
+    }
+}
+
 /// Somebody who wants to know the outcome.
 struct OutcomeObserver {
-    let id: UInt64
     /// Waiters learn of the outcome when it is decided, the others when the operation's handlers are called.
     let isWaiter: Bool
     /// Called outside every lock with the operation whose outcome it reads.

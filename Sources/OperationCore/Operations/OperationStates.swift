@@ -26,34 +26,67 @@ public struct OperationStates: AsyncSequence, Sendable {
 /// Takes its feed out of the operation when the iterator goes.
 private final class StateSubscription: Sendable {
     let feed: StateFeed
+    private let place: StateFeedPlace
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var operation: ManagedOperation?
 
     init(to operation: ManagedOperation) {
         self.operation = operation
-        feed = operation.makeStateFeed()
+        (feed, place) = operation.makeStateFeed()
     }
 
     deinit {
-        operation?.remove(feed)
+        operation?.remove(place)
+    }
+}
+
+/// Under which numbers an operation has a feed; nil where no change will come.
+private struct StateFeedPlace {
+    /// Where the operation itself has it.
+    var own: UInt64?
+    /// Where the original of a mapped operation has it.
+    var life: UInt64?
+}
+
+extension OperationExtras {
+    /// Adds a feed; returns the number by which it can be removed.
+    fileprivate func add(_ feed: StateFeed) -> UInt64 {
+        lastObserverID += 1
+        feeds.append(feed, id: lastObserverID)
+        return lastObserverID
     }
 }
 
 extension ManagedOperation {
     package final var states: OperationStates { OperationStates(operation: self) }
 
-    fileprivate func makeStateFeed() -> StateFeed {
-        core.withLock { core in
+    fileprivate func makeStateFeed() -> (StateFeed, StateFeedPlace) {
+        if let original { return makeStateFeed(of: original) }
+        return core.withLock { core in
             let feed = StateFeed(first: core.machine.state)
-            if !core.machine.isTold { core.need().feeds.append(feed) }
-            return feed
+            return (feed, StateFeedPlace(own: core.machine.isTold ? nil : core.need().add(feed)))
         }
     }
 
-    fileprivate func remove(_ feed: StateFeed) {
-        core.withLock { core in
-            core.extras?.feeds.removeAll { $0 === feed }
+    /// A mapped operation goes through the states of its original; the last one is its own.
+    private func makeStateFeed(of original: ManagedOperation) -> (StateFeed, StateFeedPlace) {
+        original.storage.withLock { core in
+            let present = core.machine.stateBeforeConversion
+            let (feed, ownPlace) = storage.withLock { own -> (StateFeed, StateFeedPlace) in
+                if own.machine.isTold { return (StateFeed(first: own.machine.state), StateFeedPlace()) }
+                let feed = StateFeed(first: present, isOfMap: true)
+                return (feed, StateFeedPlace(own: own.need().add(feed)))
+            }
+            var place = ownPlace
+            if !core.machine.isFinished { place.life = core.need().add(feed) }
+            return (feed, place)
         }
+    }
+
+    fileprivate func remove(_ place: StateFeedPlace) {
+        let ofLife = place.life.flatMap { id in core.withLock { $0.extras?.feeds.remove(id) } }
+        let own = place.own.flatMap { id in storage.withLock { $0.extras?.feeds.remove(id) } }
+        withExtendedLifetime((ofLife, own)) {}
     }
 
     /// Applies an event under the lock and tells those who follow the states when it was given back.
@@ -65,7 +98,7 @@ extension ManagedOperation {
             let before = core.machine.state
             let result = event(&core)
             let after = core.machine.state
-            if before != after { wakeUps = extras.feeds.compactMap { $0.add(after) } }
+            if before != after { wakeUps = extras.feeds.elements.compactMap { $0.add(after) } }
             return result
         }
         for wake in wakeUps { wake() }

@@ -51,5 +51,7 @@ extension OperationExtras {
 }
 
 extension ManagedOperation.Core {
+    /// Whether the delay before the start is still to come, or goes on.
+    var hasDelayLeft: Bool { hasDelay && !isDelayServed }
     var hasDelay: Bool { extras?.timing.map { $0.startDelay > .zero } ?? false }
 }

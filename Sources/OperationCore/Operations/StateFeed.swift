@@ -12,13 +12,21 @@ final class StateFeed: Sendable {
     }
 
     private let state: Locked<State>
+    /// Whether it is that of a mapped operation, whose last state is not that of its original.
+    private let isOfMap: Bool
 
-    init(first: OperationState) {
+    init(first: OperationState, isOfMap: Bool = false) {
+        self.isOfMap = isOfMap
         state = Locked(State(unread: [first], isEnded: first.isFinishedOrCancelled))
     }
 
     /// Adds a state; returns what wakes the reader, to be called when no lock is held any more.
     func add(_ new: OperationState) -> (() -> Void)? {
+        isOfMap && new.isFinishedOrCancelled ? nil : conclude(new)
+    }
+
+    /// Adds the last state, or any other.
+    func conclude(_ new: OperationState) -> (() -> Void)? {
         state.withLock { state in
             guard !state.isEnded else { return nil }
             state.isEnded = new.isFinishedOrCancelled

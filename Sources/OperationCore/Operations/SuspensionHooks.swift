@@ -8,7 +8,7 @@
 /// afterwards whether that is still true.
 struct SuspensionHooks {
     private var isBodyOnHold = false
-    private var isTelling = false
+    private var telling = RepeatFlag()
 
     /// What brings timeout and body into line with the state.
     struct Step {
@@ -22,12 +22,11 @@ struct SuspensionHooks {
     /// - Parameter isTimeoutAstray: Whether the timeout goes on though the operation is suspended, or the reverse.
     mutating func next(isSuspended: Bool, isTimeoutAstray: Bool) -> Step? {
         let tellsBody = isBodyOnHold != isSuspended
-        guard !isTelling, tellsBody || isTimeoutAstray else { return nil }
-        isTelling = true
+        guard tellsBody || isTimeoutAstray, telling.request() else { return nil }
         isBodyOnHold = isSuspended
         return Step(isSuspended: isSuspended, tellsBody: tellsBody)
     }
 
-    /// That was done.
-    mutating func finishTelling() { isTelling = false }
+    /// That was done; whoever did it asks for the next step.
+    mutating func finishTelling() { telling.stop() }
 }

@@ -54,7 +54,7 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
     package final override var runsInPlace: Bool { true }
 
     package override func runBody() {
-        main()
+        BodyWait.within(self) { main() }
         bodyDidReturn()
     }
 

@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import Synchronization
 
 /// An async closure as an operation: its value is the result, what it throws is the error.
 ///
@@ -16,6 +17,10 @@ import Foundation
 ///
 /// Cancelling the operation cancels the closure's task. A `CancellationError` that the closure throws cancels the
 /// operation.
+///
+/// The closure has the task-local values and the priority of the task that calls ``TypedOperation/run()``,
+/// ``GroupScope/run(_:weight:)`` or `start()`. A closure that a queue begins, and for which no task called one of these, has
+/// none: capture what it needs.
 public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -30,11 +35,14 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
 
     private let work: Locked<Work>
     private let waitsForBody: Bool
+    private let taskNumber = Atomic(0)
 
     /// Makes an operation that runs `body` in a task of its own.
     ///
     /// - Parameters:
-    ///   - windsDownAfterCancellation: Whether a cancelled operation ends only when `body` returned.
+    ///   - windsDownAfterCancellation: Whether a cancelled operation ends only when `body` has returned. The default is
+    ///     `false`: a cancelled operation ends immediately, and so does a cancelled group that waits for nothing else, although
+    ///     `body` may still run. Pass `true` if whatever comes after the operation needs `body` to be over.
     ///   - body: The work. It should heed the cancellation of its task.
     public init(
         windsDownAfterCancellation: Bool = false,
@@ -66,6 +74,8 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
             return
         }
         let task = Task { [self] in
+            taskNumber.store(BodyWait.currentTask, ordering: .relaxed)
+            defer { taskNumber.store(0, ordering: .relaxed) }
             do throws(ErrorType) {
                 let result = try await body()
                 if isAwaited { finish(withResult: result) }
@@ -87,6 +97,8 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
         // Cancelled between the start and here: the hook found no task to cancel.
         if isOver { task.cancel() }
     }
+
+    package override var bodyTask: Int { taskNumber.load(ordering: .relaxed) }
 
     /// Whether the end of the body means anything: not to an operation that ended when it was cancelled.
     private var isAwaited: Bool { waitsForBody || !isCancelled }

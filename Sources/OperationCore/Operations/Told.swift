@@ -5,6 +5,8 @@
 struct Told {
     var isTold = false
     var hasHandlers = false
+    /// Whether there are mapped operations that convert the outcome.
+    var hasMaps = false
     var parties: Parties?
 
     /// Whom to tell beside the handlers; most operations have nobody.
@@ -22,18 +24,19 @@ extension ManagedOperation.Core {
     func takeTold() -> Told {
         guard machine.ending != nil else { return Told() }
         let isTold = machine.isTold
+        let hasMaps = isTold && extras?.maps?.hasUntold == true
+        if hasMaps { _ = extras?.maps?.telling.request() }
         guard let extras, extras.timing != nil || !extras.observers.isEmpty || !extras.inputs.isEmpty else {
-            return Told(isTold: isTold, hasHandlers: hasHandlers)
+            return Told(isTold: isTold, hasHandlers: hasHandlers, hasMaps: hasMaps)
         }
         let parties = Told.Parties()
-        parties.inputs = exchange(&extras.inputs, with: [])
+        parties.inputs = extras.inputs.takeAll()
         if extras.timing != nil { parties.timers = extras.timed { $0.takeTimers() } }
-        parties.waiters = extras.observers.filter(\.isWaiter)
+        parties.waiters = extras.observers.takeAll(where: \.isWaiter)
         if isTold {
-            parties.observers = extras.observers.filter { !$0.isWaiter }
-            extras.isTelling = true
+            parties.observers = extras.observers.takeAll()
+            _ = extras.telling.request()
         }
-        extras.observers.removeAll { $0.isWaiter || isTold }
-        return Told(isTold: isTold, hasHandlers: hasHandlers, parties: parties)
+        return Told(isTold: isTold, hasHandlers: hasHandlers, hasMaps: hasMaps, parties: parties)
     }
 }

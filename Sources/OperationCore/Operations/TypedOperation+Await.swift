@@ -16,10 +16,15 @@ extension ResultOperation {
 extension TypedOperation {
     /// The outcome, as soon as it is decided.
     ///
-    /// Cancelling the task that awaits cancels the operation.
+    /// Cancelling the task that awaits cancels the operation. The task of the operation's own body, and that of a child of
+    /// a group which awaits the group, gets a cancellation with the cause `waitsForItself` instead of waiting forever; the
+    /// operation itself is not cancelled.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
         get async {
-            await withTaskCancellationHandler {
+            if let circle = BodyWait.circle(ofTaskThatAwaits: self) {
+                return .cancelled(.waitsForItself(circle.map(\.displayName)))
+            }
+            return await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
                     addObserver(isWaiter: true) { operation in
                         // The operation is this very one, and it tells its waiters only once it has an outcome.
@@ -35,11 +40,20 @@ extension TypedOperation {
 
     /// Starts the operation on a global queue and gives its result; throws the error or the cancellation.
     ///
-    /// Cancelling the task that awaits cancels the operation. An operation that was started before is only awaited. So is
-    /// one in a queue, on Linux and in queues of this package; an `OperationQueue` of Apple's systems does not say what it
-    /// holds, and what is in one must not be started by hand: await `value` there.
+    /// Cancelling the task that awaits cancels the operation. If the task is already cancelled, the body never begins.
+    ///
+    /// The body has the task-local values and the priority of the task that calls this method, even if the body begins
+    /// later because the operation waits for a dependency, a condition or a queue. If several tasks call this method before
+    /// the body begins, the first one counts. The values do not reach a handler, a condition, or an operation that
+    /// `start()` or a queue begins and for which no task called `run()`.
+    ///
+    /// An operation that was started before is only awaited. So is one in a queue, on Linux and in queues of this package; an
+    /// `OperationQueue` of Apple's systems does not say what it holds, and what is in one must not be started by hand: await
+    /// `value` there.
     @discardableResult
     public final func run() async throws(OperationFailure<ErrorType>) -> ResultType {
+        if Task.isCancelled { cancelIfUndecided(because: .taskCancelled) }
+        keepTaskContext()
         DispatchQueue.global().async { [self] in startIfNeeded() }
         return try await finalOutcome.get()
     }
@@ -50,10 +64,21 @@ extension TypedOperation {
     /// are delivered afterwards. Where dependencies have not ended, it waits for them first. An operation that was
     /// started before is only waited for. So is one in a queue, on Linux and in queues of this package; an
     /// `OperationQueue` of Apple's systems does not say what it holds, and what is in one must not be started by hand.
+    ///
+    /// In a body that must return before the operation can end, it throws a cancellation with the cause `waitsForItself`.
+    /// The operation itself is not cancelled.
+    ///
+    /// Do not call this method, or a function that calls it, in a task. It blocks one of the few threads on which Swift runs
+    /// all tasks, and if every such thread is blocked, no task can resume. The compiler refuses the call in an async function,
+    /// and cannot see it behind a synchronous one. In the body of a group use ``GroupScope/run(_:weight:)`` or
+    /// ``GroupScope/perform(_:weight:)``: canceling the group does not cancel an operation that is started by this method.
     @available(*, noasync, message: "Use run(): this blocks the thread.")
     @discardableResult
     public final func startAndWait() throws(OperationFailure<ErrorType>) -> ResultType {
         startIfNeeded()
+        let wait = core.withLock({ $0.machine.ending == nil }) ? BodyWait.begin(for: self) : nil
+        defer { wait?.end() }
+        if let refusal = wait?.refusal { throw .cancelled(refusal) }
         let waiter = BlockingWaiter()
         addObserver(isWaiter: true) { _ in waiter.wake() }
         guard waiter.wait(for: self) else { throw .cancelled(.tooManyWaits) }

@@ -11,13 +11,13 @@ extension ManagedOperation {
     package final func addObserver(
         isWaiter: Bool, _ tell: @escaping @Sendable (ManagedOperation) -> Void
     ) -> OutcomeObservation {
-        let id = core.withLock { core -> UInt64? in
-            if isWaiter ? core.machine.ending != nil : core.machine.isTold && core.extras?.isTelling != true {
+        let id = storage.withLock { core -> UInt64? in
+            if isWaiter ? core.machine.ending != nil : core.machine.isTold && core.extras?.telling.isRunning != true {
                 return nil
             }
             let extras = core.need()
             extras.lastObserverID += 1
-            extras.observers.append(OutcomeObserver(id: extras.lastObserverID, isWaiter: isWaiter, tell: tell))
+            extras.observers.append(OutcomeObserver(isWaiter: isWaiter, tell: tell), id: extras.lastObserverID)
             return extras.lastObserverID
         }
         if id == nil { tell(self) }
@@ -25,12 +25,7 @@ extension ManagedOperation {
     }
 
     fileprivate func removeObserver(_ id: UInt64) {
-        let removed = core.withLock { core -> OutcomeObserver? in
-            guard let extras = core.extras, let index = extras.observers.firstIndex(where: { $0.id == id }) else {
-                return nil
-            }
-            return extras.observers.remove(at: index)
-        }
+        let removed = storage.withLock { $0.extras?.observers.remove(id) }
         withExtendedLifetime(removed) {}
     }
 }

@@ -14,9 +14,9 @@ import Foundation
 /// signalled, dependents are released, and `completionBlock` runs. So handlers on one serial queue run in the order of
 /// the graph, and ending never waits for the callback queue.
 open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperation, @unchecked Sendable {
-    // Sendable: the handlers and the queue are only touched under the lock of `core`.
+    // Sendable: the handlers and the queue are only touched under the lock of `storage`.
 
-    // A function has the same size whatever its types, and the result is behind a pointer in `core`: so nothing that is
+    // A function has the same size whatever its types, and the result is behind a pointer in `storage`: so nothing that is
     // stored here, or handed to a generic function, depends on the two types. Where it does, each access looks up the
     // type's description in a table of the runtime, which costs more than all else that an operation does.
     private var success: (@Sendable (ResultType) -> Void)?
@@ -25,7 +25,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     private var chosenQueue: DispatchQueue?
 
     deinit {
-        let (ending, box, holdsHandlers) = core.withLock { core in
+        let (ending, box, holdsHandlers) = storage.withLock { core in
             (core.machine.ending, core.box, core.hasHandlers && !core.machine.isTold)
         }
         if holdsHandlers { letGoOfHandlers() }
@@ -57,6 +57,9 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     /// Ends the operation with an error of its type.
     ///
     /// Only the first result, error or cancellation counts.
+    ///
+    /// Every error is a failure here, a `CancellationError` included. Call `cancel(because:)` to cancel the operation. The
+    /// closure of a ``ClosureOperation`` or a ``TaskOperation`` cancels its operation by throwing a `CancellationError`.
     public final func finish(withError error: ErrorType) {
         let box = OutcomeBox(error)
         if !finish(as: .failure, keeping: box) { box.free(as: ErrorType.self) }
@@ -75,7 +78,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     /// It stays readable for as long as the operation lives.
     public final var outcome: OperationOutcome<ResultType, ErrorType>? {
         // What the pointer leads to does not change any more and lives as long as the operation.
-        let (ending, box, cause) = core.withLock { ($0.machine.ending, $0.box, $0.cause) }
+        let (ending, box, cause) = storage.withLock { ($0.machine.ending, $0.box, $0.cause) }
         switch ending {
         case .success: return box.map { .success($0.value(as: ResultType.self)) }
         case .failure: return box.map { .failure($0.value(as: ErrorType.self)) }
@@ -86,14 +89,23 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     /// The queue on which handlers are called: the main queue unless you choose another.
     ///
+    /// A mapped operation uses that of its original unless you choose another for it.
+    ///
     /// A program without a main loop (a service on Linux, say) should choose one: on a main queue that nobody serves
     /// the handlers wait, and keep their operation alive. All else works there too.
     public final var callbackQueue: DispatchQueue {
-        get { core.withLock { _ in chosenQueue } ?? .main }
+        get { nearestCallbackQueue ?? .main }
         set {
             var queue: DispatchQueue? = newValue
-            core.withLock { _ in swap(&chosenQueue, &queue) }
+            storage.withLock { _ in swap(&chosenQueue, &queue) }
         }
+    }
+
+    final override var chosenCallbackQueue: DispatchQueue? { storage.withLock { _ in chosenQueue } }
+
+    /// Sets the callback queue if none was chosen.
+    final func inheritCallbackQueue(_ queue: DispatchQueue) {
+        storage.withLock { _ in if chosenQueue == nil { chosenQueue = queue } }
     }
 
     /// Called with the result, once, on ``callbackQueue``; never after a cancellation.
@@ -104,13 +116,13 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     public final var successHandler: (@Sendable (ResultType) -> Void)? {
         get {
             var handler: (@Sendable (ResultType) -> Void)?
-            core.withLock { _ in handler = success }
+            storage.withLock { _ in handler = success }
             return handler
         }
         set {
             // The handler that was there goes when this returns, outside the lock.
             var old: (@Sendable (ResultType) -> Void)?
-            let isLate = core.withLock { core in
+            let isLate = storage.withLock { core in
                 guard core.acceptsHandler(newValue != nil) else { return true }
                 old = success
                 success = newValue
@@ -129,12 +141,12 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     public final var failureHandler: (@Sendable (ErrorType) -> Void)? {
         get {
             var handler: (@Sendable (ErrorType) -> Void)?
-            core.withLock { _ in handler = failure }
+            storage.withLock { _ in handler = failure }
             return handler
         }
         set {
             var old: (@Sendable (ErrorType) -> Void)?
-            let isLate = core.withLock { core in
+            let isLate = storage.withLock { core in
                 guard core.acceptsHandler(newValue != nil) else { return true }
                 old = failure
                 failure = newValue
@@ -153,12 +165,12 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     public final var cancellationHandler: (@Sendable (CancellationCause) -> Void)? {
         get {
             var handler: (@Sendable (CancellationCause) -> Void)?
-            core.withLock { _ in handler = cancellation }
+            storage.withLock { _ in handler = cancellation }
             return handler
         }
         set {
             var old: (@Sendable (CancellationCause) -> Void)?
-            let isLate = core.withLock { core in
+            let isLate = storage.withLock { core in
                 guard core.acceptsHandler(newValue != nil) else { return true }
                 old = cancellation
                 cancellation = newValue
@@ -173,7 +185,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         var success: (@Sendable (ResultType) -> Void)?
         var failure: (@Sendable (ErrorType) -> Void)?
         var cancellation: (@Sendable (CancellationCause) -> Void)?
-        let (ending, box, queue, recorded) = core.withLock { core in
+        let (ending, box, queue, recorded) = storage.withLock { core in
             // All are let go of, and the one that is called only after it was.
             success = self.success
             failure = self.failure
@@ -183,7 +195,9 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
             self.cancellation = nil
             return (core.machine.ending, core.box, chosenQueue, core.recordedPlace)
         }
-        let stamp = recorded?.stamp()
+        // The queue holds the original.
+        let place = original == nil ? recorded : core.withLock { $0.recordedPlace }
+        let stamp = place?.stamp()
         switch ending {
         case .success: deliver(success: success, box, on: queue, stamp)
         case .failure: deliver(failure: failure, box, on: queue, stamp)
@@ -194,6 +208,10 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     override func givesResult(of type: Any.Type) -> Bool { ResultType.self == type }
 
+    #if DEBUG
+        final override var identityMap: ManagedOperation { mapOutcome { $0 } }
+    #endif
+
     package override var failureAsError: (any Error)? { outcome?.error }
 
     /// Calls a handler that was set after the end, if the outcome is the one for it.
@@ -202,7 +220,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         failure: (@Sendable (ErrorType) -> Void)? = nil,
         cancellation: (@Sendable (CancellationCause) -> Void)? = nil
     ) {
-        let (ending, box, queue) = core.withLock { ($0.machine.ending, $0.box, chosenQueue) }
+        let (ending, box, queue) = storage.withLock { ($0.machine.ending, $0.box, chosenQueue) }
         switch ending {
         case .success: deliver(success: success, box, on: queue)
         case .failure: deliver(failure: failure, box, on: queue)

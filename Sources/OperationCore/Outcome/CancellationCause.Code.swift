@@ -32,6 +32,8 @@ extension CancellationCause {
         public static let taskCancelled = Code("taskCancelled")
         /// A body wanted to wait, and as many do already as there may be threads.
         public static let tooManyWaits = Code("tooManyWaits")
+        /// A body was about to wait for an operation that cannot end before that body has returned.
+        public static let waitsForItself = Code("waitsForItself")
         /// The queue was shut down before the operation ended.
         public static let shutDown = Code("shutDown")
         /// The group whose child it is was cancelled.
@@ -88,6 +90,15 @@ extension CancellationCause {
         message:
             "\(WorkerPool.threadLimit - 1) bodies of operations wait for others already, each on a thread of its own, "
             + "and one more could leave none to run what they wait for. Nest less deeply, or await in async code.")
+
+    /// Each of the operations with these names needs the end of the next one.
+    static func waitsForItself(_ circle: [String]) -> CancellationCause {
+        CancellationCause(
+            code: .waitsForItself,
+            message: "The wait would never end, because each of these operations needs the end of the next one: "
+                + circle.joined(separator: " \u{2192} ")
+                + ". Do not wait for an operation, or for a group around it, in what must return before it can end.")
+    }
 
     static func shutDown(_ queue: String) -> CancellationCause {
         CancellationCause(

@@ -16,7 +16,7 @@ extension ManagedOperation {
     final var assignedOwner: OperationOwner? {
         get { core.withLock { $0.membership }?.owner }
         set {
-            let membership = newValue.map { OwnerMembership(of: self, to: $0) }
+            let membership = newValue.map { OwnerMembership(of: life, to: $0) }
             let (old, hasEnded) = core.withLock { core in
                 (exchange(&core.membership, with: membership), core.machine.isFinished)
             }

@@ -68,10 +68,10 @@ extension QueueGraph {
     init(_ snapshot: QueueSnapshot, limit: Int) {
         let limit = max(limit, 1)
         let entries = snapshot.entries.sorted { ($0.id.slot, $0.id.generation) < ($1.id.slot, $1.id.generation) }
-        let left = Set(entries.dropFirst(limit).compactMap { $0.operation.map { ObjectIdentifier($0) } })
+        let left = Set(entries.dropFirst(limit).compactMap { $0.operation.map { ObjectIdentifier($0.originalOrSelf) } })
         var numbers: [ObjectIdentifier: Int] = [:], nodes: [Node] = [], edges: Set<Edge> = []
         for entry in entries.prefix(limit) {
-            if let operation = entry.operation { numbers[ObjectIdentifier(operation)] = nodes.count }
+            if let operation = entry.operation { numbers[ObjectIdentifier(operation.originalOrSelf)] = nodes.count }
             nodes.append(
                 Node(
                     id: nodes.count, name: entry.name, state: snapshot.state(of: entry), hasEnded: false,
@@ -80,7 +80,7 @@ extension QueueGraph {
         let mostNodes = nodes.count + limit
         // Nil for one of the queue's that was left out, and for more neighbours than there is room for.
         func number(of operation: Operation) -> Int? {
-            let identity = ObjectIdentifier(operation)
+            let identity = ObjectIdentifier(operation.originalOrSelf)
             if let known = numbers[identity] { return known }
             guard !left.contains(identity), nodes.count < mostNodes else { return nil }
             numbers[identity] = nodes.count
@@ -91,7 +91,9 @@ extension QueueGraph {
             return nodes.count - 1
         }
         for entry in entries.prefix(limit) {
-            guard let operation = entry.operation, let own = numbers[ObjectIdentifier(operation)] else { continue }
+            guard let operation = entry.operation, let own = numbers[ObjectIdentifier(operation.originalOrSelf)] else {
+                continue
+            }
             for other in operation.dependencies.map(\.behindGate) {
                 if let upstream = number(of: other) { edges.insert(Edge(upstream: upstream, downstream: own)) }
             }
@@ -113,7 +115,7 @@ extension QueueGraph {
                 guard nodes.count < mostNodes, let number = number(of: child), nodes[number].group == nil else {
                     continue
                 }
-                nodes[number].group = entry.operation.flatMap { numbers[ObjectIdentifier($0)] }
+                nodes[number].group = entry.operation.flatMap { numbers[ObjectIdentifier($0.originalOrSelf)] }
             }
         }
         let sorted = edges.sorted { ($0.upstream, $0.downstream) < ($1.upstream, $1.downstream) }

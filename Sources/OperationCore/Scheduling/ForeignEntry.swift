@@ -6,8 +6,8 @@ import Synchronization
 
 /// A Foundation operation of any other kind in a queue of ours.
 ///
-/// It is asked whether it is ready when one of its dependencies ended, and every now and then: on Linux nobody is told
-/// when an operation of another kind gets ready by a rule of its own, or is cancelled.
+/// The queue asks the operation whether it is ready when one of its dependencies has ended. A timer asks again every
+/// 20 ms. On Linux, Foundation reports neither a cancellation nor a readiness that an override of `isReady` decides.
 package final class ForeignEntry: Sendable {
     let operation: Operation
     // Sendable: both are set before anybody else knows the entry, and under the queue's lock after.
@@ -41,30 +41,41 @@ package final class ForeignEntry: Sendable {
     func watch() {
         let own = ForeignWatcher(operation) { [weak self] _ in self?.didEnd() }
         let others = operation.dependencies.filter { !$0.isFinished }.map { dependency in
-            ForeignWatcher(dependency) { [weak self] _ in self?.dependencyDidEnd() }
+            ForeignWatcher(dependency) { [weak self] in self?.dependencyDidEnd($0) }
         }
         unended.store(others.count, ordering: .releasing)
         watchers.withLock { $0 = [own] + others }
         for watcher in others + [own] { watcher.begin() }
-        reconsider()
+        // A dependency may have ended just now on a thread that has still to count it off.
+        if !reconsider(), !isBehind { askSoon() }
     }
 
-    func reconsider() { engine?.reconsider(self) }
+    /// Asks whether the operation may begin; returns whether it may.
+    @discardableResult
+    func reconsider() -> Bool { engine?.reconsider(self) ?? true }
 
     private var engine: QueueEngine? { seat.withLock { $0?.engine } }
 
-    private func dependencyDidEnd() {
+    private func dependencyDidEnd(_ dependency: Operation) {
         let isBehind = unended.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue > 0
-        reconsider()
-        // If it is not ready by that, it is by a rule of its own.
+        if reconsider() { return }
+        // Foundation counts off a dependency in one dependent after another, in no order. Here it has come to the
+        // watcher, and perhaps not yet to the operation. It has come to all of them when the start of the dependency
+        // returns on this thread. Each thread asks again for itself: of two dependencies that end at the same time, the
+        // one that is counted off last need not be the one whose watcher is told last.
+        if !ThreadNotes.leave(untilEndOf: dependency, { self.reconsider() }) { askSoon() }
+        // What is not ready after that overrides `isReady`, or the thread of the dependency was interrupted.
         if !isBehind { engine?.patrol(self) }
     }
+
+    /// Asks again when another thread, on which a dependency ended, has had time to come to this operation.
+    private func askSoon() { DispatchQueue.global().async { [weak self] in self?.reconsider() } }
 
     /// Starts the operation; false if it is not ready after all.
     func begin() -> Bool {
         guard operation.isReady else { return false }
         if OperationOwner.owner(of: operation)?.isGone == true { operation.cancel() }
-        if !operation.isFinished { operation.start() }
+        if !operation.isFinished { ThreadNotes.performEnd(of: operation) { operation.start() } }
         if operation.isFinished { didEnd() }
         return true
     }
@@ -126,15 +137,16 @@ extension QueueEngine {
         return entry
     }
 
-    /// Looks again whether an operation of another kind may begin.
-    func reconsider(_ entry: ForeignEntry) {
-        guard entry.operation.isReady || entry.operation.isFinished else { return }
+    /// Looks again whether an operation of another kind may begin; returns whether it may.
+    func reconsider(_ entry: ForeignEntry) -> Bool {
+        guard entry.operation.isReady || entry.operation.isFinished else { return false }
         apply { state, _ in
             guard let slot = entry.slot else { return }
             let index = Int(slot)
             guard state.machine.entries[index].stage == .waiting else { return }
             state.machine.place(slot, .ready)
         }
+        return true
     }
 
     /// It was ready and then it was not.
@@ -159,6 +171,9 @@ extension QueueEngine {
     private func isWaiting(_ entry: ForeignEntry, _ state: State) -> Bool {
         entry.slot.map { state.machine.entries[Int($0)].stage == .waiting } ?? false
     }
+
+    /// Stops the timer, for tests: every operation must become ready without it.
+    package func stopPatrol() { state.withLock { $0.patrol.isSet = true } }
 
     private func patrolLater() {
         _ = SystemClock.shared.schedule(after: .milliseconds(20)) { [weak self] in

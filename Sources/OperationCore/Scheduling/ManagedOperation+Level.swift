@@ -11,12 +11,11 @@ extension ManagedOperation {
     private static let isAnyLow = Atomic(false)
 
     final func levelDidChange() {
-        var level = QueueLevel(queuePriority, qualityOfService)
-        var (effective, host) = noteOwnLevel(level)
-        // Another thread may have set it meanwhile, and have been overtaken by this one: the last look counts.
-        while level != QueueLevel(queuePriority, qualityOfService) {
-            level = QueueLevel(queuePriority, qualityOfService)
-            (effective, host) = noteOwnLevel(level)
+        var (level, effective, host) = (QueueLevel.normal, QueueLevel.normal, nil as QueueEngine?)
+        // Another thread may set it at the same time, and be overtaken by this one.
+        applyLatest({ QueueLevel(queuePriority, qualityOfService) }) { present in
+            level = present
+            (effective, host) = noteOwnLevel(present)
         }
         if level < .normal { raiseToDependents() }
         guard let host else { return }

@@ -20,6 +20,10 @@ struct QueuePlace {
     var slot: QueueMachine.Slot
     var level: QueueLevel
     var standing: Standing
+    /// Whether it is to ask for its categories when it gets a slot.
+    var asks = false
+    /// Whether it is the next one for its categories, though its suspended group keeps it from beginning.
+    var blocksOthers = false
 }
 
 // What a queue of this package asks of the operations that it holds. The queue's lock may be held while `core` is taken.
@@ -35,7 +39,8 @@ extension ManagedOperation {
             if core.isStartUnderWay { return (.started, false) }
             core.host = engine
             core.slot = -1
-            return (nil, core.wasAskedForReadiness)
+            core.noteAdded(self)
+            return (nil, core.mayBeInFoundationQueue)
         }
         if let refusal { return refusal.error(self, engine.name) }
         guard wasAsked, isHeldByQueue(isByQueue: false) else { return nil }
@@ -45,16 +50,19 @@ extension ManagedOperation {
 
     /// Takes the claim back, before the operation has a slot.
     func unclaim() {
-        let host = core.withLock { exchange(&$0.host, with: nil) }
+        let host = core.withLock { core in
+            core.extras?.maps?.added = nil
+            return exchange(&core.host, with: nil)
+        }
         withExtendedLifetime(host) {}
-        signalReadyIfLinked()
+        life.signalReadyIfLinked()
     }
 
     /// Gives the operation its slot; returns where it stands.
     func seat(in engine: QueueEngine, _ slot: QueueMachine.Slot) -> QueuePlace? {
         core.withLock { core in
             core.slot = slot
-            return core.place(of: self)
+            return core.place(of: life)
         }
     }
 
@@ -66,7 +74,7 @@ extension ManagedOperation {
     /// Where it stands in that queue; nil if it has left it, or has no slot yet.
     func place(in engine: QueueEngine) -> QueuePlace? {
         core.withLock { core in
-            core.host === engine && core.slot >= 0 ? core.place(of: self) : nil
+            core.host === engine && core.slot >= 0 ? core.place(of: life) : nil
         }
     }
 
@@ -84,19 +92,20 @@ extension ManagedOperation {
 
     /// Whether its start takes but a moment and runs nothing of a user's, so that it may be on any thread.
     var beginsBriefly: Bool {
-        isBodyBrief && core.withLock { $0.membership == nil && ($0.extras.map(\.isPlainAtStart) ?? true) }
+        life.isBodyBrief && core.withLock { $0.membership == nil && ($0.extras.map(\.isPlainAtStart) ?? true) }
     }
 
     /// Starts the operation for its queue; false, and nothing happened, if a dependency came in between.
     @discardableResult
     func beginHosted(isChecked: Bool = false) -> Bool {
+        if let original { return original.beginHosted(isChecked: isChecked) }
         var isPlain = true
         var isToBeChecked = false
         let action = move { core -> LifecycleMachine.StartAction? in
             guard core.isReady, core.isAdmitted, !core.isHeldNow else { return nil }
             isToBeChecked = !isChecked && (core.membership != nil || core.extras.map { $0.timing != nil } ?? false)
             if isToBeChecked { return nil }
-            isPlain = core.extras.map(\.isPlainAtStart) ?? true
+            isPlain = core.extras.map { $0.isPlainAtStart && $0.taskContext == nil } ?? true
             return core.machine.start(isReady: true, hasDelay: false, prepares: !isPlain)
         }
         if isToBeChecked {
@@ -118,7 +127,10 @@ extension ManagedOperation {
 
 extension ManagedOperation.Core {
     fileprivate mutating func place(of operation: ManagedOperation) -> QueuePlace {
-        QueuePlace(slot: slot, level: level, standing: standing(of: operation))
+        let isCalled = isCalled
+        return QueuePlace(
+            slot: slot, level: level, standing: standing(of: operation), asks: isCalled,
+            blocksOthers: isCalled && isHeldByGroup)
     }
 
     /// Whether its group is suspended, which does not matter to what is cancelled.
@@ -129,8 +141,9 @@ extension ManagedOperation.Core {
         if isHeldByGroup { return .waits }
         // Not ready, the queue will be told by the node when it is.
         guard isReady || node?.listen(.held(operation)) ?? true else { return .waits }
-        guard isAdmitted else { return .held }
-        guard hasDelay, !isDelayServed, machine.ending == nil else { return .ready }
+        if isCalled { return .ready }
+        guard isAdmitted || isDelayed && hasDelayLeft else { return .held }
+        guard hasDelayLeft, machine.ending == nil else { return .ready }
         defer { isDelayBegun = true }
         return .delayed(begins: !isDelayBegun)
     }

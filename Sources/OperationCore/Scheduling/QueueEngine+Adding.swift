@@ -9,6 +9,7 @@ extension QueueEngine {
     func add(
         _ operation: ManagedOperation, isBarrier: Bool = false, details: EntryDetails? = nil, hasPlace: Bool = false
     ) throws(QueueError) {
+        let operation = operation.held
         if let refusal = operation.claim(for: self) {
             if hasPlace { giveBackPlaces(1) }
             throw refusal
@@ -33,6 +34,7 @@ extension QueueEngine {
     func add(
         _ operations: [ManagedOperation], hasPlaces: Bool = false, linking link: () throws(QueueError) -> Void = {}
     ) throws(QueueError) {
+        let operations = operations.map(\.held)
         var claimed = 0
         var kept = hasPlaces ? operations.count : 0
         do throws(QueueError) {

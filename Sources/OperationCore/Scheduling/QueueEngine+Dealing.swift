@@ -11,7 +11,7 @@ extension QueueEngine {
     /// nothing waits in a hand while a thread that might run it has nothing to do.
     func deal(to seat: WorkerSeat, after job: QueueMachine.Job, _ state: inout State) {
         let ready = state.machine.counts.readyInFront
-        guard ready > 1, mayDeal(state) else { return }
+        guard ready > 1, !job.asks, mayDeal(state) else { return }
         seat.pace.note(source.now, ran: seat.finishedCount)
         seat.finishedCount = 0
         let count = min(seat.pace.count - 1, ready / max(state.crew.mostAtOnce, 1))

@@ -33,9 +33,9 @@ extension QueueEngine {
             seat.take(job.key)
             #if canImport(ObjectiveC)
                 // Else what a body leaves to be released would stay for as long as the thread has something to do.
-                autoreleasepool { run(job.work, seat) }
+                autoreleasepool { run(job, seat) }
             #else
-                run(job.work, seat)
+                run(job, seat)
             #endif
         }
         notes.seat = seat.outer
@@ -50,8 +50,8 @@ extension QueueEngine {
         return nil
     }
 
-    fileprivate func run(_ work: QueueMachine.Work, _ seat: WorkerSeat) {
-        switch work {
+    fileprivate func run(_ job: QueueMachine.Job, _ seat: WorkerSeat) {
+        switch job.work {
         case .none: break
         case .closure(let body):
             body()
@@ -59,13 +59,33 @@ extension QueueEngine {
             seat.hasEnded = true
             seat.ending = .success
         case .operation(let operation):
-            seat.operation = operation
+            seat.operation = operation.life
+            if job.asks, !askForCategories(of: operation, job.key) { return }
             recordLinks(of: operation)
-            if !operation.beginHosted() { putBack(operation, seat.slot) }
+            if !operation.beginHosted() {
+                operation.yieldCategories()
+                putBack(operation, seat.slot)
+            }
         case .foreign(let entry):
             recordLinks(of: entry.operation)
             if !entry.begin() { putBack(entry, seat.slot) }
         }
+    }
+
+    /// Asks for the categories of an operation that has a slot; false, and the slot is given up, if it may not begin now.
+    ///
+    /// No lock of the queue is held while the register of categories is asked.
+    private func askForCategories(of operation: ManagedOperation, _ key: QueueMachine.Key) -> Bool {
+        if operation.askForCategories(in: self) {
+            if apply({ state, _ in state.machine.beginAsked(key) }) { return true }
+            // The queue was suspended or made narrower meanwhile: the categories are for others.
+            operation.yieldCategories()
+        }
+        applySettled { state, after in
+            guard state.machine.stopAsking(key), let place = operation.place(in: self) else { return }
+            if place.slot == key.slot { put(operation, at: place, &state, &after) }
+        }
+        return false
     }
 
     /// Begins on a thread that is lent what it took.
@@ -104,7 +124,8 @@ extension QueueEngine {
     }
 
     private func visit(_ seat: WorkerSeat, mayPutOff: Bool) -> Choice {
-        seat.operation = nil
+        // It may be the last reference, and what goes with it may wait: not before the seat says how the thread stands.
+        let last = exchange(&seat.operation, with: nil)
         var after = After()
         let moment = recording.moment
         let choice = state.withLock { state -> Choice in
@@ -136,6 +157,7 @@ extension QueueEngine {
         seat.clear()
         if case .chosen(let job?) = choice { seat.unbegun = job.key }
         perform(after)
+        withExtendedLifetime(last) {}
         return choice
     }
 
@@ -278,7 +300,7 @@ package final class ManualSeat: Sendable {
         let outer = exchange(&notes.seat, with: seat)
         defer { notes.seat = outer }
         if let job = exchange(&taken, with: nil) {
-            seat.engine.run(job.work, seat)
+            seat.engine.run(job, seat)
             return true
         }
         guard let job = seat.engine.nextJob(for: seat) else { return false }

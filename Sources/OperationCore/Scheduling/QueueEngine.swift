@@ -66,6 +66,9 @@ package final class QueueEngine: Sendable {
         state.machine.width = width ?? .max
         if let leastSlots { state.machine.entries.least = leastSlots }
         self.state = Locked(state)
+        #if DEBUG
+            LifetimeProbe.note?(self)
+        #endif
     }
 
     deinit { endReaders() }
@@ -115,6 +118,8 @@ extension QueueEngine {
         /// Those that may ask for their admission now.
         var toAdmit: [ManagedOperation] = []
         var toDelay: [ManagedOperation] = []
+        /// Those that are the next for their categories, and cannot begin.
+        var toYield: [ManagedOperation] = []
         /// Wakes those who follow the queue.
         var calls: [@Sendable () -> Void] = []
         var released: [(QueueMachine.Work, EntryDetails?)] = []
@@ -201,6 +206,10 @@ extension QueueEngine {
         }
         for operation in chores.toAdmit { operation.seekAdmissionForQueue() }
         for operation in chores.toDelay { operation.beginHostedDelay() }
+        for operation in chores.toYield {
+            operation.yieldCategories()
+            reconsider(operation)
+        }
         for call in chores.calls { call() }
     }
 }
@@ -234,7 +243,11 @@ extension QueueEngine {
         case .entering, .waiting, .held, .ready: break
         case .free, .dealt, .running, .ending: return
         }
+        // The thread that asks looks again afterwards.
+        if state.machine.entries[Int(slot)].isAsking { return operation.wakeAsker() }
         state.machine.relevel(slot, place.level)
+        state.machine.entries[Int(slot)].asks = place.asks
+        if place.blocksOthers { after.need().toYield.append(operation) }
         switch place.standing {
         case .cancelled:
             state.machine.place(slot, .ending)

@@ -19,24 +19,25 @@ package final class QueueHold: Sendable {
     deinit { end() }
 
     /// Holds the queue, or lets it go on as far as this reason goes.
-    ///
-    /// Not to be called by two threads at once.
     package func set(_ isHeld: Bool) {
         let isNews = phase.withLock { phase in
             guard phase != .ended, (phase == .on) != isHeld else { return false }
             phase = isHeld ? .on : .off
             return true
         }
-        guard isNews else { return }
-        if isHeld { engine.hold(self, because: reason) } else { engine.endHold(self) }
-        // It may have ended between the two.
-        if isHeld, phase.withLock({ $0 == .ended }) { engine.endHold(self) }
+        if isNews { bringIntoForce() }
     }
 
     /// Lets the queue go on as far as this reason goes, for good.
     package func end() {
         phase.withLock { $0 = .ended }
-        engine.endHold(self)
+        bringIntoForce()
+    }
+
+    private func bringIntoForce() {
+        applyLatest({ phase.withLock { $0 } }) { phase in
+            if phase == .on { engine.hold(self, because: reason) } else { engine.endHold(self) }
+        }
     }
 }
 

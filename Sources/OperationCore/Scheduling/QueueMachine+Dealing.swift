@@ -9,6 +9,10 @@ extension QueueMachine {
         var jobs: [Job] = []
         while jobs.count < count, let slot = lines.takeNext(of: entries) {
             let index = Int(slot)
+            if entries[index].asks {
+                lines.prepend(Ticket(slot: slot, stamp: entries[index].stamp), entries[index].level)
+                break
+            }
             entries[index].stamp &+= 1
             entries[index].stage = .dealt
             dealtLevel = counts.dealt == 0 ? entries[index].level : min(dealtLevel, entries[index].level)
@@ -47,14 +51,16 @@ extension QueueMachine {
     /// An entry that a thread took has not begun, and is the first of its line again; false if it is not there any more.
     mutating func giveBack(_ key: Key) -> Bool {
         let index = Int(key.slot)
-        guard entries.has(key), entries[index].stage == .running else { return false }
+        guard entries.has(key), entries[index].stage == .running || entries[index].isAsking else { return false }
+        let old = entries[index].stage
         running -= 1
-        counts.running -= 1
+        counts[old] -= 1
+        entries[index].isAsking = false
         counts.ready += 1
         counts.readyInFront += 1
         entries[index].stage = .ready
         lines.prepend(Ticket(slot: key.slot, stamp: entries[index].stamp), entries[index].level)
-        journal?.note(.placed(key.slot, entries[index], from: .running))
+        journal?.note(.placed(key.slot, entries[index], from: old))
         return true
     }
 

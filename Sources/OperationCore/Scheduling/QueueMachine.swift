@@ -36,6 +36,8 @@ struct QueueMachine {
     struct Job {
         let key: Key
         let work: Work
+        /// Whether it is to ask for its categories first, for which it has a slot.
+        var asks = false
     }
 
     enum Stage: UInt8 {
@@ -63,6 +65,10 @@ struct QueueMachine {
         var epoch: UInt32 = 0
         /// Counts up with each entry that stood here, so that one can be told from the next.
         var generation: UInt32 = 0
+        /// Whether it is to ask for its categories when it gets a slot.
+        var asks = false
+        /// Whether it is held, has a slot, and a thread asks for its categories.
+        var isAsking = false
         /// Whether it runs and has given up its slot, because its body waits.
         var isResting = false
         var details: EntryDetails?
@@ -132,6 +138,7 @@ extension QueueMachine {
         entries[index].work = work
         entries[index].stage = .entering
         entries[index].level = level
+        entries[index].asks = false
         entries[index].epoch = epoch
         entries[index].details = details
         counts.entering += 1
@@ -178,6 +185,7 @@ extension QueueMachine {
                 counts.readyInFront -= 1
                 lines.noteStale(entries, ready: counts.ready)
             }
+        case .held: stopAsking(index)
         case .running:
             if entries[index].isResting {
                 entries[index].isResting = false
@@ -208,11 +216,12 @@ extension QueueMachine {
         guard canStart, let slot = lines.takeNext(of: entries) else { return nil }
         let index = Int(slot)
         entries[index].stamp &+= 1
-        entries[index].stage = .running
         counts.ready -= 1
         counts.readyInFront -= 1
-        counts.running += 1
         running += 1
+        if entries[index].asks { return take(asking: slot) }
+        entries[index].stage = .running
+        counts.running += 1
         starts &+= 1
         journal?.note(.placed(slot, entries[index], from: .ready))
         return Job(key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work)

@@ -23,9 +23,10 @@ import Foundation
 /// asynchronous operation holds its place in the queue until it ends, but a thread only while `main()` runs. A body that
 /// waits through a call of this package (`startAndWait()`, `waitUntilFinished()`) gives up its place while it waits, and
 /// another thread takes over at once, up to ``threadLimit`` in the process. Bodies that block in other ways are noticed
-/// within milliseconds, and get company as far as the width allows: if nothing begins although something could, while the
-/// process leaves cores idle by its processor time. Bodies that compute get none, and the threads that came go again once
-/// the cores are busy.
+/// within milliseconds: if nothing begins although something could, while the process leaves cores idle by its processor
+/// time, the queue gets more threads, as far as its width allows and 64 at most. So 65 bodies that wait for each other by a
+/// semaphore or a latch never end, whatever the width. Bodies that compute get no more threads, and the threads that came go
+/// again once the cores are busy.
 ///
 /// On Apple's systems too the quality of service says in which order operations begin, and not at what priority their
 /// threads run.
@@ -54,6 +55,8 @@ public final class QueueManager: Sendable {
     }
 
     deinit {
+        // Nothing can read the list of failures any more, and the operations in it may hold the engine.
+        failureLimit = 0
         if isSuspended { cancelAll(because: .shutDown(name)) }
         engine.endSuspension()
     }

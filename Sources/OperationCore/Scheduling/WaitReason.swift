@@ -20,6 +20,10 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
         public static let release = Kind("release")
         /// Children: it is a group.
         public static let children = Kind("children")
+        /// An operation, for which a thread of the body waits.
+        public static let operation = Kind("operation")
+        /// A run that it shares with others: see ``SharedOperations``.
+        public static let sharedRun = Kind("sharedRun")
         /// A place of its queue: what it waited for came.
         public static let place = Kind("place")
     }
@@ -35,6 +39,8 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
     }
 
     package static let children = WaitReason(.children, "waiting for its children")
+
+    package static let sharedRun = WaitReason(.sharedRun, "waiting for a run that it shares")
 
     package static let place = WaitReason(.place, "waiting for a place in its queue, to go on")
 }

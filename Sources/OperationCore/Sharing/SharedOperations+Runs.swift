@@ -11,21 +11,27 @@ extension SharedOperations {
         let now = options.keepsResults ? options.clock.now : OperationInstant(offset: .zero)
         let urgency = asker.queuePriority.rawValue
         switch apply({ $0.join(asker, key, urgency: urgency, now: now) }) {
-        case .make(let number): begin(make(), key, number)
-        case .wait: break
-        case .raise(let run, let number): raise(run, key, number)
-        case .take(let run): if let outcome = run.outcome { asker.end(with: outcome) }
+        case .make(let number): begin(make(), for: asker, key, number)
+        case .wait: asker.restForRun()
+        case .raise(let run, let number):
+            asker.restForRun()
+            raise(run, key, number)
+        case .take(let run): if let outcome = run.outcome { asker.end(with: outcome, of: run) }
         }
     }
 
-    func leave(_ asker: SharedOperation<ResultType, ErrorType>, _ key: Key) {
-        guard let run = apply({ $0.leave(asker, key) }) else { return }
+    /// An asker was cancelled; returns the run if that was the last one, which is cancelled.
+    func leave(_ asker: SharedOperation<ResultType, ErrorType>, _ key: Key) -> Run? {
+        guard let run = apply({ $0.leave(asker, key) }) else { return nil }
         forgetAfterEnd(run, key)
         let cause = CancellationCause.allAskersLeft(asker.cancellationCause)
         ThreadNotes.atBoundedDepth { run.cancelIfUndecided(because: cause) }
+        return run
     }
 
-    private func begin(_ run: Run, _ key: Key, _ number: UInt64) {
+    private func begin(
+        _ run: Run, for asker: SharedOperation<ResultType, ErrorType>, _ key: Key, _ number: UInt64
+    ) {
         guard let predecessors = apply({ $0.didMake(run, key, number) }) else {
             // All left while it was made. Nobody knows it but its maker, for whom it ends.
             run.cancelIfUndecided(because: .allAskersLeft(nil))
@@ -37,10 +43,15 @@ extension SharedOperations {
             guard let run = run as? Run, let outcome = run.outcome else { return }
             ThreadNotes.atBoundedDepth { self.runDidEnd(run, outcome, key, number) }
         }
-        start(run)
+        start(run, for: asker)
     }
 
-    private func start(_ run: Run) {
+    private func start(_ run: Run, for asker: SharedOperation<ResultType, ErrorType>) {
+        switch options.place.kind {
+        case .firstAsker: break
+        // Before the run asks for a slot, which may be just that one.
+        case .manager, .foundation: asker.restForRun()
+        }
         switch options.place.kind {
         case .firstAsker: ThreadNotes.atBoundedDepth { run.startIfNeeded() }
         case .foundation(let queue): if run.isUnused { queue.addOperation(run) }
@@ -64,7 +75,7 @@ extension SharedOperations {
         let askers = apply { $0.runEnded(run, key, number, isCancelled: isCancelled, keepUntil: end) }
         if isCancelled { forgetAfterEnd(run, key) }
         if let end { forget(key, number, at: end) }
-        for asker in askers { asker.end(with: outcome) }
+        for asker in askers { asker.end(with: outcome, of: run) }
     }
 
     /// Lets the next run begin although this one was cancelled, once its body has wound down.
@@ -84,14 +95,11 @@ extension SharedOperations {
 
     /// Gives the run the highest priority of its askers.
     private func raise(_ run: Run, _ key: Key, _ number: UInt64) {
-        // Two askers may come at once: whoever sets an older value finds the newer one when he looks again.
-        var lastSet: Int?
-        while let urgency = apply({ $0.urgency(key, number) }), urgency > run.queuePriority.rawValue,
-            // A run may be of a class that does not take over what is set.
-            urgency != lastSet, let priority = Operation.QueuePriority(rawValue: urgency)
-        {
+        // Two askers may come at the same time.
+        applyLatest({ apply { $0.urgency(key, number) } }) { urgency in
+            guard urgency > run.queuePriority.rawValue, let priority = Operation.QueuePriority(rawValue: urgency)
+            else { return }
             run.queuePriority = priority
-            lastSet = urgency
         }
     }
 }

@@ -25,11 +25,9 @@ package final class UniqueWork: Sendable {
         }
 
         /// Shows what it waits for, so that a cycle through it is seen; what opens it is the table.
-        ///
-        /// - Parameter isImplied: Whether it waits for the other already, by way of a third.
-        func follow(_ other: ManagedOperation, isImplied: Bool = false) {
+        func follow(_ other: ManagedOperation) {
             // One that has come needs to wait for nothing.
-            _ = try? DependencyGraph.connect(self, to: other, judge: nil, isImplied: isImplied)
+            _ = try? DependencyGraph.connect(self, to: other, judge: nil)
         }
     }
 
@@ -47,9 +45,11 @@ package final class UniqueWork: Sendable {
 
     /// Adds an operation by way of `add`; returns whether it is to run.
     func add(
-        _ operation: ManagedOperation, _ key: UniqueWorkKey, _ policy: UniqueWorkPolicy, queue: String,
+        _ added: ManagedOperation, _ key: UniqueWorkKey, _ policy: UniqueWorkPolicy, queue: String,
         by add: () throws(QueueError) -> Void
     ) throws(QueueError) -> Bool {
+        // A mapped operation may be gone before its original ended.
+        let operation = added.life
         // One that the queue will refuse replaces nobody.
         guard operation.isUnused else {
             try add()
@@ -65,12 +65,12 @@ package final class UniqueWork: Sendable {
         switch arrival {
         case .refused(let other):
             // It ends in the queue if there is room, so that it counts there; a queue that has none still says no.
-            operation.cancelIfUndecided(because: .alreadyPresent(other.displayName, queue: queue))
+            added.cancelIfUndecided(because: .alreadyPresent(other.displayName, queue: queue))
             do throws(QueueError) {
                 try add()
             } catch {
                 if error.code != .full { throw error }
-                operation.start()
+                added.start()
             }
             return false
         case .waits(let ahead, let others):
@@ -111,7 +111,7 @@ package final class UniqueWork: Sendable {
         case .opens(let turn): turn.come()
         case .closesUp(let left, let next, let ahead):
             // The new edges before the old ones go, so that a cycle is seen at every moment.
-            follow(ahead.work, ahead.turn, key, with: next, isImplied: true)
+            follow(ahead.work, ahead.turn, key, with: next)
             next.removeEdges(to: operation)
             next.removeEdges(to: left)
             // Another thread may be about to let the next one follow it.
@@ -121,10 +121,10 @@ package final class UniqueWork: Sendable {
 
     /// Lets a turn follow one of the line, and the turn of that one.
     private func follow(
-        _ other: ManagedOperation, _ otherTurn: Turn?, _ key: UniqueWorkKey, with turn: Turn, isImplied: Bool = false
+        _ other: ManagedOperation, _ otherTurn: Turn?, _ key: UniqueWorkKey, with turn: Turn
     ) {
-        turn.follow(other, isImplied: isImplied)
-        if let otherTurn { turn.follow(otherTurn, isImplied: isImplied) }
+        turn.follow(other)
+        if let otherTurn { turn.follow(otherTurn) }
         // Refused by the queue just before, it left when there was no edge yet to take back, and may never end.
         guard !apply({ $0.holds(other, key) }) else { return }
         turn.removeEdges(to: other)

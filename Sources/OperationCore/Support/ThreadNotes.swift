@@ -13,10 +13,14 @@ final class ThreadNotes {
     var queuedBodies = 0
     /// What the thread has in hand for a queue of this package, if it works for one.
     var seat: WorkerSeat?
+    /// The operations whose bodies run on the thread, or that wait for something else that does: one inside the other.
+    var bodies: [Unmanaged<ManagedOperation>] = []
     /// Whether a queue may begin on it what takes but a moment: see ``LentThread``.
     var isLent = false
     /// How many children of groups it runs in place, one inside the other.
     var childrenInPlace = 0
+    /// The object whose end was begun last on this thread, and what is to be done after it.
+    private var end: (of: AnyObject, after: [() -> Void])?
     /// How many steps from one operation to the next, through its body or its end, it is in.
     private var nestedSteps = 0
 
@@ -40,6 +44,23 @@ final class ThreadNotes {
         notes.nestedSteps += 1
         step()
         notes.nestedSteps -= 1
+    }
+
+    /// Calls `end`, which ends an object, and then does what was left meanwhile for after the end.
+    static func performEnd(of object: AnyObject, _ end: () -> Void) {
+        let notes = current
+        let outer = exchange(&notes.end, with: (object, []))
+        end()
+        let steps = exchange(&notes.end, with: outer)?.after ?? []
+        for step in steps { step() }
+    }
+
+    /// Leaves a step for after the end of the object; returns whether that end is the one which the thread performs.
+    static func leave(untilEndOf object: AnyObject, _ step: @escaping () -> Void) -> Bool {
+        let notes = current
+        guard notes.end?.of === object else { return false }
+        notes.end?.after.append(step)
+        return true
     }
 
     private static let deepestStep = 16

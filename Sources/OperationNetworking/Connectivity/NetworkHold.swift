@@ -33,8 +33,8 @@ final class HoldSwitch: Sendable {
         /// What was noted last; nil at first.
         var isOffline: Bool?
         var isHeld = false
-        /// Whether a thread is telling the hold, and will look again.
-        var isTelling = false
+        /// Whether a thread is telling the hold.
+        var telling = RepeatFlag()
         var timer: (any OperationTimer)?
         /// How often the network went, came or was let go of: a timer of the past is not heard.
         var number = 0
@@ -102,10 +102,9 @@ final class HoldSwitch: Sendable {
 
     /// The queue's hold is told by one thread at a time, which looks again whether it told the last.
     private func tell() {
-        var told: Bool?
-        while let isHeld = next(after: told) {
+        state.runRounds(of: \.telling) {
+            let isHeld = state.withLock { $0.isHeld }
             hold.set(isHeld)
-            told = isHeld
             tellListener(isHeld)
         }
     }
@@ -115,14 +114,6 @@ final class HoldSwitch: Sendable {
             exchange(&state.wasTold, with: isHeld) != isHeld && state.listener != nil ? state.callbacks : nil
         }
         queue?.async { [self] in state.withLock { $0.listener }?(isHeld) }
-    }
-
-    private func next(after told: Bool?) -> Bool? {
-        state.withLock { state in
-            if told == nil, state.isTelling { return nil }
-            state.isTelling = told != state.isHeld
-            return state.isTelling ? state.isHeld : nil
-        }
     }
 
     func end() {

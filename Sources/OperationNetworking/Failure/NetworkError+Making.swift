@@ -65,12 +65,15 @@ extension NetworkError {
 
     private static func message(_ error: DecodingError) -> String {
         func place(_ path: [any CodingKey]) -> String {
-            let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }
-            return steps.isEmpty ? "at its top" : "at \(steps.joined())"
+            // The names may be those of a dictionary, which the server chose.
+            let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue.quoted(limit: 40))" }
+            let whole = steps.joined()
+            if steps.isEmpty { return "at its top" }
+            return whole.count > 300 ? "at …\(whole.suffix(300))" : "at \(whole)"
         }
         return switch error {
         case .keyNotFound(let key, let context):
-            "The body has no value for the key \(key.stringValue) \(place(context.codingPath))."
+            "The body has no value for the key \(key.stringValue.quoted()) \(place(context.codingPath))."
         case .typeMismatch(let type, let context):
             "The body has another type than \(type) \(place(context.codingPath))."
         case .valueNotFound(let type, let context):

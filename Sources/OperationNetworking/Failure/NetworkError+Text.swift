@@ -8,7 +8,9 @@ extension NetworkError {
     ///
     /// - Parameter showingBody: Whether the beginning of the body is shown, which may have anything in it.
     public func report(showingBody: Bool = false) -> String {
-        var lines = [message, "  code: \(code), while \(phase)\(isUnsent ? ", nothing was sent" : "")"]
+        let isEarly = phase == .checking || phase == .waiting || phase == .connecting
+        let extent = !isUnsent ? "" : isEarly ? ", nothing was sent" : ", the server did not process it"
+        var lines = [message, "  code: \(code), while \(phase)\(extent)"]
         if let request { lines.append("  request: \(request)") }
         if let status { lines.append("  status: \(status)") }
         if let apiError { lines.append("  the server's own error: \(type(of: apiError))") }
@@ -19,7 +21,7 @@ extension NetworkError {
         for attempt in attempts { lines.append("  \(attempt)") }
         if let bodyPrefix {
             let text = showingBody ? String(bytes: bodyPrefix, encoding: .utf8) : nil
-            lines.append("  body: \(text ?? "\(bodyPrefix.count) bytes")")
+            lines.append("  body: \(text?.indentedPrintable ?? "\(bodyPrefix.count) bytes")")
         }
         return lines.joined(separator: "\n")
     }
@@ -28,7 +30,7 @@ extension NetworkError {
     private static func text(of cause: any Error) -> String {
         switch cause {
         case is DecodingError: "DecodingError"
-        case let error as any LocalizedError: error.errorDescription ?? "\(type(of: cause))"
+        case let error as any LocalizedError: error.errorDescription?.printable() ?? "\(type(of: cause))"
         default: "\(type(of: cause))"
         }
     }

@@ -8,14 +8,14 @@ extension NetworkError {
         public let domain: String
         /// Its number.
         public let number: Int
-        /// Its words.
+        /// Its words, without control characters and line breaks.
         public let text: String
 
         /// Makes one.
         public init(domain: String, number: Int, text: String) {
             self.domain = domain
             self.number = number
-            self.text = text
+            self.text = text.printable()
         }
 
         /// All three.

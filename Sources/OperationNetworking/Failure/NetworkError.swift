@@ -26,7 +26,8 @@ public struct NetworkError: Error, Sendable, Hashable {
     /// - Parameters:
     ///   - code: The kind of the failure.
     ///   - phase: How far the request had come. Up to ``Phase/connecting`` it counts as unsent.
-    ///   - message: What happened, and what to do about it.
+    ///   - message: What happened, and what to do about it. Control characters and line breaks become blanks, so that nothing
+    ///     that a server wrote can control a terminal or begin a line of a log.
     ///   - request: Which request it was.
     ///   - underlying: What the layer beneath said.
     public init(
@@ -35,7 +36,7 @@ public struct NetworkError: Error, Sendable, Hashable {
         let isUnsent = phase == .checking || phase == .waiting || phase == .connecting
         box = Box(
             Content(
-                code: code, phase: phase, message: message, isUnsent: isUnsent, request: request,
+                code: code, phase: phase, message: message.printable(), isUnsent: isUnsent, request: request,
                 underlying: underlying))
     }
 
@@ -64,9 +65,10 @@ public struct NetworkError: Error, Sendable, Hashable {
         set { rewrite { $0.underlying = newValue } }
     }
 
-    /// Whether the server cannot have acted upon the request, because none of it was sent.
+    /// A Boolean value that indicates whether the server cannot have acted upon the request.
     ///
-    /// If so, anything may be sent again.
+    /// It is `true` if nothing of the request was sent, and if an HTTP/2 server closed the connection and said that it did not
+    /// process the request. Any request may then be sent again, whatever its method.
     public var isUnsent: Bool {
         get { box.content.isUnsent }
         set { rewrite { $0.isUnsent = newValue } }

@@ -8,6 +8,8 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
     /// The method.
     public let method: String
     /// The URL without user, password and fragment, and with each value of its query as three stars.
+    ///
+    /// In its path, the values of parameters with the names of secrets, such as `;jsessionid=…`, and JSON web tokens are stars too.
     public let url: String
 
     /// Summarises a request.
@@ -20,18 +22,22 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "\(method) \(url)" }
 
     private static func redacted(_ url: URL) -> String {
-        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return "(a URL that is none)" }
-        parts.percentEncodedUser = nil
-        parts.percentEncodedPassword = nil
-        parts.fragment = nil
-        let query = parts.percentEncodedQuery
-        parts.percentEncodedQuery = nil
-        guard let text = parts.string else { return "(a URL that is none)" }
-        guard let query else { return text }
+        let reference = AddressReference(url.absoluteString)
+        let text = LogRedaction.secrets.withoutSecrets(inPath: place(of: reference) + reference.path)
+        guard let query = reference.query else { return text }
         let items = query.split(separator: "&", omittingEmptySubsequences: false).map { item in
             name(ofPart: item).map { "\($0)=***" } ?? (item.isEmpty ? "" : "***")
         }
         return "\(text)?\(items.joined(separator: "&"))"
+    }
+
+    /// The origin, as it is for whatever is kept of it, or at least what stands there without user and password.
+    private static func place(of reference: AddressReference) -> String {
+        if let origin = reference.origin { return origin }
+        let scheme = reference.scheme.map { $0 + ":" } ?? ""
+        guard let authority = reference.authority else { return scheme }
+        let at = authority.lastIndex(of: "@")
+        return scheme + "//" + (at.map { authority[$0...].dropFirst() } ?? authority[...])
     }
 
     /// The name in a part of a query; nil of a part that may be a secret as a whole.
@@ -43,7 +49,10 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
         guard let equals = part.unicodeScalars.firstIndex(of: "=") else { return nil }
         let (name, value) = (part[..<equals], part.unicodeScalars[equals...].dropFirst())
         if value.isEmpty { return name.utf8.count > longestBareName ? nil : name }
-        return value.allSatisfy { $0 == "=" } ? nil : name
+        if value.allSatisfy({ $0 == "=" }) { return nil }
+        // What stands before the sign may be a pair itself, or a credential: `token%3D…=1`.
+        let isPlain = !name.utf8.contains { "%+:".utf8.contains($0) }
+        return isPlain || LogRedaction.secrets.withoutNamedSecrets(String(name)) == name ? name : nil
     }
 
     private static let longestBareName = 16

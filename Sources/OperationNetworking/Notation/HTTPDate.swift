@@ -5,12 +5,14 @@ import Foundation
 
 /// The dates of HTTP (RFC 9110, section 5.6.7): one form to write, three to read.
 package enum HTTPDate {
+    /// The end of the year 9999, in seconds since 1970.
+    private static let latest = 253_402_300_799.0
     private static let weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 
     /// The date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
     package static func text(_ date: Date) -> String {
-        let limit = 253_402_300_799.0
-        let seconds = Int(min(max(date.timeIntervalSince1970, -62_135_596_800), limit).rounded(.down))
+        // In this order, what is no number becomes the first day.
+        let seconds = Int(min(latest, max(-62_135_596_800, date.timeIntervalSince1970)).rounded(.down))
         let days = Int((Double(seconds) / 86_400).rounded(.down))
         let (year, month, day) = CivilDate.date(days: days)
         let rest = seconds - days * 86_400
@@ -50,7 +52,8 @@ package enum HTTPDate {
         guard words[0].hasSuffix(","), isZone(words[3]), parts.count == 3, parts[2].utf8.count == 2,
             let twoDigits = number(parts[2])
         else { return nil }
-        let present = CivilDate.date(days: Int((now.timeIntervalSince1970 / 86_400).rounded(.down))).year
+        let seconds = min(latest, max(-latest, now.timeIntervalSince1970))
+        let present = CivilDate.date(days: Int((seconds / 86_400).rounded(.down))).year
         var year = present / 100 * 100 + twoDigits
         if year > present + 50 { year -= 100 }
         return moment(year: year, month: parts[1], day: number(parts[0]), clock: words[2])

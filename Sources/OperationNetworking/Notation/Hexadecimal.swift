@@ -14,4 +14,22 @@ package enum Hexadecimal {
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
+
+    /// The bytes of a text in which some are written as a percent sign and two digits; what is no such escape stays.
+    static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
+        var (bytes, rest) = ([UInt8](), text)
+        bytes.reserveCapacity(text.count)
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(2)
+            guard byte == UInt8(ascii: "%"), digits.count == 2, digits.allSatisfy(\.isHexDigit),
+                let escaped = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
+            else {
+                bytes.append(byte)
+                continue
+            }
+            bytes.append(escaped)
+            rest = rest.dropFirst(2)
+        }
+        return bytes
+    }
 }

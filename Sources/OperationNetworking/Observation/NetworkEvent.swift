@@ -90,6 +90,6 @@ extension NetworkEvent: CustomStringConvertible {
         if let waitReason { words.append("\(waitReason)") }
         if let decision { words.append("\(decision)") }
         if let cancellationCause { words.append("\(cancellationCause.code)") }
-        return words.joined(separator: ", ")
+        return words.joined(separator: ", ").printable()
     }
 }

@@ -105,12 +105,14 @@ public struct NetworkLog: Sendable {
     }
 
     private func write(_ entry: Entry, _ event: NetworkEvent) {
-        var lines = ["\(entry.sign) #\(event.operationID) \(entry.text)"]
+        // A server must not write lines of its own, nor control a terminal.
+        var lines = ["\(entry.sign) #\(event.operationID) \(entry.text)".printable()]
         if level >= .headers, let fields = entry.fields {
-            lines += fields.map { "  \($0.name): \(redaction.value(of: $0))" }
+            lines += fields.map { "  \($0.name): \(redaction.value(of: $0))".printable() }
         }
         if level >= .bodies, let body = entry.body, !body.isEmpty {
-            lines.append("  " + redaction.text(of: body, type: entry.type, limit: bodyBytes))
+            let text = redaction.text(of: body, type: entry.type, limit: bodyBytes)
+            lines.append("  " + text.indentedPrintable)
         }
         writer.take(entry.severity, event, lines.joined(separator: "\n"))
     }

@@ -13,8 +13,7 @@ final class NetworkObservation: Sendable {
         var machine = ObservationMachine()
         var observers: [any NetworkObserver] = []
         var name: String?
-        var waiting = Fifo<NetworkEvent>()
-        var isTelling = false
+        var events = DeliveryQueue<NetworkEvent>()
         var isOver = false
     }
 
@@ -81,9 +80,9 @@ final class NetworkObservation: Sendable {
             let events = state.machine.note(step, number, at: now) { kind, attempt, hop, moment in
                 NetworkEvent(kind, attempt, hop, moment, by: self, name)
             }
-            for event in events { state.waiting.append(event) }
-            guard !events.isEmpty else { return (false, left) }
-            return (!exchange(&state.isTelling, with: true), left)
+            var tells = false
+            for event in events where state.events.append(event) { tells = true }
+            return (tells, left)
         }
         withExtendedLifetime(left) {}
         guard tells else { return }
@@ -96,10 +95,7 @@ final class NetworkObservation: Sendable {
         // They are the user's, and go outside of the lock.
         var left: [any NetworkObserver] = []
         return state.withLock { state in
-            guard let event = state.waiting.popFirst() else {
-                state.isTelling = false
-                return nil
-            }
+            guard let event = state.events.next() else { return nil }
             guard event.kind == .operationEnded else { return (event, state.observers) }
             state.isOver = true
             swap(&left, &state.observers)

@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import Foundation
 import OperationCore
 
@@ -11,7 +12,8 @@ import OperationCore
 /// The session that operations use to which no other is given: that of the platform, until you set another.
 ///
 /// `urlSession: .shared` means this one. It follows redirects and keeps limits (``ExchangeSession``): on Linux over a
-/// ``CurlSession``, on Apple's systems, and where libcurl cannot be found, over a `URLSession`.
+/// ``CurlSession``, on Apple's systems, and where libcurl cannot be used, over a `URLSession`. In the last case a notice says
+/// so, once in the life of a process: see `OperationDiagnostics`.
 public final class DefaultNetworkSession: NetworkSession {
     /// The one there is.
     public static let standard = DefaultNetworkSession()
@@ -56,7 +58,14 @@ public final class DefaultNetworkSession: NetworkSession {
 
     private static func makeTransport() -> any NetworkSession {
         #if os(Linux)
-            if CurlSession.problem == nil { return CurlSession.shared }
+            guard let problem = CurlSession.problem else { return CurlSession.shared }
+            // Not on this thread: others may wait for it, and the handler may ask for this very session.
+            DispatchQueue.global().async {
+                OperationDiagnostics.report(
+                    .sessionFallback, by: "DefaultNetworkSession",
+                    "\(problem.message) URLSession sends the requests of this process instead. Some responses of servers end "
+                        + "a process that uses URLSession on Linux.")
+            }
         #endif
         return URLSession(configuration: .bare)
     }

@@ -38,7 +38,8 @@ extension NetworkOperation: AttemptHost {
             }
             return FoundationTask(task)
         }
-        return try createTask(with: request, using: BoundSession(session.withPolicy, receiver))
+        let bound = BoundSession(session.withPolicy, receiver)
+        return try TaskCreation().run(receiver) { try createTask(with: request, using: bound) }
     }
 
     package func makeCollector(

@@ -126,7 +126,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// - Parameters:
     ///   - request: What to send.
     ///   - session: The operation's session, bound to it: what comes for a task made by `session.makeTask(with:)` goes to
-    ///     the operation. A task with a receiver of your own tells only that; then finish the operation by yourself.
+    ///     the operation. So does the response to a task that you made by `makeTask(with:)` of another session, and return
+    ///     without having called it; if it was called before, the operation fails with the code
+    ///     ``NetworkError/Code/unboundTask``. A task with a receiver of your own tells only that; then finish the operation
+    ///     by yourself.
     open func createTask(
         with request: NetworkRequest, using session: any NetworkSession
     ) throws -> any NetworkTask {

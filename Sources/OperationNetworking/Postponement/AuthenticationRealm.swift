@@ -34,13 +34,13 @@ public final class AuthenticationRealm: Sendable {
         /// For which other refreshes those are that are about to begin.
         var scopes: [Int: RefreshScope] = [:]
         /// What was decided and is still to be done, in that order.
-        var due = Fifo<Step>()
-        var isBusy = false
+        var due = DeliveryQueue<Step>()
 
         /// Whether somebody has to begin doing it.
         mutating func note(_ steps: [Step]) -> Bool {
-            for step in steps { due.append(step) }
-            return !due.isEmpty && !exchange(&isBusy, with: true)
+            var begins = false
+            for step in steps where due.append(step) { begins = true }
+            return begins
         }
     }
 
@@ -228,11 +228,7 @@ public final class AuthenticationRealm: Sendable {
     }
 
     private func performDue() {
-        while let step = state.withLock({ state in
-            let step = state.due.popFirst()
-            if step == nil { state.isBusy = false }
-            return step
-        }) {
+        while let step = state.withLock({ $0.due.next() }) {
             switch step {
             case .act(let action): perform(action)
             case .tell(let event): tell(event)

@@ -2,13 +2,13 @@
 // See LICENSE in the repository's root.
 
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
-    /// The name and the value; three stars for a value whose name says that it is a secret.
-    public var description: String { "\(name): \(LogRedaction.secrets.value(of: self))" }
+    /// The name and the value; three stars for a secret, which is known by the name or by what the value says.
+    public var description: String { "\(name): \(LogRedaction.secrets.value(of: self))".printable() }
 
     /// What debuggers and `dump` show: no secrets.
     public var customMirror: Mirror {
-        Mirror(
-            self, children: ["name": name, "value": LogRedaction.secrets.value(of: self)], displayStyle: .struct)
+        let value = LogRedaction.secrets.value(of: self).printable()
+        return Mirror(self, children: ["name": name.printable(), "value": value], displayStyle: .struct)
     }
 }
 

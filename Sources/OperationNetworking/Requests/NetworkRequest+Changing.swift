@@ -55,13 +55,3 @@ extension NetworkRequest {
         return try NetworkRequest(method, url: url, headers: headers, body: new, options: options)
     }
 }
-
-extension RequestOrigin {
-    /// The origin of a URL; nil if nothing can be sent there.
-    init?(of url: URL) {
-        guard let origin = RequestOrigin(ofPlain: url.absoluteString) ?? (try? NetworkRequest(url: url))?.origin else {
-            return nil
-        }
-        self = origin
-    }
-}

@@ -1,6 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import OperationCore
+
 /// Portions of a body that were read ahead of being sent: how much to read next, and who waits for it.
 ///
 /// One reads and one takes, each on a thread of its own; what is kept never exceeds two portions.
@@ -19,7 +21,7 @@ package struct ReadAhead {
     /// Whether the first portion was asked for, and whether it came: there is one even of what is empty.
     private var wasAsked = false
     private var hasBegun = false
-    private var isReading = false
+    private var reading = RepeatFlag()
     private var waker: BodyWaker?
     private var failure: NetworkError?
 
@@ -54,15 +56,15 @@ package struct ReadAhead {
     private var isUnasked: Bool { asked < length || length == 0 && !wasAsked }
 
     private mutating func beginReading() -> Bool {
-        guard !isReading, wantsMore else { return false }
-        isReading = true
-        return true
+        wantsMore && reading.request()
     }
 
     /// What is to be read next, from where and how much; nil if nobody needs to read any more for now.
     package mutating func next() -> (offset: Int64, count: Int)? {
-        isReading = wantsMore
-        guard isReading else { return nil }
+        guard wantsMore else {
+            reading.stop()
+            return nil
+        }
         let offset = asked
         let count = Int(min(Int64(portion), length - offset))
         asked += Int64(count)
@@ -85,7 +87,7 @@ package struct ReadAhead {
     /// Whoever waits is to be woken and will learn of it.
     package mutating func failed(_ error: NetworkError) -> BodyWaker? {
         failure = error
-        isReading = false
+        reading.stop()
         return exchange(&waker, with: nil)
     }
 }

@@ -39,38 +39,52 @@ struct RequestChecks {
         var credentials: String?
     }
 
+    /// The URL in the form in which it is sent: its text begins with its origin.
     func checkedURL() throws(NetworkError) -> Target {
-        if let origin = RequestOrigin(ofPlain: url.absoluteString) {
+        let written = url.absoluteString
+        if let origin = RequestOrigin(ofPlain: written) {
             return Target(url: url.baseURL == nil ? url : url.absoluteURL, origin: origin)
         }
-        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
-            let scheme = parts.scheme?.lowercased()
-        else {
+        let reference = AddressReference(written)
+        guard let scheme = reference.scheme?.asciiLowercased else {
             throw refusal(.invalidURL, "The URL is not absolute. Begin it with https://.")
         }
-        guard scheme == "http" || scheme == "https" else {
+        guard URLAuthority.defaultPorts[scheme] != nil else {
             throw refusal(.unsupportedScheme, "Only http and https can be sent, not \(scheme).")
         }
-        guard let host = parts.encodedHost, !host.isEmpty else {
-            throw refusal(.missingHost, "The URL names no host. Write one after \(scheme)://.")
+        let authority: URLAuthority
+        do {
+            authority = try URLAuthority(reference.authority ?? "", writtenBy: .user)
+        } catch {
+            throw refusal(error, scheme)
         }
-        guard (1...65535).contains(parts.port ?? 80) else {
-            throw refusal(.invalidURL, "The port of the URL is none. Choose one from 1 to 65535.")
-        }
-        let credentials = parts.user.map { user in
-            "Basic " + Data("\(user):\(parts.password ?? "")".utf8).base64EncodedString()
-        }
-        if parts.scheme != scheme { parts.scheme = scheme }
-        if parts.percentEncodedUser != nil || parts.percentEncodedPassword != nil {
-            parts.percentEncodedPassword = nil
-            parts.percentEncodedUser = nil
-        }
-        parts.fragment = nil
-        guard let plain = parts.url, plain.absoluteString.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        let origin = RequestOrigin(scheme: scheme, authority)
+        let text = origin.name + reference.path + (reference.query.map { "?" + $0 } ?? "")
+        guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }), let plain = URL(string: text),
+            RequestOrigin(of: plain) == origin
+        else {
             throw refusal(.invalidURL, "The URL has characters in it that must be percent-encoded.")
         }
-        let origin = RequestOrigin(scheme: scheme, encodedHost: host, port: parts.port)
-        return Target(url: plain, origin: origin, credentials: credentials)
+        return Target(url: plain, origin: origin, credentials: authority.userInformation.flatMap(Self.credentials))
+    }
+
+    private func refusal(_ flaw: URLAuthority.Flaw, _ scheme: String) -> NetworkError {
+        switch flaw {
+        case .noHost: refusal(.missingHost, "The URL names no host. Write one after \(scheme)://.")
+        case .host:
+            refusal(
+                .invalidURL,
+                "The host of the URL is not valid. Write a domain name, an IPv4 address, or an IPv6 address in brackets."
+            )
+        case .port: refusal(.invalidURL, "The port of the URL is not valid. Choose one from 1 to 65535.")
+        }
+    }
+
+    /// The `Authorization` field for the user and the password of a URL; nil if both are empty.
+    private static func credentials(_ information: String) -> String? {
+        guard !information.isEmpty else { return nil }
+        let bytes = Hexadecimal.percentDecoded(Array(information.utf8)[...])
+        return "Basic " + Data(information.contains(":") ? bytes : bytes + ":".utf8).base64EncodedString()
     }
 
     func checkedHeaders(
@@ -135,11 +149,6 @@ struct RequestChecks {
             throw refusal(.invalidLimit, "A size limit is zero or negative.")
         }
     }
-}
-
-extension URLComponents {
-    /// The host as it is written, brackets included.
-    fileprivate var encodedHost: String? { percentEncodedHost }
 }
 
 extension String {

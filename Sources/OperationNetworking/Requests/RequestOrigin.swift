@@ -4,22 +4,28 @@
 import Foundation
 
 /// Scheme, host and port: whose connections a request shares.
+///
+/// It is the beginning of the URL that is sent, letter for letter: see ``NetworkRequest/url``.
 package struct RequestOrigin: Sendable, Hashable {
-    /// In small letters, as in a URL.
+    /// As in a URL, in its one form: see `URLAuthority`.
     package let name: String
 
     /// Whether it is reached by TLS.
     package var isSecure: Bool { name.utf8.dropFirst(4).first == UInt8(ascii: "s") }
 
-    private init(_ name: String) {
-        // With the usual port and without it is one place.
-        let usualPort = name.utf8.starts(with: "https".utf8) ? ":443" : ":80"
-        self.name = name.hasSuffix(usualPort) ? String(name.dropLast(usualPort.count)) : name
+    init(scheme: String, _ authority: URLAuthority) {
+        name = authority.origin(scheme: scheme)
     }
 
-    init(scheme: String, encodedHost host: String, port: Int?) {
-        let place = port.map { ":\($0)" } ?? ""
-        self.init("\(scheme)://\(host.lowercased())\(place)")
+    /// The origin of a URL; nil if nothing can be sent there.
+    package init?(of url: URL) {
+        let text = url.absoluteString
+        if let origin = RequestOrigin(ofPlain: text) {
+            self = origin
+        } else {
+            guard let name = AddressReference(text).origin else { return nil }
+            self.name = name
+        }
     }
 
     /// The origin of the text of a URL that can be sent as it is; nil if it must be looked at more closely.
@@ -30,61 +36,88 @@ package struct RequestOrigin: Sendable, Hashable {
         guard let name = text.withUTF8({ PlainAuthority(UnsafeRawBufferPointer($0))?.origin }) else { return nil }
         self.name = name
     }
+
+    /// The host without brackets, the zone of an IPv6 address, and the port.
+    package var place: (host: String, zone: String?, port: Int) {
+        let authority = name.utf8.drop { $0 != UInt8(ascii: "/") }.dropFirst(2)
+        let isLiteral = authority.first == UInt8(ascii: "[")
+        let end = authority.firstIndex(of: UInt8(ascii: isLiteral ? "]" : ":")) ?? authority.endIndex
+        let host = authority[..<end].dropFirst(isLiteral ? 1 : 0)
+        let digits = authority[end...].dropFirst(isLiteral ? 2 : 1)
+        let zone = host.firstIndex(of: UInt8(ascii: "%")) ?? host.endIndex
+        return (
+            String(Substring(host[..<zone])),
+            zone == host.endIndex ? nil : String(Substring(host[zone...].dropFirst(3))),
+            Int(Substring(digits)) ?? (isSecure ? 443 : 80)
+        )
+    }
 }
 
-/// The scheme, the host and the port of a URL of the simplest kind, as bytes.
+/// The scheme, the host and the port of a URL that is in its one form already, as bytes.
 private struct PlainAuthority {
     private let bytes: UnsafeRawBufferPointer
-    private let usualPort: Int
-    /// Where the host ends, and the port if there is one.
-    private var hostEnd: Int
-    private var end: Int
-    private var port: Int?
-    private var hasCapitals = false
+    /// Where the port ends, or the host if there is none.
+    private let end: Int
 
     init?(_ bytes: UnsafeRawBufferPointer) {
         self.bytes = bytes
         let isSecure = bytes.begins(with: "https://")
         guard isSecure || bytes.begins(with: "http://") else { return nil }
-        usualPort = isSecure ? 443 : 80
         let start = isSecure ? 8 : 7
-        (hostEnd, end) = (start, start)
-        readHost()
-        guard hostEnd > start, readPort(), end == bytes.count || bytes[end] == 0x2F || bytes[end] == 0x3F,
+        guard let hostEnd = Self.hostEnd(of: bytes, from: start),
+            let end = Self.portEnd(of: bytes, from: hostEnd, usualPort: isSecure ? 443 : 80),
+            end == bytes.count || bytes[end] == 0x2F || bytes[end] == 0x3F,
             bytes[end...].allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x23 })
         else { return nil }
+        self.end = end
     }
 
-    private mutating func readHost() {
-        while hostEnd < bytes.count {
-            switch bytes[hostEnd] {
-            case 0x30...0x39, 0x61...0x7A, 0x2D, 0x2E: break
-            case 0x41...0x5A: hasCapitals = true
-            default: return end = hostEnd
+    /// Where a host ends of which nothing must be changed; nil if it has to be looked at more closely.
+    private static func hostEnd(of bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        var (end, label) = (start, start)
+        scan: while end < bytes.count {
+            switch bytes[end] {
+            case 0x30...0x39, 0x61...0x7A, 0x2D, 0x5F, 0x7E: break
+            case 0x2E: label = end + 1
+            default: break scan
             }
-            hostEnd += 1
+            end += 1
         }
-        end = hostEnd
+        guard label < end, end - start <= 255, bytes[start] != 0x2E else { return nil }
+        // Where the last part begins with a digit the host may be an IPv4 address in some form.
+        return !bytes[label].isDigit || isIPv4(bytes[start..<end]) ? end : nil
     }
 
-    private mutating func readPort() -> Bool {
-        guard hostEnd < bytes.count, bytes[hostEnd] == 0x3A else { return true }
-        var number = 0
-        end = hostEnd + 1
-        while end < bytes.count, (0x30...0x39).contains(bytes[end]), number <= 65535 {
+    /// Whether it is four decimal numbers.
+    private static func isIPv4(_ host: Slice<UnsafeRawBufferPointer>) -> Bool {
+        var (parts, number, digits) = (1, 0, 0)
+        for byte in host {
+            if byte == 0x2E {
+                guard digits > 0, parts < 4 else { return false }
+                (parts, number, digits) = (parts + 1, 0, 0)
+            } else {
+                guard byte.isDigit, digits == 0 || number > 0 else { return false }
+                (number, digits) = (number * 10 + Int(byte) - 0x30, digits + 1)
+                guard number <= 255 else { return false }
+            }
+        }
+        return parts == 4 && digits > 0
+    }
+
+    /// Where a port ends that must be named, or the host if there is none.
+    private static func portEnd(of bytes: UnsafeRawBufferPointer, from hostEnd: Int, usualPort: Int) -> Int? {
+        guard hostEnd < bytes.count, bytes[hostEnd] == 0x3A else { return hostEnd }
+        var (number, end) = (0, hostEnd + 1)
+        while end < bytes.count, bytes[end].isDigit, number <= 65535 {
+            // Without zeros before it.
+            guard number > 0 || bytes[end] != 0x30 else { return nil }
             number = number * 10 + Int(bytes[end]) - 0x30
             end += 1
         }
-        port = number
-        return (1...65535).contains(number)
+        return (1...65535).contains(number) && number != usualPort ? end : nil
     }
 
-    /// In small letters, without the usual port.
-    var origin: String {
-        let nameEnd = port == usualPort ? hostEnd : end
-        let name = String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<nameEnd]), as: UTF8.self)
-        return hasCapitals ? name.lowercased() : name
-    }
+    var origin: String { String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<end]), as: UTF8.self) }
 }
 
 extension UnsafeRawBufferPointer {

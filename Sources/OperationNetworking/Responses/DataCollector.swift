@@ -14,7 +14,7 @@ final class DataCollector: ResponseCollector<Data>, @unchecked Sendable {
         self.limit = limit
         super.init()
         // Nobody gets memory by announcing that he will send much.
-        if let expected, expected > 0 { data.reserveCapacity(Int(min(expected, Int64(limit), 1 << 20))) }
+        if let expected, expected > 0 { data.reserveCapacity(max(Int(min(expected, Int64(limit), 1 << 20)), 0)) }
     }
 
     override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {

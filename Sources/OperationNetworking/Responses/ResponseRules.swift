@@ -62,7 +62,7 @@ public struct ResponseRules: Sendable {
         guard contentTypes.accepts(type, requested: request.headers.values("Accept")) else {
             throw NetworkError(
                 code: .unacceptableContentType, phase: .evaluating,
-                message: "The response is of the type \(type?.prefix(100) ?? ""), which is none of those accepted. "
+                message: "The response is of the type \(type?.quoted() ?? ""), which is none of those accepted. "
                     + "Is the address right, or does another server answer? Otherwise change rules.contentTypes.")
         }
     }

@@ -75,7 +75,7 @@ public final class RetryBudget: Sendable {
 
     /// How many requests could be sent to the origin of a URL again now; nil if nothing can be sent there.
     public func left(for url: URL) -> Int? {
-        (RequestOrigin(ofPlain: url.absoluteString) ?? (try? NetworkRequest(url: url))?.origin).map { left(for: $0) }
+        RequestOrigin(of: url).map { left(for: $0) }
     }
 
     private func withAllowance<Result>(

@@ -12,7 +12,7 @@ extension ResponseHead: CustomStringConvertible, CustomReflectable {
         Mirror(
             self,
             children: [
-                "url": place, "status": status, "version": version, "reason": reason, "headers": headers,
+                "url": place, "status": status, "version": version, "reason": reason.quoted(), "headers": headers,
                 "isDecoded": isDecoded,
             ], displayStyle: .struct)
     }

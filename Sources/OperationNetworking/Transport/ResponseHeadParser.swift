@@ -57,7 +57,7 @@ package struct ResponseHeadParser {
         case .beforeHead: return content.isEmpty ? .none : .refused("a header field came before the status line")
         case .inHead where content.isEmpty: return end()
         case .inHead:
-            if !fields.append(line: content) { return .refused("a header field has no name") }
+            if let problem = fields.append(line: content) { return .refused(problem) }
         case .afterHead:
             if !content.isEmpty { _ = fields.append(line: content) }
         }
@@ -74,9 +74,9 @@ package struct ResponseHeadParser {
         guard rest.count == 3 || rest.count > 3 && rest[3] == 0x20, let status = rest.statusNumber else {
             return .refused("the status line has no status")
         }
-        let reason = rest.count > 4 ? String(headerBytes: UnsafeRawBufferPointer(rebasing: rest[4...])) : ""
+        let text = rest.count > 4 ? String(headerBytes: UnsafeRawBufferPointer(rebasing: rest[4...])) : ""
         stage = .inHead
-        head = Head(status: status, version: version, reason: reason)
+        head = Head(status: status, version: version, reason: text.withoutControls)
         fields = HeaderFields()
         fields.reserveCapacity(12)
         return .none
@@ -133,18 +133,29 @@ extension HTTPVersion {
 }
 
 extension HeaderFields {
-    /// Adds the field of a line, or to the last field if the line begins with a blank; false if it has no name.
-    fileprivate mutating func append(line: UnsafeRawBufferPointer) -> Bool {
+    /// Adds the field of a line, or to the last field if the line begins with a blank; returns what is wrong with it.
+    fileprivate mutating func append(line: UnsafeRawBufferPointer) -> String? {
         if line[0] == 0x20 || line[0] == 0x09 {
-            guard let last = removeLast() else { return false }
-            add(last.name, "\(last.value) \(String(headerBytes: line).trimmedBlanks)".trimmedBlanks)
-            return true
+            guard let last = removeLast() else { return "a header field has no name" }
+            add(last.name, "\(last.value) \(String(headerBytes: line).withoutControls.trimmedBlanks)".trimmedBlanks)
+            return nil
         }
-        guard let colon = line.firstIndex(of: 0x3A), colon > 0 else { return false }
+        guard let colon = line.firstIndex(of: 0x3A), colon > 0 else { return "a header field has no name" }
         let name = UnsafeRawBufferPointer(rebasing: line[..<colon]).withoutBlanksBehind
+        guard !name.hasControls else { return "the name of a header field has a control character in it" }
         let value = UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]).withoutBlanksBehind.withoutBlanksBefore
-        add(String(headerBytes: name), String(headerBytes: value, ofField: name))
-        return true
+        guard value.hasControls else {
+            add(String(headerBytes: name), String(headerBytes: value, ofField: name))
+            return nil
+        }
+        // Whoever reads the wire may see another framing in it.
+        if name.isName("content-length") || name.isName("transfer-encoding") {
+            return "the framing of the body has a control character in it"
+        }
+        // A cookie with one is none (RFC 6265bis, 5.7); in other values they are blanks (RFC 9110, 5.5).
+        let text = name.isName("set-cookie") ? "" : String(headerBytes: value, ofField: name).withoutControls
+        add(String(headerBytes: name), text.trimmedBlanks)
+        return nil
     }
 
     /// Two lengths that differ, or one that is none; or a coding of the transfer that nobody asked for.
@@ -191,6 +202,13 @@ extension String {
         (1...18).contains(utf8.count) && utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
+    /// The same with a blank in the place of each control character but a tab.
+    var withoutControls: String {
+        guard utf8.contains(where: { $0.isControl && $0 != 0x09 }) else { return self }
+        let bytes = utf8.map { $0.isControl && $0 != 0x09 ? 0x20 : $0 }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     /// The value of a field as text.
     ///
     /// What is no UTF-8 would come back as other bytes: in an address it is escaped, which means the same, and a cookie is
@@ -226,6 +244,9 @@ extension UnsafeRawBufferPointer {
         for byte in self { all |= byte }
         return all < 0x80
     }
+
+    /// Whether there is a control character other than a tab.
+    fileprivate var hasControls: Bool { contains { $0.isControl && $0 != 0x09 } }
 
     fileprivate func isName(_ name: StaticString) -> Bool {
         isSameName(as: UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))

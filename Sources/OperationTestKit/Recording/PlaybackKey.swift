@@ -29,8 +29,10 @@ struct PlaybackKey: Hashable, Sendable {
         let fields = rules.comparedHeaders.map { $0.lowercased() }.sorted().map { name in
             "\(name): \(headers.values(name).joined(separator: ", "))"
         }
+        // However it is written, in a recording that was edited or made by an earlier version.
+        let origin = AddressReference(String(address)).origin ?? String(address[..<slash])
         parts = [
-            method, rules.comparesHost ? String(address[..<slash]) : "", String(address[slash...]),
+            method, rules.comparesHost ? origin : "", String(address[slash...]),
             pairs.joined(separator: "&"), rules.comparesBody ? body : "", fields.joined(separator: "; "),
         ]
     }

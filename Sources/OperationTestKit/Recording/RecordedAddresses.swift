@@ -38,15 +38,36 @@ struct RecordedAddresses {
 
     /// The pairs of a query, a fragment or a form.
     func pairs(_ text: Substring, hidesNameless: Bool = false) -> String {
-        text.unicodeScalars.split(separator: "&", omittingEmptySubsequences: false).map { pair in
+        let pairs = text.unicodeScalars.split(separator: "&", omittingEmptySubsequences: false)
+        // One pair may say that the value of another is secret: name=password&value=…
+        let hidesValue = pairs.contains { pair in
+            pair.firstIndex(of: "=").map {
+                redaction.hidesNeighbours(meant(pair[..<$0]), meant(pair[$0...].dropFirst()))
+            }
+                ?? false
+        }
+        return pairs.map { pair in
             guard let equals = pair.firstIndex(of: "=") else {
-                return hidesNameless && !pair.isEmpty ? RecordingRedactor.stars : String(pair)
+                let isHidden = hidesNameless && !pair.isEmpty || hidesPart(of: meant(pair))
+                return isHidden ? RecordingRedactor.stars : String(pair)
             }
             // In a fragment there may be a path and a query, as in `#/signed-in?code=1`.
-            let name = pair[..<equals].split(separator: "?").last.map { Substring($0) } ?? ""
-            let plain = name.replacing("+", with: " ").removingPercentEncoding ?? String(name)
-            return redaction.hides(plain) ? String(pair[...equals]) + RecordingRedactor.stars : String(pair)
+            let plain = pair[..<equals].split(separator: "?").last.map(meant) ?? ""
+            let isHidden =
+                redaction.hides(plain) || hidesValue && LogRedaction.isValue(plain)
+                || hidesPart(of: meant(pair[equals...].dropFirst()))
+            return isHidden ? String(pair[...equals]) + RecordingRedactor.stars : String(pair)
         }.joined(separator: "&")
+    }
+
+    private func meant(_ text: Substring.UnicodeScalarView) -> String {
+        let text = Substring(text).replacing("+", with: " ")
+        return text.removingPercentEncoding ?? String(text)
+    }
+
+    /// Whether a value says itself that a part of it is a secret, as JSON does, or an address with a password.
+    private func hidesPart(of value: String) -> Bool {
+        redaction.withoutSecrets(inHeader: value) != value || withoutUser(value.unicodeScalars[...]) != value
     }
 
     /// What belongs together at the beginning of a text: behind a question mark or a number sign, all but blanks and
@@ -63,7 +84,7 @@ struct RecordedAddresses {
     private func redacted(_ address: Substring, hidesNameless: Bool) -> String {
         let scalars = address.unicodeScalars
         let mark = scalars.firstIndex { $0 == "?" || $0 == "#" } ?? address.endIndex
-        let place = withoutUser(scalars[..<mark])
+        let place = redaction.withoutSecrets(inPath: withoutUser(scalars[..<mark]))
         let number = scalars[mark...].firstIndex(of: "#") ?? address.endIndex
         let query = shown(scalars[mark..<number], hidesNameless)
         return place + query + shown(scalars[number...], hidesNameless)

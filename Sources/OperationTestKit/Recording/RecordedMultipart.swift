@@ -25,10 +25,12 @@ struct RecordedMultipart {
         return text.isEmpty ? nil : text.startIndex..<text.endIndex
     }
 
-    /// The same with that boundary, and with other contents of its parts.
+    /// The same with that boundary, and with other heads and contents of its parts.
     ///
     /// Nil if it has no such parts, or there is nothing in the place of the content of one. It may break off.
-    func rewritten(boundary new: String, content: (_ name: String?, _ type: String?, Data) -> Data?) -> Data? {
+    func rewritten(
+        boundary new: String, head: (String) -> String, content: (_ name: String?, _ type: String?, Data) -> Data?
+    ) -> Data? {
         let marks = marks()
         guard let first = marks.first else { return nil }
         var result = Data(data[data.startIndex..<first.lowerBound])
@@ -37,7 +39,7 @@ struct RecordedMultipart {
             let isLast = number + 1 == marks.count
             let end = isLast ? data.endIndex : marks[number + 1].lowerBound
             let piece = Data(data[mark.upperBound..<end])
-            guard let part = part(piece, breaksOff: isLast, content) else { return nil }
+            guard let part = part(piece, breaksOff: isLast, head, content) else { return nil }
             result += part
         }
         return result
@@ -59,7 +61,8 @@ struct RecordedMultipart {
 
     /// A part with its head, from behind one boundary to before the next; the last one has only an end, or breaks off.
     private func part(
-        _ part: Data, breaksOff: Bool, _ content: (_ name: String?, _ type: String?, Data) -> Data?
+        _ part: Data, breaksOff: Bool, _ shownHead: (String) -> String,
+        _ content: (_ name: String?, _ type: String?, Data) -> Data?
     ) -> Data? {
         if part.starts(with: Data("--".utf8)) { return part }
         // One that breaks off within its head has no content.
@@ -72,6 +75,8 @@ struct RecordedMultipart {
         inside = inside.dropLast(end.count)
         let type = Self.value("Content-Type", in: lines)
         guard let shown = content(Self.name(in: lines), type, Data(inside)) else { return nil }
+        let clean = shownHead(head)
+        if clean != head { return Data(clean.utf8) + Data("\r\n\r\n".utf8) + shown + end }
         return part[part.startIndex..<gap.upperBound] + shown + end
     }
 

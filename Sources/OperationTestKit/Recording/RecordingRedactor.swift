@@ -4,8 +4,8 @@
 import Foundation
 import OperationNetworking
 
-/// Leaves the secrets out of exchanges, by the names that a ``LogRedaction`` hides, and keeps all else as it is: what
-/// is recorded must still be an answer.
+/// Leaves the secrets out of exchanges, by the names that a ``LogRedaction`` hides and by what texts say themselves, and keeps
+/// all else as it is: what is recorded must still be an answer.
 struct RecordingRedactor: Sendable {
     static let stars = "***"
     /// Fields whose value is one address, to its end.
@@ -60,7 +60,8 @@ struct RecordingRedactor: Sendable {
         if field.isNamed("Set-Cookie") { return RecordedCookies.redacted(field.value) }
         if redaction.hides(field.name) { return Self.stars }
         let isAddress = Self.addressFields.contains { field.isNamed($0) }
-        return isAddress ? addresses.redacted(field.value) : addresses.redacted(in: field.value)
+        if isAddress { return addresses.redacted(field.value) }
+        return redaction.withoutSecrets(inHeader: addresses.redacted(in: field.value))
     }
 
     /// A body without the secrets; nil if it is of a kind that has them in known places, and cannot be looked into.
@@ -78,15 +79,41 @@ struct RecordingRedactor: Sendable {
         // Much of what is JSON does not say so.
         let isCalledJSON = kind.contains("json")
         let begins = data.first { ![9, 10, 13, 32, 0xEF, 0xBB, 0xBF].contains($0) }
-        guard isCalledJSON || begins == 0x7B || begins == 0x5B else { return data }
-        let clean = RecordedJSON.redacted(data, redaction) { text in
-            redaction.withoutNamedSecrets(addresses.redacted(in: text))
+        if isCalledJSON || begins == 0x7B || begins == 0x5B {
+            if let clean = json(data) { return clean }
+            if isCalledJSON { return nil }
         }
-        return clean ?? (isCalledJSON ? nil : data)
+        return text(data, isText: kind.hasPrefix("text/") || kind.hasSuffix("xml"))
+    }
+
+    private func json(_ data: Data) -> Data? {
+        SecretJSON.redacted(data, redaction, keepsKinds: true) { text in
+            // JSON within JSON has names, too.
+            if LogRedaction.isJSON(text), let clean = json(Data(text.utf8)) {
+                return String(decoding: clean, as: UTF8.self)
+            }
+            return shown(text)
+        }
+    }
+
+    private func shown(_ text: String) -> String { redaction.withoutNamedSecrets(addresses.redacted(in: text)) }
+
+    /// A text without what its own words call a secret; the same bytes if it is none; nil if it is in two bytes a character.
+    private func text(_ data: Data, isText: Bool) -> Data? {
+        guard !data.contains(0) else { return isText ? nil : data }
+        if let text = String(validating: data, as: UTF8.self) {
+            let clean = shown(text)
+            return clean == text ? data : Data(clean.utf8)
+        }
+        guard isText else { return data }
+        // The words are in ASCII, whatever the other bytes mean.
+        let text = String(String.UnicodeScalarView(data.map { Unicode.Scalar($0) }))
+        return Data(shown(text).unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
     }
 
     private func multipart(_ data: Data, _ old: String, boundary: String) -> Data? {
-        RecordedMultipart(data, boundary: old).rewritten(boundary: boundary) { name, type, content in
+        let head = { (text: String) in redaction.withoutNamedSecrets(text) }
+        return RecordedMultipart(data, boundary: old).rewritten(boundary: boundary, head: head) { name, type, content in
             if let name, redaction.hides(name) { return Data(Self.stars.utf8) }
             return body(content, type: type)
         }

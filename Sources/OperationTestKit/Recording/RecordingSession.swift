@@ -167,8 +167,8 @@ extension RecordingRedactor {
     /// A head without secrets, which tells the length that the body has without them.
     fileprivate func head(_ head: ResponseHead, _ fields: HeaderFields, bodyGrewBy growth: Int) -> ResponseHead {
         var headers = fields
-        if growth != 0, let length = headers["Content-Length"].flatMap({ Int($0) }) {
-            headers["Content-Length"] = "\(max(length + growth, 0))"
+        if growth != 0, let length = headers["Content-Length"].flatMap({ Int64($0) }) {
+            headers["Content-Length"] = "\(max(length.addingSaturated(Int64(growth)), 0))"
         }
         return ResponseHead(
             url: URL(string: url(head.url)) ?? head.url, status: head.status, headers: headers, version: head.version,

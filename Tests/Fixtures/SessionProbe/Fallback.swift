@@ -3,16 +3,25 @@
 
 #if os(Linux)
     import Foundation
+    import OperationCore
     import OperationNetworking
 
     /// What there is where libcurl cannot be found: the session of the platform is another one.
-    struct Fallback {
+    final class Fallback: Sendable {
         private let url: URL
+        private let notices = Locked<[String]>([])
+        private let isNoticed = DispatchSemaphore(value: 0)
 
         /// To be made before anything is asked of a session.
         init(_ url: URL) {
             self.url = url
             CurlLibrary.seek(only: "libcurl-of-nobody.so.4")
+            OperationDiagnostics.handler = { [self] notice in
+                // It may ask for what the notice is about.
+                let transport = type(of: DefaultNetworkSession.platformTransport)
+                notices.withLock { $0.append("\(notice) \(transport)") }
+                isNoticed.signal()
+            }
         }
 
         func run() throws {
@@ -25,6 +34,8 @@
                 print("\(path): \(send("GET", path))")
             }
             print("upload: \(send("POST", "upload", .data(Data(count: 100_000))))")
+            isNoticed.wait()
+            for notice in notices.withLock({ $0 }) { print("notice: \(notice)") }
         }
 
         private func send(_ method: String, _ path: String, _ body: RequestBody = .none) -> String {

@@ -68,4 +68,34 @@ struct AdmissionMachineTests {
             #expect(late == nil)
         }
     }
+
+    @Test("The categories come after the delay, are asked for when it is called, and can be given back")
+    func calls() {
+        var machine = AdmissionMachine()
+        _ = machine.seek(Step.allCases, epoch: 7, isDelayed: true)
+        let round = machine.round
+        _ = machine.passed(.conditions, round: round)
+        let last = machine.passed(.throttle, round: round)
+        #expect(last == .admit && machine.isDelayed(epoch: 7) && !machine.isGranted(epoch: 7))
+        let early = (machine.call(round: round), machine.ask(epoch: 7), machine.yield())
+        #expect(early == (false, false, false))
+        let (stale, due) = (machine.delayEnded(epoch: 8), machine.delayEnded(epoch: 7))
+        #expect(stale == nil && due == .take(.categories))
+        for _ in 0..<3 {
+            let (old, isCalled) = (machine.call(round: round &- 1), machine.call(round: round))
+            #expect(!old && isCalled && machine.isCalled(epoch: 7) && !machine.isCalled(epoch: 8))
+            let (outdated, asks, again) = (machine.ask(epoch: 8), machine.ask(epoch: 7), machine.ask(epoch: 7))
+            #expect(!outdated && asks && !again && machine.currentStep == .categories)
+        }
+        let granted = machine.passed(.categories, round: round)
+        #expect(granted == .admit && machine.isGranted(epoch: 7))
+        let (isYielding, twice) = (machine.yield(), machine.yield())
+        #expect(isYielding && !twice && !machine.isGranted(epoch: 7) && !machine.isDelayed(epoch: 7))
+        var withdrawn = machine
+        let steps = withdrawn.withdraw()
+        #expect(steps == Step.allCases)
+        machine.yielded(round: round)
+        let next = machine.delayEnded(epoch: 7)
+        #expect(next == .take(.categories))
+    }
 }

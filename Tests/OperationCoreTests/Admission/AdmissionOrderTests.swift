@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The way from the dependencies to the body", .timeLimit(.minutes(3)))
 struct AdmissionOrderTests {
-    @Test("Dependencies, conditions, throttle, categories, delay, body", arguments: StartingWay.allCases)
+    @Test("Dependencies, conditions, throttle, categories, body", arguments: StartingWay.allCases)
     func order(way: StartingWay) async throws {
         let clock = ManualClock()
         let registry = OperationThrottle(clock: clock)
@@ -52,7 +52,7 @@ struct AdmissionOrderTests {
         #expect(await eventually { category.holders.isEmpty && registry.runner(of: "order") == nil })
     }
 
-    @Test("The delay begins when the operation is admitted")
+    @Test("The delay comes before the categories")
     func delay() {
         let clock = ManualClock()
         let category = OperationCategory("delayed")
@@ -61,9 +61,9 @@ struct AdmissionOrderTests {
         operation.startDelay = .seconds(3)
         operation.categories = [category]
         operation.start()
-        #expect(category.holders == [operation] && operation.calls.events == [])
+        #expect(category.holders.isEmpty && operation.calls.events == [])
         clock.advance(by: .seconds(3))
-        #expect(operation.calls.events == ["main"])
+        #expect(operation.calls.events == ["main"] && category.holders == [operation])
         operation.finish(withResult: 1)
     }
 

@@ -206,4 +206,25 @@ struct DependencyRuleTests {
         UpstreamEnd.fails.perform(on: upstream)
         #expect(Look(downstream) == .waiting)
     }
+
+    @Test(arguments: StartingWay.allCases)
+    func `a rule may wait for an operation that depends on the same one without a rule`(_ way: StartingWay) async throws
+    {
+        let failing = HandDriven("failing"), ruled = HandDriven("ruled"), starter = Starter(way), waited = Gate()
+        let sibling = SyncProbe("sibling") { $0.finish(withResult: 1) }
+        try ruled.depend(
+            on: failing,
+            otherwise: .fail { _ in
+                sibling.waitUntilFinished()
+                waited.open()
+                return .second
+            })
+        sibling.addDependency(failing)
+        for operation in [failing, ruled, sibling] { try starter.start(operation) }
+        #expect(await failing.calls.events(atLeast: 1) == ["main"])
+        Thread { failing.finish(withError: .first) }.start()
+        try await waited.passage(within: .seconds(30))
+        await ruled.end()
+        #expect(ruled.outcome == .failure(.second) && sibling.outcome == .success(1))
+    }
 }

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Groups without a body.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct DeclaredGroupTests {
     private func child(_ number: Int) -> HandDriven { HandDriven("\(number)") }
 

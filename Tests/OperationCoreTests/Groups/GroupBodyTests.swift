@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Groups with bodies, of both forms.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct GroupBodyTests {
     enum AppError: Error { case number(OperationFailure<Flaw>), odd(Int) }
 

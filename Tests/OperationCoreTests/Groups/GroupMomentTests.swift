@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Moments between two locks, in which another thread may come.
-@Suite(.timeLimit(.minutes(Rounds.minutes)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct GroupMomentTests {
     /// Runs pairs of bodies at the same time, the second one up to some turns of a loop later, until a round has a
     /// flaw.

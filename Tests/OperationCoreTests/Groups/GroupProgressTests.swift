@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// How far a group has come.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct GroupProgressTests {
     /// An operation that a test moves along.
     private final class Measured: AsyncOperation<Int, Flaw>, MeasuredOperation, @unchecked Sendable {

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Groups that are cancelled at a random moment: with real threads, and step by step.
-@Suite(.timeLimit(.minutes(Rounds.minutes)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct GroupRaceTests {
     /// Makes trees of groups of all forms.
     private struct Maker: Sendable {

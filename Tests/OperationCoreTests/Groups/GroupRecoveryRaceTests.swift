@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Recoveries that meet a cancellation.
-@Suite(.timeLimit(.minutes(Rounds.minutes)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct GroupRecoveryRaceTests {
     @Test(arguments: 1...4)
     func `recovered and cancelled at a random moment, it ends once, and nothing stays`(part: UInt64) async throws {

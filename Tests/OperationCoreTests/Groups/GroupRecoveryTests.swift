@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// What may be done about children that gave no result.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct GroupRecoveryTests {
     private func failing(_ name: String, _ flaw: Flaw = .first) -> ClosureOperation<Int, Flaw> {
         ClosureOperation<Int, Flaw> { () throws(Flaw) -> Int in throw flaw }.named(name)

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// What went wrong in the groups of others.
-@Suite("Scenarios: groups", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Scenarios: groups", .nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct GroupScenarioTests {
     @Test(
         "Scenario 1 (ProcedureKit#352): children that add the next one as they end, and a cancellation at any moment",

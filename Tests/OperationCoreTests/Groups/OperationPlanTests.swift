@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Groups that are described once, and run many times.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct OperationPlanTests {
     private func doubling(_ runs: EventRecorder<Int> = EventRecorder()) -> OperationPlan<Int, Int> {
         OperationPlan { (number: Int) in

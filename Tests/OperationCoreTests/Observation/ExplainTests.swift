@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Why an operation does not run", .timeLimit(.minutes(3)))
+@Suite("Why an operation does not run", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct ExplainTests {
     @Test("It waits for others, and each says where it stands")
     func dependencies() async throws {
@@ -30,7 +30,7 @@ struct ExplainTests {
         #expect(queue.explain(running).description == "load is not in queue uploads: cancelled.")
     }
 
-    @Test("All places are taken, and it says by whom; then, how many come before it")
+    @Test("All places are taken, and it says by whom; then, how many come before it", .comparesObjects)
     func width() async throws {
         let queue = QueueManager("narrow", width: 1)
         let first = HandDriven("first"), urgent = HandDriven("urgent"), second = HandDriven("second")

@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("The failures of a queue", .timeLimit(.minutes(3)))
+@Suite("The failures of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct FailureTests {
-    @Test("They are listed in their order with their errors, and nothing else is")
+    @Test("They are listed in their order with their errors, and nothing else is", .comparesObjects)
     func list() async throws {
         let queue = QueueManager("failures", width: 1)
         let first = HandDriven("first") { $0.finish(withError: .first) }
@@ -43,7 +43,7 @@ struct FailureTests {
         #expect(left == 0)
     }
 
-    @Test("One is run again as a new operation, and can fail again")
+    @Test("One is run again as a new operation, and can fail again", .comparesObjects)
     func again() async throws {
         let queue = QueueManager("again")
         let tries = EventRecorder<Int>()

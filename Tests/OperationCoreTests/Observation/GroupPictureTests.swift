@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Groups in pictures and explanations", .timeLimit(.minutes(3)))
+@Suite("Groups in pictures and explanations", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct GroupPictureTests {
     /// A group within a group, of whose three children one runs, one waits for the group's width, one depends on the first.
     private struct Nested {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Snapshots and events agree", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Snapshots and events agree", .nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueEventReplayTests {
     @Test("Events applied to the first snapshot give each later one, whatever several threads do")
     func replay() async throws {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("The events of a queue", .timeLimit(.minutes(3)))
+@Suite("The events of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueEventTests {
     @Test("The present state comes first, then the changes in their order, numbered without gaps")
     func order() async throws {
@@ -74,7 +74,9 @@ struct QueueEventTests {
         await queue.drained()
     }
 
-    @Test("The loop ends when the queue is gone and all that was in it ended; the reader does not keep it")
+    @Test(
+        "The loop ends when the queue is gone and all that was in it ended; the reader does not keep it",
+        .comparesObjects)
     func lifetime() async throws {
         let census = LiveObjects()
         var queue: QueueManager? = QueueManager("lifetime")

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Pictures of the graph", .timeLimit(.minutes(3)))
+@Suite("Pictures of the graph", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueGraphTests {
     @Test("It shows what is in the queue, what that waits for, and what waits for it elsewhere")
     func live() async throws {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("The progress of a queue", .timeLimit(.minutes(3)))
+@Suite("The progress of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueProgressTests {
     @Test("It counts ends, not starts: of asynchronous, cancelled and failed operations, and of those before it")
     func counting() async throws {
@@ -31,6 +31,21 @@ struct QueueProgressTests {
         await queue.drained()
         try await TestThread.run { while progress.completedUnitCount < 4 { sched_yield() } }
         #expect(progress.isFinished)
+    }
+
+    @Test("A change is published by the thread that makes it, also after several operations were added at once")
+    func afterSeveral() throws {
+        for _ in 0..<100 {
+            let queue = QueueManager("several")
+            queue.isSuspended = true
+            let progress = queue.progress
+            let operations = (0..<4).map { _ in ClosureOperation {} }
+            try queue.add(operations)
+            #expect(progress.totalUnitCount == 4)
+            operations[0].cancel()
+            #expect(progress.completedUnitCount == 1)
+            queue.cancelAll()
+        }
     }
 
     @Test("Cancelling it cancels what has not ended")
@@ -71,7 +86,7 @@ struct QueueProgressTests {
 
     @Test("It is no part of the progress that is current where it is first asked for")
     func noParent() throws {
-        let queue = ManualWorkers().makeQueue("alone"), current = Progress(totalUnitCount: 10)
+        let workers = ManualWorkers(), queue = workers.makeQueue("alone"), current = Progress(totalUnitCount: 10)
         try queue.add {}
         current.becomeCurrent(withPendingUnitCount: 10)
         let progress = queue.progress
@@ -79,6 +94,7 @@ struct QueueProgressTests {
         // Nothing was attached, so what was pending is done.
         #expect(current.completedUnitCount == 10)
         #expect(progress.totalUnitCount == 1)
+        workers.runAll()
     }
 
     @Test("Whoever publishes does so once, however much changes meanwhile, and nothing is forgotten")

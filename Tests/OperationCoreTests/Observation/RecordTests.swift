@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("What ran when", .timeLimit(.minutes(3)))
+@Suite("What ran when", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct RecordTests {
     @Test("What a recording held is let go of when no lock is held")
     func lettingGo() {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("The snapshot of a queue", .timeLimit(.minutes(3)))
+@Suite("The snapshot of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct SnapshotTests {
     @Test("Counts and lists say who waits, is held, is ready and runs")
     func lists() async throws {

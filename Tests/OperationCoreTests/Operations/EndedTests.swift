@@ -102,24 +102,6 @@ struct EndedTests {
         #expect((operation as ManagedOperation).anyError == nil)
     }
 
-    @Test func `actions that are taken back make room for others, and the rest keep their order`() {
-        var random = SeededGenerator(seed: 7), actions = EndActions(), live: [UInt64] = []
-        let called = EventRecorder<UInt64>()
-        for id in 1...5_000 as ClosedRange<UInt64> {
-            actions.add(id) { called.record(id) }
-            live.append(id)
-            while live.count > 50 {
-                let taken = live.remove(at: Int.random(in: 0..<live.count, using: &random))
-                #expect(actions.remove(taken) != nil)
-                #expect(actions.remove(taken) == nil)
-            }
-            #expect(actions.storedCount <= 210)
-        }
-        for action in actions.takeAll() { action() }
-        #expect(called.events == live)
-        #expect(actions.isEmpty)
-    }
-
     #if !canImport(ObjectiveC)
         @Test func `an operation forgets foreign ones that waited for it and went`() {
             let operation = HandDriven()

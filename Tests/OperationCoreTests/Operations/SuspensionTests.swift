@@ -69,19 +69,21 @@ struct SuspensionTests {
         #expect(operation.calls.events == ["main", "suspend"])
     }
 
-    @Test func `a mapped operation suspends its original only if that executes`() async {
+    @Test func `a mapped operation is suspended with its original, once that executes`() async {
         let upstream = HandDriven(), began = Gate()
         let original = HandDriven(hooks: .init(main: { _ in began.open() }))
         original.addDependency(upstream)
         let mapped = original.mapResult { $0 }
         mapped.start()
-        #expect(mapped.suspend())
+        #expect(!mapped.suspend())
         UpstreamEnd.succeeds.perform(on: upstream)
         await began.passage()
         #expect(Look(original) == .executing)
-        #expect(mapped.resume())
+        #expect(!mapped.resume())
         #expect(mapped.suspend())
-        #expect(Look(original) == .suspended)
+        #expect(Look(original) == .suspended && Look(mapped) == .suspended)
+        #expect(original.resume())
+        #expect(Look(original) == .executing && Look(mapped) == .executing)
     }
 
     @Test func `starting a suspended operation resumes it`() {

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// A thread on which an operation ends begins the next one itself, if that takes but a moment.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct LentThreadTests {
     private let workers = ManualWorkers()
     private let order = EventRecorder<String>()

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Results that come before the body, and operations that have no time for one.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueEarlyEndTests {
     /// What keeps an operation from beginning although its dependencies ended.
     enum Hold: String, CaseIterable, Sendable {

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// What a thread keeps back for its queue while it concludes, and tells before something of the user's runs.
-@Suite(.timeLimit(.minutes(Rounds.minutes)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueFlushTests {
     private let workers = ManualWorkers()
 

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Foundation operations of other kinds in a queue of ours.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueForeignTests {
     /// An asynchronous Foundation operation as users write them.
     private final class Slow: Operation, @unchecked Sendable {
@@ -135,6 +135,49 @@ struct QueueForeignTests {
         for _ in 0..<50 { try queue.add(census.track(BlockOperation {})) }
         await queue.drained()
         #expect(try await TestThread.run { census.countAtRest() } == 0)
+    }
+
+    @Test(arguments: [1, 2]) func `a chain goes on without the timer`(_ width: Int) async throws {
+        let queue = QueueManager("chain", width: width), order = EventRecorder<Int>()
+        queue.engine.stopPatrol()
+        queue.isSuspended = true
+        var last: Operation?
+        for number in 0..<400 {
+            let next = BlockOperation { order.record(number) }
+            if let last { next.addDependency(last) }
+            try queue.add(next)
+            last = next
+        }
+        queue.isSuspended = false
+        await queue.drained()
+        #expect(order.events == Array(0..<400))
+    }
+
+    @Test func `a graph of both kinds goes on without the timer`() async throws {
+        let queue = QueueManager("graph", width: 2), count = Tally()
+        queue.engine.stopPatrol()
+        queue.isSuspended = true
+        var layer: [Operation] = []
+        for number in 0..<60 {
+            let next: [Operation] = (0..<5).map { place in
+                (number + place) % 3 == 0
+                    ? ClosureOperation { count.add() } as Operation : BlockOperation { count.add() }
+            }
+            for operation in next {
+                for other in layer {
+                    if let own = other as? ManagedOperation {
+                        operation.addDependency(own)
+                    } else {
+                        operation.addDependency(other)
+                    }
+                }
+                try queue.add(operation)
+            }
+            layer = next
+        }
+        queue.isSuspended = false
+        await queue.drained()
+        #expect(count.value == 300)
     }
 
     /// Counts how often it is asked whether it is ready.

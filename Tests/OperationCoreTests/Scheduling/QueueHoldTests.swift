@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Reasons for which a queue is held that know nothing of each other.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct QueueHoldTests {
     private let queue = QueueManager("uploads", width: 2)
 

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// What code of the user's does that runs where a thread lets go of what ended: in the `deinit` of something it held.
-@Suite(.timeLimit(.minutes(Rounds.minutes)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueLettingGoTests {
     private let workers = ManualWorkers(areBodiesShort: true)
     private let order = EventRecorder<String>()

@@ -37,7 +37,7 @@ final class Registrar: Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueManagerTests {
     @Test(arguments: [1, 2, 3, 8, nil])
     func `every operation runs once and the width is never exceeded`(width: Int?) async throws {

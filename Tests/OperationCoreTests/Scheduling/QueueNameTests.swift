@@ -4,7 +4,7 @@
 import OperationCore
 import Testing
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueNameTests {
     @Test func `a queue is defined once and found by its name`() throws {
         let name = QueueName("names: images")

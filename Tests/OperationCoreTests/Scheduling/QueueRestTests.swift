@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Operations that wait in the middle of their work, without a thread and without a place of their queue.
-@Suite(.timeLimit(.minutes(Rounds.minutes)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueRestTests {
     private let workers = ManualWorkers()
     private let pause = WaitReason.pause(.milliseconds(3_250), beforeAttempt: 2)

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Waiting for room in a queue that is full.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueRoomTests {
     /// What is added when there is room.
     enum Way: String, CaseIterable, Sendable {

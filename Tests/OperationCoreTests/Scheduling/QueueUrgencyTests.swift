@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueUrgencyTests {
     private let workers = ManualWorkers()
     private let order = EventRecorder<String>()
@@ -155,6 +155,7 @@ struct QueueUrgencyTests {
         let begun = Dictionary(grouping: order.events.prefix(80), by: \.self).mapValues(\.count)
         #expect(begun == ["8": 40, "4": 10, "0": 10, "-4": 10, "-8": 10])
         queue.cancelAll()
+        workers.runAll()
     }
 
     @Test(arguments: [1, 4, 32])
@@ -173,6 +174,7 @@ struct QueueUrgencyTests {
         #expect(order.events.last == "low")
         #expect(order.count <= ageing + 2)
         queue.cancelAll()
+        workers.runAll()
     }
 
     @Test func `without ageing the low one waits`() throws {

@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 /// Bodies that block: through our own calls, and in other ways.
-@Suite(.timeLimit(.minutes(Rounds.minutes)))
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueWaitTests {
     /// Adds an operation whose body adds the next one to the same queue and waits for it.
     private static func nest(_ depth: Int, in queue: QueueManager, _ registrar: Registrar) -> SyncProbe {

@@ -192,6 +192,53 @@ struct SharedOperationTests {
         }
     }
 
+    @Test func `the run and its askers can be in one queue of ours that has one slot`() async throws {
+        let queue = QueueManager("narrow", width: 1)
+        var options = SharingOptions()
+        options.place = .queue(queue)
+        let flights = SharedOperations<Int, Int, Flaw>(options)
+        let runs = Runs()
+        let askers = (0..<3).map { _ in flights.operation(for: 1) { runs.make() } }
+        try queue.add(askers)
+        for asker in askers { for await state in asker.states where state == .executing { break } }
+        #expect(await runs.all[0].calls.events(atLeast: 1) == ["main"])
+        #expect(askers[0].waitReason?.kind == .sharedRun)
+        runs.all[0].finish(withResult: 4)
+        await queue.drained()
+        #expect(askers.map(\.outcome) == [.success(4), .success(4), .success(4)])
+    }
+
+    @Test func `the last asker that is cancelled ends when the run has wound down, the others at once`() async {
+        let runs = Runs(windsDown: true)
+        let askers = (0..<2).map { _ in flights.operation(for: "a") { runs.make() } }
+        for asker in askers { asker.start() }
+        askers[0].cancel()
+        #expect(Look(askers[0]) == .cancelled)
+        askers[1].cancel()
+        #expect(Look(askers[1]) == .windingDown)
+        runs.all[0].finish(withResult: 0)
+        #expect(Look(askers[1]) == .cancelled)
+        let after = flights.operation(for: "a") { runs.make() }
+        after.start()
+        runs.all[1].cancel()
+        #expect(Look(after) == .windingDown)
+        runs.all[1].finish(withResult: 0)
+        #expect(Look(after) == .cancelled)
+    }
+
+    @Test func `what depends on an asker begins when the run has ended`() async throws {
+        for _ in 0..<100 {
+            let run = SyncProbe { $0.finish(withResult: 1) }
+            let asker = flights.operation(for: "ended") { run }
+            let after = SyncProbe { $0.finish(withResult: run.isFinished ? 1 : 0) }
+            try after.depend(on: asker, otherwise: .cancel)
+            let queue = QueueManager("order", width: 2)
+            try queue.add([after, asker])
+            #expect(try await after.value == 1)
+            await queue.drained()
+        }
+    }
+
     @Test func `a run may itself be a share of another`() {
         let runs = Runs()
         let outer = SharedOperations<Int, Int, Flaw>()

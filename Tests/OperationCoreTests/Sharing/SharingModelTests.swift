@@ -52,6 +52,8 @@ private struct SharingSchedule {
     private var expected: [String?] = []
     private var expectedRuns: [String?] = []
     private var lines = [Line](repeating: Line(), count: 2)
+    /// Askers that were cancelled and end when their run has wound down.
+    private var lasting: [Int: (run: Int, key: Int)] = [:]
     private var history: [String] = []
 
     init(seed: UInt64) {
@@ -116,15 +118,17 @@ private struct SharingSchedule {
         lines[key].askers.removeAll { $0 == index }
         guard lines[key].askers.isEmpty, let run = lines[key].run else { return }
         expectedRuns[run] = "cancelled allAskersLeft"
-        leave(run, key)
+        leave(run, key, with: [index])
     }
 
     /// A run was cancelled.
     ///
     /// It winds down if its body was begun, which it was if it came after no other.
-    private mutating func leave(_ run: Int, _ key: Int) {
+    private mutating func leave(_ run: Int, _ key: Int, with last: [Int]) {
         lines[key].run = nil
-        if windsDown, lines[key].winding.isEmpty { lines[key].winding.insert(run) }
+        guard windsDown, lines[key].winding.isEmpty else { return }
+        lines[key].winding.insert(run)
+        for asker in last { lasting[asker] = (run, key) }
     }
 
     private mutating func end(_ key: Int, failing: Bool) {
@@ -152,9 +156,10 @@ private struct SharingSchedule {
         history.append("cancel run \(run)")
         runs.all[run].cancel(because: .requested("run"))
         expectedRuns[run] = "cancelled requested"
-        for asker in lines[key].askers { expected[asker] = "cancelled requested" }
+        let last = lines[key].askers
         lines[key].askers = []
-        leave(run, key)
+        for asker in last { expected[asker] = "cancelled requested" }
+        leave(run, key, with: last)
     }
 
     private mutating func advance() {
@@ -170,8 +175,11 @@ private struct SharingSchedule {
     private var failure: String? {
         let words = askers.map { $0.operation.outcome?.word }
         if words != expected { return "askers: \(words), expected \(expected)" }
-        if let open = askers.first(where: { ($0.operation.outcome != nil) != $0.operation.isFinished }) {
-            return "\(open.operation.state) but not ended"
+        for (index, asker) in askers.enumerated() {
+            let windsDown = lasting[index].map { lines[$0.key].winding.contains($0.run) } ?? false
+            if asker.operation.isFinished != (expected[index] != nil && !windsDown) {
+                return "\(asker.operation.state), ended: \(asker.operation.isFinished)"
+            }
         }
         let runWords = runs.all.map { $0.outcome?.word }
         if runWords != expectedRuns { return "runs: \(runWords), expected \(expectedRuns)" }

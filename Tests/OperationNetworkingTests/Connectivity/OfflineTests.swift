@@ -145,6 +145,7 @@ struct OfflineTests {
         #expect(try await operation.run() == "Hello 0")
         for (text, stays) in [
             ("http://localhost:1/", true), ("http://a.localhost/", true), ("http://127.1.2.3/", true),
+            ("http://2130706433/", true), ("http://[0:0::1]/", true), ("http://[::1%25lo]/", true),
             ("http://[::1]/", true), ("http://localhost.example.com/", false), ("http://127.example.com/", false),
             ("http://192.0.2.1/", false),
         ] {

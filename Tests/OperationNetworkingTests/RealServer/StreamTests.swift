@@ -53,10 +53,8 @@
             session.close()
         }
 
-        /// The server has said that it did not take them, but libcurl does not say so: it sends what has no effect again, and
-        /// about what has one nothing is known.
-        @Test(arguments: ["GET", "POST"])
-        func `requests that came after the last that a connection takes are sent again if that does no harm`(
+        @Test(arguments: CurlSession.tellsRefusals ? ["GET", "POST"] : ["GET"])
+        func `requests that came after the last that a connection takes are sent again`(
             _ method: String
         ) async throws {
             let server = try await NginxServer.shared.value
@@ -65,20 +63,13 @@
             let recorders = (0..<40).map { _ in TransferRecorder() }
             for recorder in recorders {
                 let body: RequestBody = method == "GET" ? .none : .data(Data("x".utf8))
-                let request = try NetworkRequest(method, url: url(server.ports.brief, "/spoken"), body: body)
+                let request = try NetworkRequest(method, url: url(server.ports.brief, "/read"), body: body)
                 session.makeTask(with: request, receiver: recorder).resume()
             }
-            var lost = 0
             for recorder in recorders {
                 let record = await recorder.ended()
-                if record.code == .connectionLost, method == "POST" {
-                    #expect(record.error?.isUnsent == false && record.heads.isEmpty)
-                    lost += 1
-                } else {
-                    #expect(record.error == nil && record.status == 200, "\(String(describing: record.error))")
-                }
+                #expect(record.error == nil && record.status == 200, "\(String(describing: record.error))")
             }
-            if method == "GET" { #expect(lost == 0) }
             session.close()
         }
     }

@@ -76,9 +76,9 @@ struct RequestCheckTests {
     }
 
     @Test(arguments: [
-        ("HTTP://Example.com/A", "http://Example.com/A"), ("http://[::1]:8080/x", "http://[::1]:8080/x"),
-        ("https://127.1/#fragment", "https://127.1/"), ("http://host", "http://host"),
-        ("http://a:b@[fe80::1]/", "http://[fe80::1]/"),
+        ("HTTP://Example.com:80/A", "http://example.com/A"), ("http://[::1]:8080/x", "http://[::1]:8080/x"),
+        ("https://127.1/#fragment", "https://127.0.0.1/"), ("http://host", "http://host"),
+        ("http://a:b@[fe80::1]/", "http://[fe80::1]/"), ("http://[FE80::1%25eth0]:/x", "http://[fe80::1%25eth0]/x"),
     ])
     func `a URL is brought into the form in which it is sent`(text: String, sent: String) throws {
         let request = try NetworkRequest(url: #require(URL(string: text)))
@@ -97,6 +97,7 @@ struct RequestCheckTests {
         #expect(request.headers["authorization"] == "Basic " + Data("us er:sec\r\nret".utf8).base64EncodedString())
         let own = try NetworkRequest(url: target, headers: ["Authorization": "Bearer x"])
         #expect(own.headers.values("Authorization") == ["Bearer x"])
+        #expect(try NetworkRequest(url: #require(URL(string: "http://@host/"))).headers.isEmpty)
         let alone = try NetworkRequest(url: #require(URL(string: "http://user@host/")))
         #expect(alone.headers["Authorization"] == "Basic dXNlcjo=")
     }

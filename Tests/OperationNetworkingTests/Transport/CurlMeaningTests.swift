@@ -9,7 +9,8 @@
     struct CurlMeaningTests {
         /// What libcurl's numbers from 1 on mean, unless what else is known says more; the rest is of other protocols.
         private static let table: [(NetworkError.Code, [Int32])] = [
-            (.invalidResponse, [1, 8]), (.invalidURL, [3]), (.cannotFindHost, [5, 6]), (.cannotConnect, [7, 45, 96]),
+            (.invalidResponse, [1, 8, 43]), (.invalidURL, [3]), (.cannotFindHost, [5, 6]),
+            (.cannotConnect, [7, 45, 96]),
             (.connectionLost, [16, 52, 55, 56, 92, 95]), (.truncatedBody, [18]), (.undecodableBody, [23, 61]),
             (.bodyUnreadable, [26]), (.resourcesExhausted, [2, 27, 89, 99]), (.timedOut, [28]),
             (.secureConnectionFailed, [35, 53, 54, 59, 64, 66, 80, 101]), (.sessionUnavailable, [4, 41, 48]),
@@ -29,11 +30,22 @@
 
         @Test(
             arguments: [
-                (23, .resourcesExhausted), (24, .resourcesExhausted), (99, .resourcesExhausted), (100, .notConnected),
+                (23, .resourcesExhausted), (24, .resourcesExhausted), (12, .resourcesExhausted),
+                (105, .resourcesExhausted), (97, .cannotConnect), (99, .resourcesExhausted), (100, .notConnected),
                 (101, .notConnected), (113, .notConnected), (111, .cannotConnect), (0, .cannotConnect),
             ] as [(Int, NetworkError.Code)])
         func `why there is no connection, the system says`(number: Int, code: NetworkError.Code) {
             #expect(CurlMeaning(code: 7, phase: .connecting, systemError: number).told.0 == code)
+        }
+
+        @Test func `a request that the server did not process says so where its stream ended, and nowhere else`() {
+            for code in Int32(0)...110 {
+                let plain = CurlMeaning(code: code, phase: .awaitingResponse).told
+                let refused = CurlMeaning(code: code, phase: .awaitingResponse, isRefused: true).told
+                let isEnd = CurlMeaning.endsOfStreams.contains(code)
+                #expect((plain.1 != refused.1) == isEnd, "\(code)")
+                #expect(refused.0 == (isEnd ? .connectionLost : plain.0), "\(code)")
+            }
         }
 
         @Test func `the same number means another thing elsewhere`() {
@@ -47,6 +59,7 @@
             #expect(code(18, .awaitingResponse) == .connectionLost)
             #expect(code(27, .awaitingResponse) == .headerTooLarge)
             #expect(code(100, .awaitingResponse) == .headerTooLarge)
+            #expect(code(43, .connecting) == .transferFailed)
             #expect(code(27, .connecting) == .resourcesExhausted)
             #expect(code(56, .connecting) == .proxyFailed)
             #expect(code(56, .receiving, "Illegal or missing hexadecimal sequence") == .invalidResponse)

@@ -35,6 +35,24 @@ struct ResponseHeadParserTests {
         #expect(events.first == .refused("a status line came in the middle of a head"))
     }
 
+    @Test func `control characters in values are blanks, and are refused where they could hide something`() {
+        func fields(_ lines: String) -> HeaderFields? {
+            guard case .head(let head) = parse("HTTP/1.1 200 O\u{1B}K\r\n\(lines)\r\n\r\n").events.first else {
+                return nil
+            }
+            #expect(head.reason == "O K")
+            return head.fields
+        }
+        #expect(fields("X: a\rSet-Cookie: evil=1") == ["X": "a Set-Cookie: evil=1"])
+        #expect(fields("X: \u{1B}[2J\u{0}\u{7F}b\tc\r") == ["X": "[2J  b\tc"])
+        #expect(fields("X: a\r\n b\rc") == ["X": "a b c"])
+        #expect(fields("Location: /a\rb") == ["Location": "/a b"])
+        #expect(fields("Set-Cookie: a=\u{1}b") == ["Set-Cookie": ""])
+        for line in ["X\u{1B}: a", "Content-Length: 1\r0", "Transfer-Encoding: \u{B}chunked", " X: a"] {
+            #expect(fields(line) == nil, "\(line.debugDescription)")
+        }
+    }
+
     @Test func `random lines never trap`() {
         var generator = SeededGenerator(seed: 7)
         let parts: [[UInt8]] = ["HTTP/1.1 ", "200", " ", "\r\n", ":", "\r", "Content-Length", ",", "\t", "9"].map {

@@ -49,8 +49,29 @@
             answer(Compressed.hello + Compressed.hello)
             let twice = try await session.run(server.url())
             #expect(twice.error == nil && twice.bodyCount == 78)
-            answer(Compressed.hello + [0])
+            answer(Compressed.hello + [1])
             #expect(try await session.run(server.url()).code == .undecodableBody)
+        }
+
+        @Test func `zeros behind the end are padding, within bounds`() async throws {
+            let zeros = [UInt8](repeating: 0, count: 512)
+            for bytes in [Compressed.hello + [0], Compressed.hello + zeros] {
+                answer(bytes)
+                let record = try await session.run(server.url())
+                #expect(record.error == nil && record.bodyCount == 39)
+            }
+            answer(Compressed.hello + zeros + Compressed.hello + zeros)
+            #expect(try await session.run(server.url()).bodyCount == 78)
+            answer(Compressed.hello + zeros + [1])
+            #expect(try await session.run(server.url()).code == .undecodableBody)
+            answer(Compressed.hello + [UInt8](repeating: 0, count: ContentDecoder.mostPadding + 1))
+            #expect(try await session.run(server.url()).code == .undecodableBody)
+        }
+
+        @Test func `a head whose first line begins with a blank is no valid response`() async throws {
+            server.route("/a") { _ in .raw("HTTP/1.1 200 OK\r\n X: a\r\nContent-Length: 0\r\n\r\n") }
+            let record = try await session.run(server.url("/a"))
+            #expect(record.code == .invalidResponse, "\(String(describing: record.error))")
         }
 
         @Test func `deflate is understood with its header and without`() async throws {

@@ -25,7 +25,7 @@
             }
         }
 
-        @Test func `where there is no libcurl it is said why, and URLSession serves`() async throws {
+        @Test func `where there is no libcurl one notice says why, and URLSession serves`() async throws {
             let (output, status) = try await Fixture("SessionProbe").run("fallback", server.url().absoluteString)
             #expect(
                 output == """
@@ -40,6 +40,10 @@
                     cookie: 200
                     cookie: 200
                     upload: 200
+                    notice: DefaultNetworkSession: CurlSession cannot work here: libcurl-of-nobody.so.4 was not found. \
+                    Install libcurl 7.80 or newer (Debian: libcurl4). URLSession sends the requests of this process \
+                    instead. Some responses of servers end a process that uses URLSession on Linux. [sessionFallback] \
+                    URLSession
 
                     """)
             #expect(status == 0)

@@ -136,6 +136,45 @@ struct SecretCase: Sendable, CustomTestStringConvertible {
                         .utf8), type: "multipart/mixed; boundary=b"),
             kept: [#"\"a\":\"--b\""#, "--recorded-boundary--", "multipart/mixed; boundary=recorded-boundary"]),
         SecretCase(
+            testDescription: "headers of harmless names",
+            answer: with([
+                "X-Login": "Bearer \(secret)", "X-Info": "a=1; token = \(secret)",
+                "X-JSON": "{\"id\":\"pin\",\"value\":\"\(secret)\"}",
+                "Location": "/a;jsessionid=\(secret)/b?x=Bearer%20\(secret)&c=1",
+                "WWW-Authenticate": "Basic realm=\"x\"",
+            ]),
+            kept: ["a=1; token = ***", "/a;jsessionid=***/b?x=***&c=1", #"Basic realm=\"x\""#]),
+        SecretCase(
+            testDescription: "a plain text", answer: .text("name: a\npassword\t=\t\(secret)\nthe end"),
+            kept: ["name: a", "the end"]),
+        SecretCase(
+            testDescription: "a text in another coding than UTF-8",
+            answer: .data(Data([0xE9]) + Data(" token=\(secret)\nnext".utf8), type: "text/plain; charset=iso-8859-1")),
+        SecretCase(
+            testDescription: "a text in two bytes for each character",
+            answer: .data(Data("token=\(secret)".utf16.flatMap { [UInt8($0 & 0xFF), 0] }), type: "text/plain"),
+            gap: .opaque),
+        SecretCase(
+            testDescription: "a form whose fields name each other, or say it by their values",
+            answer: .data(
+                Data("name=password&value=\(secret)&a=Bearer+\(secret)&b=%7B%22pin%22:%22\(secret)%22%7D&c=1".utf8),
+                type: "application/x-www-form-urlencoded"),
+            kept: ["name=password&value=***&a=***&b=***&c=1"]),
+        SecretCase(
+            testDescription: "JSON with a name that occurs twice, and JSON in a text",
+            answer: json(
+                #"{"name":"password","name":"a","value":"\#(secret)","b":"{\"k\":\"pin\",\"v\":\"\#(secret)\",\"c\":1}","#
+                    + #""d":[["api_key","\#(secret)"],["e","f"]]}"#),
+            kept: [#"[\"e\",\"f\"]"#]),
+        SecretCase(
+            testDescription: "a request in a part of a body",
+            answer: .data(
+                Data(
+                    ("--b\r\nX-Api-Key: \(secret)\r\nContent-Type: application/http\r\n\r\nGET / HTTP/1.1\r\n"
+                        + "Authorization: Bearer \(secret)\r\nAccept: a\r\n\r\n--b--\r\n").utf8),
+                type: "multipart/mixed; boundary=b"),
+            kept: ["Accept: a"]),
+        SecretCase(
             testDescription: "a body in parts that breaks off",
             answer: StubAnswer(
                 .head(200, ["Content-Type": "multipart/form-data; boundary=\"b\""]),

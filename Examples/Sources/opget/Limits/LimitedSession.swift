@@ -1,22 +1,35 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import OperationCore
 import OperationNetworking
 import Synchronization
 
-/// A session whose responses come no faster than a rate, all together: a brake beneath all that is done with them.
+/// A session that limits how fast the responses of all its tasks arrive together.
 ///
-/// It is put between what moves the bytes and what follows redirects. A task that got more than its share is held, so the
-/// server is slowed down by its connection, and nothing is kept in memory.
+/// It sits between the session that moves the bytes and the session that follows redirects. A task that received more than
+/// its share is held, so its connection slows the server down, and no bytes are kept in memory.
 final class LimitedSession: NetworkSession {
     private let session: any NetworkSession
     private let clock: any OperationClock
+    private let queue: DispatchQueue
     private let line: Mutex<RateLine>
 
-    init(over session: any NetworkSession, bytesPerSecond: Int, clock: any OperationClock = .system) {
+    /// Creates a session over another one.
+    ///
+    /// - Parameters:
+    ///   - session: The session that moves the bytes.
+    ///   - bytesPerSecond: How many bytes of all responses together arrive in a second.
+    ///   - clock: The clock on which the session waits.
+    ///   - queue: The serial queue on which the session releases held tasks.
+    init(
+        over session: any NetworkSession, bytesPerSecond: Int, clock: any OperationClock = .system,
+        queue: DispatchQueue = DispatchQueue(label: "opget.limit")
+    ) {
         self.session = session
         self.clock = clock
+        self.queue = queue
         line = Mutex(RateLine(bytesPerSecond: bytesPerSecond))
     }
 
@@ -26,31 +39,35 @@ final class LimitedSession: NetworkSession {
         return task
     }
 
-    /// Bytes came: how long until more may; nil if they may at once.
+    /// Returns how long the task must pause after it received bytes, or `nil` if more bytes may arrive immediately.
     fileprivate func pause(for count: Int) -> Duration? {
         let now = clock.now
         return line.withLock { $0.take(count, at: now) }
     }
 
-    fileprivate func schedule(after pause: Duration, _ goOn: @escaping @Sendable () -> Void) {
-        // What comes of it too late finds a task that has ended, and does nothing.
-        _ = clock.schedule(after: pause, goOn)
+    fileprivate func schedule(after pause: Duration, _ end: @escaping @Sendable () -> Void) {
+        // A timer that fires after the task ended changes nothing, so the session does not keep the timer.
+        _ = clock.schedule(after: pause, end)
     }
+
+    fileprivate func enqueue(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
 }
 
-/// A task with two who may hold it: its receiver, and the limit.
+/// A task that both its receiver and the rate limit can hold.
 ///
-/// Bytes come in when neither does.
+/// Bytes arrive when neither of them holds the task. A hold takes effect on the calling thread, before the call returns,
+/// because a receiver relies on it. All calls of `proceed()` happen on one serial queue, so that none of them can overtake
+/// a newer one.
 private final class LimitedTask: NetworkTask, NetworkReceiver {
     private struct State {
         var task: (any NetworkTask)?
         var isHeldByReceiver = false
         /// How many pauses of the limit have not ended.
         var pauses = 0
-        /// What the task was told last.
-        var isHeld = false
-        /// Whether somebody is telling it.
-        var isSettling = false
+        /// Whether the task was held since the last call of `proceed()`.
+        var wasHeld = false
+
+        var mayReceive: Bool { !isHeldByReceiver && pauses == 0 }
     }
 
     private let receiver: any NetworkReceiver
@@ -62,7 +79,9 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
         self.session = session
     }
 
-    /// Both hold each other until the end, which comes for each task that was resumed or cancelled.
+    /// Sets the task that moves the bytes.
+    ///
+    /// The two tasks retain each other until the end, which is delivered for each task that was resumed or canceled.
     func use(_ task: any NetworkTask) { state.withLock { $0.task = task } }
 
     private var task: (any NetworkTask)? { state.withLock { $0.task } }
@@ -72,45 +91,39 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
     func cancel() { task?.cancel() }
 
     func hold() {
-        brake { $0.isHeldByReceiver = true }
+        hold { $0.isHeldByReceiver = true }
     }
 
     func proceed() {
-        state.withLock { $0.isHeldByReceiver = false }
-        settle()
+        release { $0.isHeldByReceiver = false }
     }
 
-    /// Holds the task on this thread: called from within the receiver, nothing comes after it.
-    private func brake(_ reason: (inout State) -> Void) {
+    /// Holds the task on this thread: called from within the receiver, no bytes arrive afterwards.
+    private func hold(_ change: (inout State) -> Void) {
         let task = state.withLock { state in
-            reason(&state)
-            state.isHeld = true
+            change(&state)
+            state.wasHeld = true
             return state.task
         }
         task?.hold()
     }
 
-    /// Brings the task to what is wanted; one thread at a time does, and looks again when it is done, so that no step which
-    /// is late undoes a newer one.
-    private func settle() {
-        while let (task, holds) = nextStep() {
-            if holds { task.hold() } else { task.proceed() }
-            state.withLock { state in
-                state.isSettling = false
-                // Whoever pulled the brake meanwhile may have been overtaken: it is pulled again.
-                if !holds { state.isHeld = false }
-            }
-        }
+    private func release(_ change: (inout State) -> Void) {
+        state.withLock { change(&$0) }
+        session.enqueue { [self] in proceedIfFree() }
     }
 
-    private func nextStep() -> (any NetworkTask, Bool)? {
-        state.withLock { state in
-            let wanted = state.isHeldByReceiver || state.pauses > 0
-            guard !state.isSettling, let task = state.task, state.isHeld != wanted else { return nil }
-            state.isHeld = wanted
-            state.isSettling = true
-            return (task, wanted)
+    /// Lets the task proceed if nothing holds it any more; runs on the session's queue.
+    private func proceedIfFree() {
+        let task = state.withLock { state in
+            guard state.wasHeld, state.mayReceive else { return nil as (any NetworkTask)? }
+            state.wasHeld = false
+            return state.task
         }
+        task?.proceed()
+        // Another thread may have held the task before `proceed()` took effect, so the task is held again. The release of
+        // that hold is behind this block on the queue, so this hold cannot be the last word by mistake.
+        if state.withLock({ $0.wasHeld }) { task?.hold() }
     }
 
     // As a receiver.
@@ -120,12 +133,9 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
         receiver.task(self, didReceive: bytes)
         guard let pause = session.pause(for: bytes.count) else { return }
-        // The brake comes first, or the clock might loose it before it was set.
-        brake { $0.pauses += 1 }
-        session.schedule(after: pause) { [self] in
-            state.withLock { $0.pauses -= 1 }
-            settle()
-        }
+        // The task is held before the timer is set: the release of a hold must come after the hold took effect.
+        hold { $0.pauses += 1 }
+        session.schedule(after: pause) { [self] in release { $0.pauses -= 1 } }
     }
 
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {

@@ -71,7 +71,8 @@ final class Reporter: Sendable {
             let old = state.starts[item.index]
             var start = old ?? Start(inherited: resumed)
             start.inherited = min(start.inherited, discarded > 0 ? resumed : start.inherited)
-            start.discarded += discarded
+            // What cards on the disk say of themselves is not added without a look.
+            start.discarded = start.discarded > .max - discarded ? .max : start.discarded + discarded
             state.starts[item.index] = start
             if discarded > 0 { state.furthest[item.index] = nil }
             return discarded > 0 || (old == nil && resumed > 0)

@@ -23,12 +23,28 @@ enum SegmentClaim {
             guard flock(number, LOCK_EX | LOCK_NB) == 0 else { throw busy }
             // Whoever had the claim before may have put the file in its place, or thrown it away.
             guard let status = presentStatus(of: number, at: url) else { continue }
-            guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1, status.st_uid == geteuid() else {
+            guard isTrusted(status) else {
                 throw FileFailure(.disk, "fileUnwritable", "\(url.path) is not a file of yours alone. Remove it.")
             }
             return descriptor
         }
         throw busy
+    }
+
+    /// Returns the bytes of a small file; nil if there is none, or another user can have written to it.
+    static func content(of url: URL) -> Data? {
+        let number = Foundation.open(url.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard number >= 0 else { return nil }
+        let handle = FileHandle(fileDescriptor: number, closeOnDealloc: true)
+        var status = stat()
+        guard fstat(number, &status) == 0, isTrusted(status) else { return nil }
+        return try? handle.readToEnd() ?? Data()
+    }
+
+    /// Whether it is a file of one name to which nobody but the user of this program can have written.
+    private static func isTrusted(_ status: stat) -> Bool {
+        status.st_mode & S_IFMT == S_IFREG && status.st_nlink == 1 && status.st_uid == geteuid()
+            && status.st_mode & 0o022 == 0
     }
 
     /// What is known of an open file, if it still is that of the name.

@@ -9,6 +9,8 @@ import OperationNetworking
 enum SegmentProblem: Error, Equatable {
     /// The server sends the whole, and nothing of the file is there that would be lost.
     case sendsWhole
+    /// Its parts do not name their version, and nothing of the file is there that would be lost.
+    case namesNoVersion
     /// It is another version than the one that was begun.
     case hasChanged
 }
@@ -67,6 +69,13 @@ final class SegmentOperation: NetworkOperation<Int64, Int64>, @unchecked Sendabl
             throw NetworkError(
                 code: Self.wholeFile, phase: .receiving,
                 message: "The server sent something else than the missing part of the file.")
+        }
+        guard file.card.validator.isProven(by: head.headers) else {
+            if file.writtenBytes == 0 { throw SegmentProblem.namesNoVersion }
+            throw NetworkError(
+                code: Self.wholeFile, phase: .receiving,
+                message: "The server sent a part of the file and did not name its version. Run opget with --fresh to "
+                    + "begin again.")
         }
         guard range.total == file.card.total else { throw SegmentProblem.hasChanged }
         // It may send less than it was asked for, and is asked for the rest.

@@ -13,9 +13,23 @@ enum SegmentPlan {
     static func ranges(total: Int64, count: Int, smallest: Int64 = smallest) -> [Range<Int64>] {
         guard total > 0 else { return [] }
         let count = max(min(Int64(count), total / max(smallest, 1)), 1)
-        // Where pages end, so that no two pieces share one.
-        let length = ((total + count - 1) / count + 4_095) / 4_096 * 4_096
-        return stride(from: 0, to: total, by: Int(length)).map { $0..<min($0 + length, total) }
+        guard count > 1 else { return [0..<total] }
+        // Where pages end, so that no two pieces share one. The total is what a server said, and may be the largest number:
+        // of two pieces or more each is little longer than half of it.
+        let pages = quotientRoundedUp(quotientRoundedUp(total, count), 4_096)
+        let length = pages * 4_096
+        var ranges: [Range<Int64>] = []
+        var start: Int64 = 0
+        while start < total {
+            let end = total - start > length ? start + length : total
+            ranges.append(start..<end)
+            start = end
+        }
+        return ranges
+    }
+
+    private static func quotientRoundedUp(_ number: Int64, _ divisor: Int64) -> Int64 {
+        number / divisor + (number % divisor == 0 ? 0 : 1)
     }
 }
 
@@ -43,11 +57,13 @@ struct SegmentValidator: Codable, Sendable, Equatable {
         }
     }
 
-    /// Whether a response says nothing else of its version.
-    func allows(_ headers: HeaderFields) -> Bool { values(headers).allSatisfy { $0 == field } }
+    /// Whether a response says that it is of this version.
+    ///
+    /// A server that does not know `If-Range` sends a part of any version, so a response that names none proves nothing.
+    func isProven(by headers: HeaderFields) -> Bool { values(headers) == [field] }
 
-    /// Whether a response says that it is of another version: one that says nothing may be anybody's.
-    func contradicts(_ headers: HeaderFields) -> Bool { !allows(headers) }
+    /// Whether a response says that it is of another version: one that names none may be of any.
+    func contradicts(_ headers: HeaderFields) -> Bool { values(headers).contains { $0 != field } }
 
     private func values(_ headers: HeaderFields) -> [String] { headers.values(isTag ? "ETag" : "Last-Modified") }
 

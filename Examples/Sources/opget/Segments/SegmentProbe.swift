@@ -110,9 +110,9 @@ extension NetworkRequest {
         guard WebOrigin(url) != WebOrigin(other) else { return self }
         let secrets: Set = ["authorization", "cookie", "cookie2", "proxy-authorization", "origin", "referer"]
         var headers = headers
-        for name in Set(headers.map(\.name))
-        where secrets.contains(name.lowercased()) || LogRedaction.secrets.hides(name) {
-            headers.remove(name)
+        for header in headers
+        where secrets.contains(header.name.lowercased()) || LogRedaction.secrets.hides(header) {
+            headers.remove(header.name)
         }
         return try NetworkRequest(method, url: url, headers: headers, options: options)
     }

@@ -13,7 +13,6 @@ final class SegmentWriter: Sendable {
         var bytes: [UInt8] = []
         /// The transfer that is held until there is room.
         var held: (any NetworkTask)?
-        var isWorking = false
         /// Which attempt's bytes are taken.
         var turn = 0
         var failure: FileFailure?
@@ -58,12 +57,12 @@ final class SegmentWriter: Sendable {
         if holds { flow.hold() }
         let begins: Bool? = state.withLock { state in
             guard turn == state.turn else { return nil }
+            let wasEnough = state.bytes.count >= Self.portion
             state.bytes += bytes
             if holds { state.held = flow }
-            // Whoever holds must be let go on by somebody, also where the queue took all that was there meanwhile.
-            guard !state.isWorking, holds || state.bytes.count >= Self.portion else { return false }
-            state.isWorking = true
-            return true
+            // The queue is woken once for each portion, and for each transfer that is held: whatever makes the queue's work
+            // necessary is followed by a block of its own, so nothing can be missed.
+            return holds || !wasEnough && state.bytes.count >= Self.portion
         }
         guard let begins else {
             if holds { flow.proceed() }
@@ -73,16 +72,15 @@ final class SegmentWriter: Sendable {
     }
 
     private func work() {
-        while let (bytes, held) = nextBatch() {
-            held?.proceed()
-            guard !bytes.isEmpty else { continue }
-            do throws(FileFailure) {
-                try write(bytes)
-                wrote()
-            } catch {
-                // Whoever brings the next bytes learns of it.
-                state.withLock { $0.failure = error }
-            }
+        guard let (bytes, held) = nextBatch() else { return }
+        held?.proceed()
+        guard !bytes.isEmpty else { return }
+        do throws(FileFailure) {
+            try write(bytes)
+            wrote()
+        } catch {
+            // The next call of `take` throws this error.
+            state.withLock { $0.failure = error }
         }
     }
 
@@ -97,10 +95,7 @@ final class SegmentWriter: Sendable {
         state.withLock { state in
             // After a failure nothing is written, but a transfer that is held must learn of it.
             if state.failure != nil { state.bytes = [] }
-            guard !state.bytes.isEmpty || state.held != nil else {
-                state.isWorking = false
-                return nil
-            }
+            guard !state.bytes.isEmpty || state.held != nil else { return nil }
             defer { (state.bytes, state.held) = ([], nil) }
             return (state.bytes, state.held)
         }

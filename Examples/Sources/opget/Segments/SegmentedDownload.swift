@@ -104,10 +104,13 @@ struct SegmentedDownload: Sendable {
     ) throws(FileFailure) -> Step {
         switch failure.cause as? SegmentProblem {
         // What the other pieces brought meanwhile is not given up for one such answer.
-        case .sendsWhole? where file.writtenBytes > 0: return .askAgain
+        case .sendsWhole? where file.writtenBytes > 0, .namesNoVersion? where file.writtenBytes > 0: return .askAgain
         case .sendsWhole?:
             file.discard()
             return .single("the server sends the file as a whole")
+        case .namesNoVersion?:
+            file.discard()
+            return .single("the server does not name the version of its parts")
         case .hasChanged?: return .askAgain
         case nil: break
         }

@@ -61,7 +61,7 @@ final class SegmentedFile: Sendable {
     ) throws(FileFailure) -> Opened {
         var card = wanted
         card.boot = SystemStart.identity
-        let known = FileManager.default.contents(atPath: names.card.path).flatMap {
+        let known = SegmentClaim.content(of: names.card).flatMap {
             SegmentCard.read(Array($0), boot: SystemStart.identity)
         }
         if let known, known.card.isOfSameFile(as: wanted), part.size == wanted.total {
@@ -89,6 +89,12 @@ final class SegmentedFile: Sendable {
 
     /// Reserves the room, so that a full disk is found out before anything is downloaded.
     private static func makeRoom(_ part: OpenDescriptor, _ count: Int64) throws(FileFailure) {
+        // A server may announce more than any disk has, and some file systems would try to write all of it.
+        var status = statvfs()
+        if fstatvfs(part.number, &status) == 0 {
+            let (room, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+            if !overflows, room < UInt64(clamping: count) { throw failure("needs \(count) bytes", ENOSPC) }
+        }
         #if os(Linux)
             let number = posix_fallocate(part.number, 0, off_t(count))
             if number == 0 { return }

@@ -67,7 +67,9 @@ extension AlbumServer {
         }
         guarded("/albums/*") { request in
             let parts = request.path.split(separator: "/")
-            guard parts.count > 1, let id = Int(parts[1]) else { return .status(404) }
+            guard parts.count > 1, let id = Int(parts[1]), (1...Self.albumCount).contains(id) else {
+                return .status(404)
+            }
             guard parts.last == "songs" else { return .json(Self.album(id)) }
             let songs = (1...5).map { #"{"title":"Side \#(id), number \#($0)","seconds":\#(180 + $0)}"# }
             return .json("[" + songs.joined(separator: ",") + "]")

@@ -33,9 +33,20 @@ package struct FileStatus: Sendable {
     /// Whether it is something that a user puts there, and may want to be replaced.
     var isReplaceable: Bool { kind != .device && kind != .other }
 
-    /// Whether nobody else can have written to it, but for the system's administrator: it is of the user for whom this
-    /// program runs, and others lack the permission.
-    package var isOnlyOurs: Bool { owner == PosixCalls.user && permissions & 0o022 == 0 }
+    /// Returns whether this program can believe what it finds there: no other user of the computer can have written it.
+    ///
+    /// This is the one rule for caches, cookies and downloads. The owner must be the user for whom this program runs, or the
+    /// administrator, who can change any file anyway; and no other user may write to it. In a directory with the sticky bit,
+    /// such as `/tmp`, other users can make files but cannot replace those of their owners, and each file is judged by itself.
+    ///
+    /// - Parameter expected: What it must be. A symbolic link is neither a file nor a directory.
+    package func isTrusted(as expected: Kind) -> Bool {
+        guard kind == expected, isOwnerTrusted else { return false }
+        return permissions & 0o022 == 0 || kind == .directory && permissions & 0o1000 != 0
+    }
+
+    /// Whether its owner is the user for whom this program runs, or the administrator.
+    var isOwnerTrusted: Bool { owner == PosixCalls.user || owner == 0 }
 
     /// Whether it is the same file, and nothing was written to it in between; of a directory, whether it is the same.
     func hasContent(of other: FileStatus) -> Bool {

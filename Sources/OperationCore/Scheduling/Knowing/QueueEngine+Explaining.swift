@@ -46,7 +46,7 @@ extension QueueEngine {
             return [.throttle(key, until: until, runner)]
         case .categories(let categories): return categories.compactMap { .category($0, for: operation) }
         case .none:
-            let isDelayed = operation.core.withLock { $0.hasDelay && !$0.isDelayServed }
+            let isDelayed = operation.core.withLock { $0.hasDelayLeft }
             let detail = isDelayed ? "its startDelay, which is not over" : "admission, which it has still to ask for"
             return [QueueExplanation.Hold(kind: isDelayed ? "delay" : "admission", detail: detail, holders: [])]
         }
@@ -179,7 +179,11 @@ extension WaitReason {
 extension ManagedOperation {
     /// What keeps an operation from its end that began.
     fileprivate var pauses: [QueueExplanation.Reason] {
-        let rest = waitReason.map { [QueueExplanation.Reason.resting($0.naming(groupEngine?.presentChildren))] } ?? []
+        let waits = core.withLock { $0.extras?.bodyWaits ?? [] }.map { operation in
+            QueueExplanation.Reason.resting(WaitReason(.operation, "its body waits for \(operation.displayName)"))
+        }
+        let resting = waitReason.map { QueueExplanation.Reason.resting($0.naming(groupEngine?.presentChildren)) }
+        let rest = [resting].compactMap { $0 } + waits
         return switch state {
         case .suspended: [.operationSuspended] + rest
         case .cancelled: [.windingDown]

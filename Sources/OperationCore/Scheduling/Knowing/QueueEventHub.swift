@@ -7,17 +7,23 @@
 /// is only touched under the queue's lock.
 final class QueueEventHub: QueueFollower {
     private(set) var number: UInt64 = 0
-    private(set) var feeds: [QueueFeed] = []
+    private(set) var feeds = ForgettingList<QueueFeed>()
+    private var lastFeed: UInt64 = 0
 
     func note(_ change: QueueJournal.Change, _ journal: QueueJournal) {
         number += 1
         let event = QueueEvent(number: number, change: QueueEvent.Change(change))
-        for feed in feeds { if let call = feed.add(event) { journal.later(call) } }
+        for feed in feeds.elements { if let call = feed.add(event) { journal.later(call) } }
     }
 
-    func add(_ feed: QueueFeed) { feeds.append(feed) }
+    /// Adds a feed; returns the number by which it can be removed.
+    func add(_ feed: QueueFeed) -> UInt64 {
+        lastFeed += 1
+        feeds.append(feed, id: lastFeed)
+        return lastFeed
+    }
 
-    func remove(_ feed: QueueFeed) { feeds.removeAll { $0 === feed } }
+    func remove(_ id: UInt64) -> QueueFeed? { feeds.remove(id) }
 }
 
 extension QueueEngine {
@@ -28,22 +34,24 @@ extension QueueEngine {
 
     package var counts: QueueCounts { applySettled { state, _ in QueueCounts(state) } }
 
-    func subscribe(_ feed: QueueFeed) {
+    /// Returns the number by which the feed is taken out.
+    func subscribe(_ feed: QueueFeed) -> UInt64 {
         applySettled { state, _ in
             let hub = state.hub ?? QueueEventHub()
             state.hub = hub
             if hub.feeds.isEmpty { state.machine.add(hub) }
-            hub.add(feed)
+            let id = hub.add(feed)
             feed.begin(with: QueueSnapshot(name, state))
+            return id
         }
     }
 
-    func unsubscribe(_ feed: QueueFeed) {
-        let calls = state.withLock { state -> [@Sendable () -> Void] in
-            guard let hub = state.hub, !hub.feeds.isEmpty else { return [] }
-            hub.remove(feed)
-            return hub.feeds.isEmpty ? state.machine.remove(hub) : []
+    func unsubscribe(_ id: UInt64) {
+        let (removed, calls) = state.withLock { state -> (QueueFeed?, [@Sendable () -> Void]) in
+            guard let hub = state.hub, let removed = hub.remove(id) else { return (nil, []) }
+            return (removed, hub.feeds.isEmpty ? state.machine.remove(hub) : [])
         }
+        withExtendedLifetime(removed) {}
         for call in calls { call() }
     }
 
@@ -55,7 +63,7 @@ extension QueueEngine {
     /// No event will follow: the queue is being freed.
     func endReaders() {
         let (feeds, last) = state.withLock { state in
-            (state.hub?.feeds ?? [], state.hub.map { _ in QueueSnapshot(name, state) })
+            (state.hub?.feeds.elements ?? [], state.hub.map { _ in QueueSnapshot(name, state) })
         }
         for feed in feeds { feed.end(with: last) }
     }

@@ -48,15 +48,20 @@ final class WeakEngine: Sendable {
 /// Takes its feed out of the queue when the iterator goes.
 private final class QueueSubscription: Sendable {
     private let feed: QueueFeed
+    /// Under which number the queue has it.
+    private let id: UInt64?
     private let engine: WeakEngine
 
     init(_ engine: WeakEngine, _ capacity: Int) {
         self.engine = engine
         feed = QueueFeed(capacity: capacity)
-        if let engine = engine.engine { engine.subscribe(feed) } else { feed.end(with: nil) }
+        id = engine.engine?.subscribe(feed)
+        if id == nil { feed.end(with: nil) }
     }
 
-    deinit { engine.engine?.unsubscribe(feed) }
+    deinit {
+        if let id { engine.engine?.unsubscribe(id) }
+    }
 
     func next() async -> QueueUpdate? {
         await feed.next {

@@ -62,7 +62,12 @@ extension QueueExplanation.Hold {
     /// A category for which the operation waits: others hold it, or came before; nil if neither is so.
     static func category(_ category: OperationCategory, for operation: ManagedOperation) -> Self? {
         let holders = category.holders.filter { $0 !== operation }
-        let ahead = Array(category.waiters.prefix { $0 !== operation })
+        let queue = operation.core.withLock { $0.host }
+        // Those of other queues are in lines of their own.
+        let ahead = category.waiters.prefix { $0 !== operation }.filter { other in
+            let host = other.core.withLock { $0.host }
+            return host == nil || host === queue
+        }
         if holders.count >= category.limit {
             let line = ahead.isEmpty ? "" : ", for which \(names(of: ahead)) came before it"
             return Self(kind: "category", detail: "category \(category)\(line)", holders: holders)

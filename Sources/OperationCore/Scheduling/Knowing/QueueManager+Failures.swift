@@ -30,7 +30,8 @@ extension QueueManager {
 
     /// The operations that failed and were not run again, the oldest first; the last ``failureLimit`` of them.
     ///
-    /// The list holds the operations.
+    /// The list holds the operations. An operation that holds the queue, in a property for instance, keeps the queue in memory
+    /// for as long as it is in the list.
     public var failures: [QueueFailure] {
         engine.state.withLock { $0.failures.all }.compactMap { item in
             guard let error = item.operation.anyError else { return nil }

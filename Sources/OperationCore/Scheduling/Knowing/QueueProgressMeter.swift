@@ -10,13 +10,7 @@ import Foundation
 package final class QueueProgressMeter: QueueFollower, Sendable {
     let progress: Progress
     private let counts: @Sendable () -> QueueCounts?
-    private let state = Locked(State())
-
-    private struct State {
-        /// Something changed that was not published.
-        var isDue = false
-        var isPublishing = false
-    }
+    private let publishing = Locked(RepeatFlag())
 
     /// Asks for the counts whenever they are to be published; nil if there is nobody to count any more.
     package init(counts: @escaping @Sendable () -> QueueCounts?) {
@@ -39,36 +33,22 @@ package final class QueueProgressMeter: QueueFollower, Sendable {
         case .placed(_, _, from: .entering), .ended: break
         case .placed, .rested, .wentOn, .width, .suspension, .closing: return
         }
-        if noteDue() { journal.later { [self] in publish() } }
+        if noteDue() { journal.later { [self] in publishOnce() } }
     }
 
-    /// Something changed; returns whether that is to be published, and is not seen to by another thread.
-    package func noteDue() -> Bool {
-        state.withLock { state in
-            defer { state.isDue = true }
-            return !state.isDue && !state.isPublishing
-        }
-    }
+    /// Notes that the numbers changed; returns whether the caller must publish them, because no other thread does.
+    package func noteDue() -> Bool { publishing.withLock { $0.request() } }
 
-    /// Publishes the numbers once; what changes meanwhile is published by another thread.
+    /// Publishes the numbers once; another thread publishes what changes meanwhile.
     package func publish() {
-        let begins = state.withLock { state in
-            if state.isPublishing { return false }
-            state.isPublishing = true
-            return true
-        }
-        if begins { publishOnce() }
+        if noteDue() { publishOnce() }
     }
 
     private func publishOnce() {
-        state.withLock { $0.isDue = false }
+        publishing.withLock { $0.startRound() }
         if let counts = counts() { show(counts) }
-        let goesOn = state.withLock { state in
-            state.isPublishing = state.isDue
-            return state.isDue
-        }
-        // Not on this thread, which has more to do: under a flood it would be due for ever.
-        if goesOn { DispatchQueue.global().async { [self] in publishOnce() } }
+        // Not on this thread, which has more to do: under a flood of changes there would always be another round.
+        if publishing.withLock({ $0.finishRound() }) { DispatchQueue.global().async { [self] in publishOnce() } }
     }
 
     /// The total first, so that there is never more done than there is.

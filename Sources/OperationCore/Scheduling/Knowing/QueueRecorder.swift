@@ -122,9 +122,9 @@ extension QueueRecorder.Book {
         nextNumber += 1
         pages[number] = QueueRecorder.Page(
             run: QueueRun(id: number, name: entry.details?.name ?? "closure", added: now), operation: operation,
-            reference: operation.map { WeakReference($0) }, slot: slot, stage: entry.stage, since: now)
+            reference: operation.map { WeakReference($0.originalOrSelf) }, slot: slot, stage: entry.stage, since: now)
         bySlot[slot] = number
-        if let operation { byOperation[ObjectIdentifier(operation)] = number }
+        if let operation { byOperation[ObjectIdentifier(operation.originalOrSelf)] = number }
         if entry.stage == .running { begin(number) }
         return pages.count > limit ? dropOldest() : nil
     }
@@ -155,7 +155,7 @@ extension QueueRecorder.Book {
 
     /// Those that were freed are not mistaken for others at their address.
     fileprivate func number(of operation: Operation) -> Int? {
-        guard let number = byOperation[ObjectIdentifier(operation)] else { return nil }
+        guard let number = byOperation[ObjectIdentifier(operation.originalOrSelf)] else { return nil }
         return pages[number]?.reference?.isAlive == true ? number : nil
     }
 

@@ -75,8 +75,7 @@ public final class ConnectivityBoard: Sendable {
         private struct State {
             var body: (@Sendable (Connectivity) -> Void)?
             var told: Connectivity?
-            var isTelling = false
-            var hasNews = false
+            var telling = RepeatFlag()
         }
 
         private let state: Locked<State>
@@ -92,14 +91,7 @@ public final class ConnectivityBoard: Sendable {
 
         /// What is told is read after it is known who tells it, so that two threads cannot tell it in the wrong order.
         func look(at board: ConnectivityBoard) {
-            let isMine = state.withLock { state in
-                state.hasNews = true
-                guard !state.isTelling else { return false }
-                state.isTelling = true
-                return true
-            }
-            guard isMine else { return }
-            while takeNews() {
+            state.runRounds(of: \.telling) {
                 let present = board.connectivity
                 let body: (@Sendable (Connectivity) -> Void)? = state.withLock { state in
                     guard state.told != present else { return nil }
@@ -107,15 +99,6 @@ public final class ConnectivityBoard: Sendable {
                     return state.body
                 }
                 body?(present)
-            }
-        }
-
-        /// False, and no longer the one who tells, if there is none.
-        private func takeNews() -> Bool {
-            state.withLock { state in
-                defer { state.hasNews = false }
-                if !state.hasNews { state.isTelling = false }
-                return state.hasNews
             }
         }
     }

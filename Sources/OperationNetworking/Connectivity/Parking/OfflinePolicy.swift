@@ -72,10 +72,9 @@ public struct OfflinePolicy: Sendable {
 
     /// Whether a request goes to this machine itself, for which no network is needed.
     public static func staysHere(_ request: NetworkRequest) -> Bool {
-        guard let host = request.url.host()?.lowercased() else { return false }
+        let host = request.origin.place.host
         if host == "localhost" || host.hasSuffix(".localhost") { return true }
-        if host.hasPrefix("127."), HostName.isIPv4(host) { return true }
-        return host == "::1" || host == "[::1]"
+        return host == "::1" || host.hasPrefix("127.") && HostName.isIPv4(host)
     }
 
     /// The rule for a failure, if waiting could help and does no harm.

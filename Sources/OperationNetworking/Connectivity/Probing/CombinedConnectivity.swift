@@ -40,8 +40,7 @@ private final class Views: Sendable {
         var number = 0
         /// How many changes there are of which the probe does not know yet: what it says is about what was before.
         var changing = 0
-        var isWriting = false
-        var hasNews = false
+        var writing = RepeatFlag()
     }
 
     private let probe: ProbeMonitor
@@ -77,19 +76,7 @@ private final class Views: Sendable {
 
     /// Writes what both say now: one thread at a time, which looks again if there was news meanwhile.
     func write(on board: ConnectivityBoard) {
-        let isMine = state.withLock { state in
-            state.hasNews = true
-            return !exchange(&state.isWriting, with: true)
-        }
-        guard isMine else { return }
-        while takeNews() { board.write(both) }
-    }
-
-    private func takeNews() -> Bool {
-        state.withLock { state in
-            if !state.hasNews { state.isWriting = false }
-            return exchange(&state.hasNews, with: false)
-        }
+        state.runRounds(of: \.writing) { board.write(both) }
     }
 
     /// What both say of the same moment.

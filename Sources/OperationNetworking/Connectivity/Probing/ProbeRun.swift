@@ -125,14 +125,8 @@ final class ProbeRun: Sendable {
         apply { $0.ended(number, result, of: probe, chance: chance) ?? .none }
     }
 
-    /// Until what is on the board is what is known last, for several threads may write at the same time.
-    private func write() {
-        while true {
-            let known = state.withLock { $0.machine.known }
-            board.write(known)
-            if state.withLock({ $0.machine.known }) == known { return }
-        }
-    }
+    /// Writes what is known on the board; several threads may do so at the same time.
+    private func write() { applyLatest({ known }) { board.write($0) } }
 }
 
 /// Hears of one probe: its head is all that counts.

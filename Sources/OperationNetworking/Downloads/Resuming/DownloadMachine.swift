@@ -5,8 +5,9 @@ import OperationCore
 
 /// Decides what becomes of what a server sends for a file of which a part may be there already.
 ///
-/// One machine lives as long as its download; each of its requests begins with `ask` and ends with `end`. Whatever a
-/// server says, bytes of two versions never come to stand in one file.
+/// One machine lives as long as its download; each of its requests begins with `ask` and ends with `end`. The bytes of a
+/// response are added to a part only where the response names the version of the part: bytes of two versions are in one file
+/// only where a server gives both the same name.
 package struct DownloadMachine: Sendable {
     /// What the next request asks for.
     package enum Ask: Hashable, Sendable {
@@ -98,8 +99,10 @@ package struct DownloadMachine: Sendable {
         guard resumes, let part, part.card.source == source, let validator = part.card.validator, part.length > 0,
             part.length <= part.card.total ?? .max
         else { return (nil, .whole) }
-        // All there: the last byte is asked for once more, for a response must say that it is still the same.
-        let offset = part.length == part.card.total ? part.length - 1 : part.length
+        // What may be all there is asked for its last byte once more: only a response with bytes of the file says which
+        // version it is of, and how long that is.
+        let mayBeComplete = part.length == part.card.total ?? part.length
+        let offset = mayBeComplete ? part.length - 1 : part.length
         return offset > 0 ? (part, .rest(from: offset, validator)) : (nil, .whole)
     }
 
@@ -170,7 +173,7 @@ package struct DownloadMachine: Sendable {
     ) -> Writing? {
         let fields = head.headers.values("Content-Range")
         guard fields.count == 1, let range = ContentRange(fields[0]), let bytes = range.bytes, let total = range.total,
-            bytes.lowerBound == offset, total == part.card.total ?? total, validator.allows(head),
+            bytes.lowerBound == offset, total == part.card.total ?? total, validator.isProven(by: head),
             !head.isDecoded, !head.headers.contains("Content-Encoding"),
             head.expectedLength.map({ $0 - 1 == bytes.upperBound - bytes.lowerBound }) ?? true
         else { return nil }
@@ -182,7 +185,8 @@ package struct DownloadMachine: Sendable {
     private func isComplete(_ part: DownloadPart, _ validator: DownloadValidator, _ head: ResponseHead) -> Bool {
         let fields = head.headers.values("Content-Range")
         guard fields.count == 1, let range = ContentRange(fields[0]), range.bytes == nil else { return false }
-        return range.total == part.length && part.length == part.card.total ?? part.length && validator.allows(head)
+        return range.total == part.length && part.length == part.card.total ?? part.length
+            && validator.isProven(by: head)
     }
 
     private mutating func checked(_ action: HeadAction, total: Int64?) -> HeadAction {

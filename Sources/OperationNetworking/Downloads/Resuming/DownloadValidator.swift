@@ -45,11 +45,15 @@ package enum DownloadValidator: Hashable, Sendable, Codable {
         }
     }
 
-    /// Whether a response says nothing else of the version that it sends.
-    package func allows(_ head: ResponseHead) -> Bool {
+    /// Whether a response says that it is of this version.
+    ///
+    /// A server that does not know `If-Range` sends the rest of any version, so a response that names none proves nothing. A
+    /// 206 must name its entity tag (RFC 9110, section 15.3.7). It may leave out the date where the request named it; then the
+    /// file is requested again from its beginning.
+    package func isProven(by head: ResponseHead) -> Bool {
         switch self {
-        case .entityTag(let tag): head.headers.values("ETag").allSatisfy { $0 == tag }
-        case .date(let date): head.headers.values("Last-Modified").allSatisfy { $0 == date }
+        case .entityTag(let tag): head.headers.values("ETag") == [tag]
+        case .date(let date): head.headers.values("Last-Modified") == [date]
         }
     }
 

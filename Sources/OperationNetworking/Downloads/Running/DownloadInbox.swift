@@ -1,6 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import OperationCore
+
 /// What came of a response and was not yet written: filled by the session's thread, emptied by the download's queue.
 struct DownloadInbox {
     /// What is worked off at once.
@@ -31,7 +33,8 @@ struct DownloadInbox {
     private var metrics: TransferMetrics?
     private var end: Result<Void, NetworkError>?
     private var isHeld = false
-    private var isWorking = false
+    /// Whether the queue is at work: it takes what comes meanwhile.
+    private var working = RepeatFlag()
     /// Whether nobody wants the bytes any more.
     private var dropsBytes = false
 
@@ -48,7 +51,7 @@ struct DownloadInbox {
     mutating func put(_ new: UnsafeRawBufferPointer, isHeld: Bool) -> Need {
         if isHeld { self.isHeld = true }
         if !dropsBytes { bytes += new }
-        if !isHeld, bytes.count < Self.portion { return isWorking || bytes.isEmpty ? .none : .soon }
+        if !isHeld, bytes.count < Self.portion { return working.isRunning || bytes.isEmpty ? .none : .soon }
         return startWorking() ? .now : .none
     }
 
@@ -74,7 +77,7 @@ struct DownloadInbox {
     /// Hands out what is there, and takes memory for what comes next; nil if nothing is there.
     mutating func take(_ memory: consuming [UInt8]) -> Batch? {
         guard head != nil || metrics != nil || end != nil || !bytes.isEmpty || isHeld else {
-            isWorking = false
+            working.stop()
             return nil
         }
         memory.removeAll(keepingCapacity: true)
@@ -84,8 +87,5 @@ struct DownloadInbox {
         return batch
     }
 
-    private mutating func startWorking() -> Bool {
-        defer { isWorking = true }
-        return !isWorking
-    }
+    private mutating func startWorking() -> Bool { working.request() }
 }

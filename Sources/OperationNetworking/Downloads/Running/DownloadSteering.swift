@@ -1,6 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import OperationCore
+
 /// How far a run is, and what is wanted of its present task.
 ///
 /// Any thread may change what is wanted, but only one at a time brings the task to it: who asks for the first step and gets
@@ -31,7 +33,7 @@ package struct DownloadSteering {
     private var state = State.ready
     private var isSuspended = false
     private var isCancelled = false
-    private var isSettling = false
+    private var settling = RepeatFlag()
 
     package init() {}
 
@@ -76,17 +78,15 @@ package struct DownloadSteering {
 
     /// The first step of a thread that wants to bring the task to what is wanted; nil if another one is at it.
     package mutating func firstStep() -> Step? {
-        guard !isSettling else { return nil }
-        return nextStep()
+        settling.request() ? nextStep() : nil
     }
 
     /// The step that comes after one that was done.
     package mutating func nextStep() -> Step? {
         guard !isCancelled, case .running(let task, let isResumed) = state, isResumed == isSuspended else {
-            isSettling = false
+            settling.stop()
             return nil
         }
-        isSettling = true
         state = .running(task, isResumed: !isResumed)
         return isSuspended ? .suspend(task) : .resume(task)
     }

@@ -27,9 +27,8 @@ struct DownloadCardFile {
 
     /// What the card says; nil if there is none, or none that only this program's user can have written.
     func read() -> DownloadCard? {
-        guard let file = try? files.open(entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).get(),
-            let status = try? files.status(of: file).get(), status.kind == .regular, status.linkCount == 1,
-            status.isOnlyOurs, status.size <= Self.largest
+        guard case .success(let (file, status)) = files.openTrusted(entry), status.linkCount == 1,
+            status.size <= Self.largest
         else { return nil }
         var bytes = [UInt8](repeating: 0, count: Int(status.size))
         let result = bytes.withUnsafeMutableBytes { files.read(file, into: $0, at: 0) }

@@ -27,7 +27,7 @@ package struct WebAddress: Hashable, Sendable {
 
     /// Checks an absolute address.
     package init(_ text: String) throws(Flaw) {
-        try self.init(AddressReference(Self.checked(text)))
+        try self.init(AddressReference(Self.checked(text)), writtenBy: .user)
     }
 
     /// Finds out what a reference means that was found at `base`, the fragment carried over where it has none.
@@ -35,21 +35,21 @@ package struct WebAddress: Hashable, Sendable {
         let reference = AddressReference(try Self.checked(text))
         var target = reference.resolved(against: base.reference)
         target.fragment = reference.fragment ?? base.fragment
-        try self.init(target)
+        // The authority of the base was checked when it was made.
+        try self.init(target, writtenBy: reference.authority == nil ? .user : .server)
     }
 
-    private init(_ reference: AddressReference) throws(Flaw) {
+    private init(_ reference: AddressReference, writtenBy writer: URLAuthority.Writer) throws(Flaw) {
         let scheme = (reference.scheme ?? "").asciiLowercased
-        guard let defaultPort = WebOrigin.defaultPorts[scheme] else { throw .scheme(scheme) }
-        var authority = Array((reference.authority ?? "").utf8)[...]
-        if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
-            hadUserInformation = true
-            authority = authority[(at + 1)...]
-        } else {
-            hadUserInformation = false
+        guard let defaultPort = URLAuthority.defaultPorts[scheme] else { throw .scheme(scheme) }
+        let authority: URLAuthority
+        do {
+            authority = try URLAuthority(reference.authority ?? "", writtenBy: writer)
+        } catch {
+            throw error == .port ? .port : .host
         }
-        let (host, port) = try Self.hostAndPort(authority)
-        origin = WebOrigin(scheme: scheme, host: host, port: port ?? defaultPort)
+        hadUserInformation = authority.userInformation != nil
+        origin = WebOrigin(scheme: scheme, host: authority.host, port: authority.port ?? defaultPort)
         let path = Self.escaped(reference.path)
         self.path = path.isEmpty ? "/" : path
         query = reference.query.map(Self.escaped)
@@ -74,43 +74,6 @@ package struct WebAddress: Hashable, Sendable {
         let text = text.trimmedBlanks
         guard !text.utf8.contains(where: \.isControl) else { throw .badCharacters }
         return text
-    }
-
-    private static func hostAndPort(_ authority: ArraySlice<UInt8>) throws(Flaw) -> (String, Int?) {
-        var end = authority.endIndex
-        var port: Int?
-        let isLiteral = authority.first == UInt8(ascii: "[")
-        let hostEnd =
-            isLiteral
-            ? authority.firstIndex(of: UInt8(ascii: "]")).map { $0 + 1 }
-            : authority.firstIndex(of: UInt8(ascii: ":")) ?? authority.endIndex
-        guard let hostEnd else { throw .host }
-        if hostEnd < authority.endIndex {
-            guard authority[hostEnd] == UInt8(ascii: ":") else { throw .host }
-            port = try Self.port(authority[(hostEnd + 1)...])
-            end = hostEnd
-        }
-        let host = authority[..<end]
-        guard isLiteral ? isLiteralAddress(host.dropFirst().dropLast()) : isName(host) else { throw .host }
-        return (String(decoding: host, as: UTF8.self).asciiLowercased, port)
-    }
-
-    private static func port(_ digits: ArraySlice<UInt8>) throws(Flaw) -> Int? {
-        if digits.isEmpty { return nil }
-        guard digits.count <= 5, digits.allSatisfy(\.isDigit) else { throw .port }
-        let port = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
-        guard (1...65535).contains(port) else { throw .port }
-        return port
-    }
-
-    /// Names that the Domain Name System can hold: what else RFC 3986 allows only serves to deceive.
-    private static func isName(_ host: ArraySlice<UInt8>) -> Bool {
-        !host.isEmpty && host.count <= 255 && host.first != UInt8(ascii: ".")
-            && host.allSatisfy { $0.isLetter || $0.isDigit || "-._".utf8.contains($0) }
-    }
-
-    private static func isLiteralAddress(_ host: ArraySlice<UInt8>) -> Bool {
-        HostName.isIPv6(String(decoding: host, as: UTF8.self))
     }
 
     /// Whether a byte may stand in a path, a query or a fragment as it is.

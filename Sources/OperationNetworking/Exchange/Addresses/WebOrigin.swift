@@ -7,12 +7,12 @@ import Foundation
 public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     /// `http` or `https`.
     public let scheme: String
-    /// The host in lower case; an IPv6 address in brackets.
+    /// The host in lower case, with letters outside of ASCII as the Domain Name System has them (`xn--`).
+    ///
+    /// An IPv4 address is four decimal numbers. An IPv6 address is in brackets and in its shortest form.
     public let host: String
     /// The port, also where it is the scheme's own.
     public let port: Int
-
-    static let defaultPorts = ["http": 80, "https": 443]
 
     init(scheme: String, host: String, port: Int) {
         self.scheme = scheme
@@ -30,8 +30,5 @@ public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     public var isSecure: Bool { scheme == "https" }
 
     /// The origin as it stands at the beginning of a URL.
-    public var description: String {
-        let suffix = port == Self.defaultPorts[scheme] ? "" : ":\(port)"
-        return "\(scheme)://\(host)\(suffix)"
-    }
+    public var description: String { URLAuthority.origin(scheme: scheme, host: host, port: port) }
 }

@@ -9,7 +9,8 @@ package enum CacheDecision: Equatable, Sendable {
     case serve(Int, age: Int)
     /// The same, and the server is asked meanwhile whether it still holds.
     case serveAndRevalidate(Int, age: Int)
-    /// The server is asked whether it still holds.
+    /// The server is asked whether it still holds, if there is something to ask with; and it may be the answer if the server
+    /// fails.
     case revalidate(Int)
     /// The server is asked as if nothing was kept.
     case forward
@@ -58,8 +59,9 @@ package enum CacheDecision: Equatable, Sendable {
             return .serveAndRevalidate(index, age: freshness.age)
         }
         // HEAD says nothing about a body that could be kept.
-        guard method == "GET", CacheValidator(response.headers) != nil else { return .forward }
-        return .revalidate(index)
+        guard method == "GET" else { return .forward }
+        let isForFailures = staleOnError(response, request: request, now: now) != nil
+        return CacheValidator(response.headers) != nil || isForFailures ? .revalidate(index) : .forward
     }
 
     /// Whether what is kept may be the answer though the server failed (RFC 5861, section 4): returns its age.

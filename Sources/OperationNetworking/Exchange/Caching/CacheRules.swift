@@ -32,7 +32,10 @@ package enum CacheRules {
             control.has("max-age") || headers.contains("Expires") || control.has("private")
             || isHeuristic(response.status, headers)
         let freshness = CacheFreshness(response, now: response.received)
-        let isOfUse = (freshness.isFresh && !control.has("no-cache")) || CacheValidator(headers) != nil
+        let mayBeStale = ["stale-if-error", "stale-while-revalidate"].contains { (control.seconds($0) ?? 0) > 0 }
+        let isOfUse =
+            ((freshness.isFresh || mayBeStale && !control.has("must-revalidate")) && !control.has("no-cache"))
+            || CacheValidator(headers) != nil
         return isAllowed && isOfUse
     }
 

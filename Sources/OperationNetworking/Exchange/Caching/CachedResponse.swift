@@ -65,7 +65,7 @@ package struct CachedResponse: Hashable, Sendable, Codable {
         // How old it was then says nothing any more.
         if !head.headers.contains("Age") { headers.remove("Age") }
         copy.fields = headers.map { Field(name: $0.name, value: $0.value) }
-        if head.headers.contains("Vary") {
+        if head.headers.contains("Vary") || head.headers.contains("Cache-Control") {
             copy.selecting = CacheSelection.fields(of: request, namedBy: headers, isDecoded: isDecoded, key: key)
         }
         copy.requested = requested

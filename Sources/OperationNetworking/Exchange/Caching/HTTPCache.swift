@@ -8,7 +8,8 @@ import OperationCore
 /// Keeps responses on disk and serves them again, as RFC 9111 asks of a private cache.
 ///
 /// ```swift
-/// let folder = FileManager.default.temporaryDirectory.appendingPathComponent("pages")
+/// let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0]
+/// let folder = caches.appendingPathComponent("com.example.shop/pages")
 /// let cache = HTTPCache(folder: folder, limits: CacheLimits(totalBytes: 64 << 20))
 /// print(await cache.diskUsage(), "bytes are kept")
 /// await cache.removeAll()
@@ -16,7 +17,9 @@ import OperationCore
 ///
 /// The folder belongs to the cache. Several caches may share it, in one process or many. A crash at any moment, even in
 /// the middle of a write, leaves each response whole or gone: what is damaged is never served. Bodies are never held in
-/// memory as a whole. The files can be read by their owner alone.
+/// memory as a whole. The files can be read by their owner alone. A folder that belongs to another user, or to which other
+/// users can write, counts as empty and is left alone; OperationKit reports it with the notice
+/// `OperationNotice.Kind.untrustedFile`.
 public final class HTTPCache: Sendable {
     /// All work on files; one at a time.
     private let queue = DispatchQueue(label: "OperationKit.HTTPCache", qos: .userInitiated)

@@ -54,7 +54,9 @@ public struct Cookie: Hashable, Sendable, Codable {
     public init(name: String, value: String, domain: String, path: String = "/", expires: Date? = nil) {
         self.name = name
         self.value = value
-        self.domain = domain.asciiLowercased
+        // The name of an interface, behind an IPv6 address, is as it is.
+        let zone = domain.firstIndex(of: "%") ?? domain.endIndex
+        self.domain = String(domain[..<zone]).asciiLowercased + domain[zone...]
         self.isHostOnly = true
         self.path = path
         self.expires = expires
@@ -76,7 +78,7 @@ public struct Cookie: Hashable, Sendable, Codable {
 
 extension Cookie: CustomStringConvertible {
     /// Name, domain and path; never the value, which is a secret.
-    public var description: String { "\(name) of \(domain)\(path)" }
+    public var description: String { "\(name) of \(domain)\(path)".printable() }
 }
 
 extension Cookie: CustomReflectable {

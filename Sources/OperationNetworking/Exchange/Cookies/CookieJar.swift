@@ -9,7 +9,8 @@ import OperationCore
 ///
 /// ```swift
 /// func remember(_ fields: [String], from page: URL) async throws {
-///     let file = FileManager.default.temporaryDirectory.appendingPathComponent("cookies.json")
+///     let support = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)[0]
+///     let file = support.appendingPathComponent("com.example.shop/cookies.json")
 ///     let jar = try CookieJar(storage: FileCookieStorage(url: file))
 ///     jar.receive(fields, from: page)
 ///     print(jar.header(for: page) ?? "none")

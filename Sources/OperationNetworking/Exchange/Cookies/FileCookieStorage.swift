@@ -17,20 +17,32 @@ public struct FileCookieStorage: CookieStorage {
         self.url = url
     }
 
+    /// A jar has no more than a few thousand cookies of a few kilobytes.
+    private static let largest = 256 << 20
+
     private struct Contents: Codable {
         var version = 1
         var cookies: [Cookie]
     }
 
-    /// The cookies in the file; none if it is not there.
+    /// Returns the cookies in the file; none if it is not there.
+    ///
+    /// A file that another user can have written counts as empty, and so does a symbolic link: otherwise that user could choose
+    /// what this program sends. OperationKit reports such a file with the notice `OperationNotice.Kind.untrustedFile`.
     public func load() throws -> [Cookie] {
-        let read = FileReadOperation(url)
-        read.start()
-        do {
-            let data = try read.outcome?.get() ?? Data()
-            return try JSONDecoder().decode(Contents.self, from: data).cookies
-        } catch OperationFailure<FileOperationError>.failed(let error) where error.code == .notFound {
+        switch FileSystem().readTrusted(FolderEntry(PathBytes(url.path)), limit: Self.largest) {
+        case .success(let bytes): return try JSONDecoder().decode(Contents.self, from: Data(bytes)).cookies
+        case .failure(SystemError(ENOENT)): return []
+        case .failure(.untrusted):
+            OperationDiagnostics.report(
+                .untrustedFile, by: "FileCookieStorage",
+                "The file \(url.path) is a link, belongs to another user, or other users can write to it, so its cookies are "
+                    + "not used. Remove it, or use a file in a folder of your own.")
             return []
+        case .failure(let error):
+            throw FileOperationError(
+                code: FileOperationError.Code(systemErrorNumber: error.number), action: .reading, path: url.path,
+                systemErrorNumber: error.number)
         }
     }
 

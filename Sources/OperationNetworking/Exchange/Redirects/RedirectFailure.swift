@@ -28,7 +28,7 @@ package enum RedirectFailure: Error, Hashable, Sendable {
             "The server redirected to a request that was made before. Ask for another address, or tell its owner."
         case .ambiguous: "The server redirected to several addresses at once. Tell its owner."
         case .badAddress(.scheme(let scheme)):
-            "The server redirected to an address of the scheme “\(scheme)”. Only http and https are followed."
+            "The server redirected to an address of the scheme “\(scheme.quoted(limit: 40))”. Only http and https are followed."
         case .badAddress: "The server redirected to something that is no address. Tell its owner."
         case .downgrade:
             "The server redirected from https to http, where anybody can listen. Set allowsDowngrade of the redirect "

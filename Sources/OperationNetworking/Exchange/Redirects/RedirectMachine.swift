@@ -88,9 +88,7 @@ package struct RedirectMachine: Sendable {
         guard next.body.canBeSentAgain else { throw .bodyCannotBeSentAgain }
         if next.address.origin != hop.address.origin {
             for name in Self.secretHeaders + policy.secretHeaders { next.headers.remove(name) }
-            for name in Set(next.headers.map(\.name)) where LogRedaction.secrets.hides(name) {
-                next.headers.remove(name)
-            }
+            for header in next.headers where LogRedaction.secrets.hides(header) { next.headers.remove(header.name) }
         }
         return next
     }

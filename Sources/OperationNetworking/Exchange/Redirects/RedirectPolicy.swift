@@ -25,8 +25,12 @@ public struct RedirectPolicy: Sendable {
     public var maximumCount = 10
     /// Whether a redirect from https to http is followed: it is not unless changed.
     public var allowsDowngrade = false
-    /// Header fields that are secrets beside `Authorization`, `Cookie` and `Proxy-Authorization`, and beside those whose
-    /// names say it (what ``LogRedaction/secrets`` leaves out: `X-Api-Key`, `X-Auth-Token` and the like).
+    /// The names of further headers that are secrets.
+    ///
+    /// A redirect to another origin always leaves out `Authorization`, `Cookie` and `Proxy-Authorization`, and every header that
+    /// ``LogRedaction/secrets`` hides: by its name (`X-Api-Key`, `X-Auth-Token`, `X-Client-Cert`), or by its value
+    /// (`Bearer …`, `Basic …`, `token=…`, a JSON web token), whatever its name. To send a credential to another origin on
+    /// purpose, make a request to that origin.
     public var secretHeaders: [String] = []
     package let rule: Rule
 

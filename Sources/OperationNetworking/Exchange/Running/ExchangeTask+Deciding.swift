@@ -30,8 +30,9 @@ extension ExchangeTask {
     private func afterAsking(_ head: ResponseHead, _ flight: Flight) -> NextStep? {
         guard let kept = flight.kept else { return nil }
         let prepared = flight.prepared
-        if head.status == 304 {
-            guard CacheValidator(kept.response.headers)?.isMeant(by: head) == true else {
+        // Only a response with a validator was asked about: otherwise a 304 is about nothing that is kept.
+        if head.status == 304, let validator = CacheValidator(kept.response.headers) {
+            guard validator.isMeant(by: head) else {
                 configuration.cache?.perform { disk, _ in disk.forget(prepared.resource) }
                 return .anew(prepared)
             }

@@ -100,7 +100,7 @@ extension ExchangeTask {
         // An address that cannot be taken apart is none.
         guard let hop = Hop(first) else {
             return finish(
-                error(.invalidURL, .checking, "The URL names a host that cannot be. Check it."), isAbrupt: true)
+                error(.invalidURL, .checking, "The host of the URL is not valid. Check it."), isAbrupt: true)
         }
         setDeadline()
         start(hop, proof: nil)

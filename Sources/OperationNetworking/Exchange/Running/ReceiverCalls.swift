@@ -11,12 +11,12 @@ package final class ReceiverCalls: Sendable {
 
     private struct State {
         var receiver: (any NetworkReceiver)?
-        var isBusy = false
         /// Nothing but the last call is made any more.
         var isClosed = false
         /// The last call was made, or waits to be.
         var isEnded = false
-        var waiting = Fifo<(call: Call, after: After?)>()
+        /// The calls that wait until the one that is being made has returned.
+        var waiting = DeliveryQueue<(call: Call, after: After?)>()
     }
 
     private let state: Locked<State>
@@ -39,8 +39,7 @@ package final class ReceiverCalls: Sendable {
     /// Makes a call now; false if another is being made, or the last was.
     package func makeNow(_ call: (any NetworkReceiver) -> Void) -> Bool {
         let receiver: (any NetworkReceiver)? = state.withLock { state in
-            guard !state.isClosed, !state.isBusy else { return nil }
-            state.isBusy = true
+            guard !state.isClosed, state.waiting.begin() else { return nil }
             return state.receiver
         }
         guard let receiver else { return false }
@@ -52,12 +51,12 @@ package final class ReceiverCalls: Sendable {
     /// From now on nothing but the last call begins; those that wait are dropped.
     package func dropRest() {
         // What the calls hold is let go of after the lock.
-        var dropped = Fifo<(call: Call, after: After?)>()
-        state.withLock { state in
-            guard !state.isEnded else { return }
+        let dropped: Fifo<(call: Call, after: After?)>? = state.withLock { state in
+            guard !state.isEnded else { return nil }
             state.isClosed = true
-            swap(&dropped, &state.waiting)
+            return state.waiting.removeAll()
         }
+        withExtendedLifetime(dropped) {}
     }
 
     /// Makes the last call, after those that wait.
@@ -73,12 +72,9 @@ package final class ReceiverCalls: Sendable {
     private static func enter(
         _ state: inout State, _ call: @escaping Call, _ after: After?
     ) -> (any NetworkReceiver)? {
-        if state.isBusy {
-            state.waiting.append((call, after))
-            return nil
-        }
-        state.isBusy = true
-        return state.receiver
+        if state.waiting.begin() { return state.receiver }
+        _ = state.waiting.append((call, after))
+        return nil
     }
 
     private func run(_ call: Call, _ receiver: (any NetworkReceiver)?, _ after: After?) {
@@ -101,10 +97,9 @@ package final class ReceiverCalls: Sendable {
         // The receiver is the user's: let go of after the lock.
         var released: (any NetworkReceiver)?
         return state.withLock { state in
-            if let (call, after) = state.waiting.popFirst(), let receiver = state.receiver {
+            if let (call, after) = state.waiting.next(), let receiver = state.receiver {
                 return (call, receiver, after)
             }
-            state.isBusy = false
             if state.isEnded { swap(&released, &state.receiver) }
             return nil
         }

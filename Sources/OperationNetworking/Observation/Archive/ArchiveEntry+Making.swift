@@ -54,7 +54,7 @@ extension ArchiveEntry {
         }
         let location = head.headers.first { $0.name.lowercased() == "location" }
         return Response(
-            status: head.status, statusText: head.reason, httpVersion: version(exchange),
+            status: head.status, statusText: redaction.withoutNamedSecrets(head.reason), httpVersion: version(exchange),
             cookies: setCookies(head.headers, at: exchange.date, redaction), headers: pairs(head.headers, redaction),
             content: content(exchange, head, options), redirectURL: location.map { redaction.value(of: $0) } ?? "",
             headersSize: exchange.metrics.map { $0.headerBytesReceived > 0 ? $0.headerBytesReceived : -1 } ?? -1,
@@ -67,6 +67,10 @@ extension ArchiveEntry {
 
     private static func pairs(_ fields: HeaderFields, _ redaction: LogRedaction) -> [Pair] {
         fields.map { Pair(name: $0.name, value: redaction.value(of: $0)) }
+    }
+
+    private static func type(_ fields: HeaderFields, _ options: NetworkArchive.Options) -> String? {
+        fields["Content-Type"].map { options.redaction.withoutSecrets(inHeader: $0) }
     }
 
     private static func query(_ url: URL, _ redaction: LogRedaction) -> [Pair] {
@@ -113,7 +117,7 @@ extension ArchiveEntry {
 
     private static func postData(_ request: NetworkRequest, _ options: NetworkArchive.Options) -> PostData? {
         guard !request.body.isNone else { return nil }
-        let type = request.headers["Content-Type"] ?? "application/octet-stream"
+        let type = type(request.headers, options) ?? "application/octet-stream"
         guard options.keepsBodies else { return PostData(mimeType: type, text: "", comment: "bodies are not kept") }
         guard let data = request.body.bytesInMemory else {
             return PostData(mimeType: type, text: "", comment: "from a file or a stream, and not kept")
@@ -134,7 +138,7 @@ extension ArchiveEntry {
     private static func content(
         _ exchange: ArchivedExchange, _ head: ResponseHead, _ options: NetworkArchive.Options
     ) -> Content {
-        let type = head.headers["Content-Type"] ?? "x-unknown"
+        let type = type(head.headers, options) ?? "x-unknown"
         let wire = exchange.metrics?.bodyBytesReceived
         let size =
             exchange.receivedBytes.flatMap { $0 > 0 ? $0 : nil } ?? exchange.body.map { Int64($0.count) } ?? wire ?? 0

@@ -27,6 +27,9 @@ package final class AttemptReceiver: NetworkReceiver {
         withExtendedLifetime(left) {}
     }
 
+    /// Whether the attempt is over, so that nothing is heard any more.
+    var isOver: Bool { present == nil }
+
     private var present: NetworkAttempts? { attempts.withLock { $0 } }
 
     package func task(_ task: any NetworkTask, didReceive head: ResponseHead) {

@@ -17,12 +17,16 @@ final class BoundSession: NetworkSession {
         self.receiver = receiver
     }
 
+    /// Whether its attempt is over: a hook that kept the session for a later attempt gets tasks that are not bound.
+    var isOutdated: Bool { receiver.isOver }
+
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         session.makeTask(with: request, receiver: receiver)
     }
 
     func makeBoundTask(with request: NetworkRequest) -> any NetworkTask {
-        session.makeTask(with: request, receiver: receiver)
+        TaskCreation.current?.noteBoundTask()
+        return session.makeTask(with: request, receiver: receiver)
     }
 }
 
@@ -33,16 +37,10 @@ extension NetworkSession {
     /// Makes a task whose response goes to the operation to which the session was handed.
     ///
     /// It is for ``NetworkOperation/createTask(with:using:)->NetworkTask``, which gets a session that is bound to its
-    /// operation. Tasks that any other session makes in this way answer to nobody.
+    /// operation. The hook may also return a task that it made in this way with another session, as long as it does not
+    /// call that task itself. The response to any other task that was made in this way is dropped.
     public func makeTask(with request: NetworkRequest) -> any NetworkTask {
-        (self as? BoundSession)?.makeBoundTask(with: request)
-            ?? makeTask(with: request, receiver: SilentReceiver())
+        guard let bound = self as? BoundSession else { return UnboundTask(self, request) }
+        return bound.isOutdated ? UnboundTask(bound.session, request) : bound.makeBoundTask(with: request)
     }
-}
-
-/// Lets everything go by.
-private final class SilentReceiver: NetworkReceiver {
-    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
-    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
-    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {}
 }

@@ -31,9 +31,9 @@ struct FoundationProgress: Sendable {
         let answer: Int64 = isUpload ? 1 : 0
         if isComplete {
             // At least one unit, for what has none is never finished.
-            finish(at: max(body.completedBytes.addingWithoutOverflow(answer), progress.totalUnitCount, 1))
+            finish(at: max(body.completedBytes.addingSaturated(answer), progress.totalUnitCount, 1))
         } else if let length = body.totalBytes, length > 0 {
-            let total = length.addingWithoutOverflow(answer)
+            let total = length.addingSaturated(answer)
             if total > progress.totalUnitCount { progress.totalUnitCount = total }
             let done = min(body.completedBytes, length)
             if done > progress.completedUnitCount { progress.completedUnitCount = done }
@@ -43,12 +43,5 @@ struct FoundationProgress: Sendable {
     private func finish(at total: Int64) {
         if progress.totalUnitCount != total { progress.totalUnitCount = total }
         if progress.completedUnitCount != total { progress.completedUnitCount = total }
-    }
-}
-
-extension Int64 {
-    fileprivate func addingWithoutOverflow(_ other: Int64) -> Int64 {
-        let (sum, isTooMuch) = addingReportingOverflow(other)
-        return isTooMuch ? .max : sum
     }
 }

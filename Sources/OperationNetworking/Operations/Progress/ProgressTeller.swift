@@ -33,9 +33,9 @@ final class ProgressTeller: Sendable {
         var upload = ProgressTrack()
         var download = ProgressTrack()
         /// Whether a turn on the callback queue is taken, or about to be.
-        var isScheduled = false
+        var turn = RepeatFlag()
         /// Whether a report is being told.
-        var isTelling = false
+        var telling = RepeatFlag()
         var isLast = false
         /// Whether Foundation's progress is to be finished.
         var owesFinish = false
@@ -109,13 +109,13 @@ final class ProgressTeller: Sendable {
     ) {
         let mayTell = state.withLock { state in
             change(&state)
-            return (isLast || !state.isScheduled) && state.listeners.isAny
+            return (isLast || !state.turn.isRunning) && state.listeners.isAny
         }
         guard mayTell else { return }
         let now = operation.clock.now
         let isNeeded = state.withLock { state in
-            guard isLast || !state.isScheduled, state.hasReport(at: now) else { return false }
-            state.isScheduled = true
+            guard isLast || !state.turn.isRunning, state.hasReport(at: now) else { return false }
+            _ = state.turn.request()
             return true
         }
         if isNeeded { takeTurn(for: operation) }
@@ -174,23 +174,23 @@ final class ProgressTeller: Sendable {
 extension ProgressTeller.State {
     /// The report of a turn; nil if there is none, or another thread is telling one and sees to the rest.
     fileprivate mutating func begin(at now: OperationInstant) -> ProgressTeller.Report? {
-        guard !isTelling else { return nil }
+        guard telling.request() else { return nil }
         guard hasReport(at: now) else {
-            isScheduled = false
+            telling.stop()
+            turn.stop()
             return nil
         }
         let reports = takeReports(at: now)
         owesFinish = false
-        isTelling = true
         return ProgressTeller.Report(
             listeners: listeners, upload: reports.upload, download: reports.download, isComplete: isLast)
     }
 
     /// It was told.
     fileprivate mutating func end(at now: OperationInstant) -> ProgressTeller.Next {
-        isTelling = false
+        telling.stop()
         guard hasReport(at: now) else {
-            isScheduled = false
+            turn.stop()
             return .nothing
         }
         return isLast ? .now : .later

@@ -24,7 +24,7 @@ package struct ServerSentEventParser: Sendable {
     /// The number of the last event that was complete, with which the next request goes on.
     private(set) var lastID = ""
     /// How long the server wants to be left alone before it is asked again.
-    private(set) var pause: Duration?
+    package private(set) var pause: Duration?
     private var isFirstLine = true
 
     /// Whether the event that is being received is no longer than one may be.

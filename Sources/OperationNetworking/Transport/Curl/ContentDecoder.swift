@@ -28,7 +28,11 @@
         /// What is asked for.
         static let codings = "gzip, deflate"
 
+        /// How many zeros may follow the end: no block of a disk or a tape is larger.
+        package static let mostPadding = 1 << 20
+
         private let isGzip: Bool
+        private var padding = 0
         private var state = State.fresh
 
         /// Nil if the coding is not known, or nothing can be decompressed here.
@@ -63,6 +67,12 @@
                     return .refused("there was no memory left")
                 }
                 stream = made
+            case (.between, 0?) where isGzip:
+                // Some servers fill up their last block with zeros. RFC 1952 is silent about it, and browsers ignore them.
+                let count = input.prefix { $0 == 0 }.count
+                padding += count
+                return padding > Self.mostPadding
+                    ? .refused("too many zeros follow its end") : .portion(used: count, made: 0)
             case (.between(let ended), let first?):
                 guard isGzip, first == 0x1F, OKInflateReset(ended) else {
                     return .refused("something follows its end")

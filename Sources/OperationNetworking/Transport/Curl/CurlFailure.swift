@@ -20,14 +20,20 @@
             let text = text
             let meaning = CurlMeaning(
                 code: code, phase: transfer.phase, text: text, hasReceivedHeaders: transfer.hasReceivedHeaders,
-                isResponseComplete: transfer.isResponseComplete,
-                systemError: code == 7 ? transfer.handle.long(OKCurlInfoSystemErrorNumber) : 0)
+                isResponseComplete: transfer.isResponseComplete, isRefused: transfer.isRefused,
+                systemError: code == 7 ? systemError : 0)
             let (kind, message) = meaning.told
             var error = NetworkError(
                 code: kind, phase: transfer.phase, message: message,
                 underlying: .init(domain: "libcurl", number: Int(code), text: text))
             error.status = transfer.responseStatus
             return error
+        }
+
+        /// Why there is no connection.
+        private var systemError: Int {
+            transfer.socketError == 0
+                ? transfer.handle.long(OKCurlInfoSystemErrorNumber) : Int(transfer.socketError)
         }
 
         private var text: String {

@@ -95,7 +95,7 @@
 
         /// The options that are numbers and may differ from one request to the next.
         private enum Number: Int, CaseIterable {
-            case waitForMultiplexing, version, freshConnect, streamWeight, connectTimeout
+            case waitForMultiplexing, version, freshConnect, streamWeight, connectTimeout, verbose
 
             var option: Int {
                 switch self {
@@ -104,6 +104,7 @@
                 case .freshConnect: OKCurlOptionFreshConnect
                 case .streamWeight: OKCurlOptionStreamWeight
                 case .connectTimeout: OKCurlOptionConnectTimeoutMilliseconds
+                case .verbose: OKCurlOptionVerbose
                 }
             }
         }
@@ -144,9 +145,8 @@
             let upload = Self.upload(request, wholeLimit)
             if upload != self.upload || request.method != method || upload != .none { set(upload, request) }
             setHeaders(request)
-            // Whether a connection can carry several requests is known when TLS stands, and without TLS none can.
-            let mayMultiplex = request.origin.isSecure && request.options.newestVersion >= .http2
-            setAgain(.waitForMultiplexing, mayMultiplex ? 1 : 0)
+            setAgain(.waitForMultiplexing, request.mayMultiplex ? 1 : 0)
+            setAgain(.verbose, 0, usual: 0)
             setAgain(.version, request.options.newestVersion.curlNumber)
             setAgain(.freshConnect, wantsNewConnection ? 1 : 0, usual: 0)
             setAgain(.streamWeight, request.options.priority.streamWeight, usual: TransferPriority.normal.streamWeight)
@@ -170,6 +170,9 @@
             set(OKCurlOptionHeaders, UnsafeRawPointer?.none)
             headers = CurlList([])
         }
+
+        /// Lets libcurl report what it does, until the handle is prepared for the next request.
+        func makeRemarks() { setAgain(.verbose, 1) }
 
         /// The transfer goes on until the name of the host was looked up, however long that takes.
         func waitForName() { limitConnect(milliseconds: nil) }
@@ -248,6 +251,11 @@
             options.decodesContent && ContentDecoder.isAvailable && !headers.contains("Accept-Encoding")
                 && !headers.contains("Range")
         }
+
+        /// Whether the request may share a connection with others.
+        ///
+        /// Whether a connection can carry several requests is known when TLS is established, and without TLS none can.
+        var mayMultiplex: Bool { origin.isSecure && options.newestVersion >= .http2 }
     }
 
     extension HTTPVersion {

@@ -84,6 +84,7 @@
             multi?.remove(transfer.handle)
             slots.release(transfer.host, endsLookup: transfer.isLookingUp, isAhead: transfer.isAhead)
             if exchange(&transfer.isAhead, with: false) { noteAhead(-1) }
+            transfer.stopWatching()
             transfer.end()
             transfer.handle.forgetRequest()
             transfers.putBack(transfer.number, isKept: library.forgetsHeaders || !transfer.hasReceivedHeaders)
@@ -117,6 +118,8 @@
         private func conclude(_ transfer: CurlTransfer, _ task: CurlTask, _ error: NetworkError?) {
             // Not the moment at which the loop awoke: what libcurl timed came later.
             let metrics = CurlMetrics.collect(transfer, task, now: engine.now)
+            var error = error
+            if transfer.takeBackRefused(task), !task.confined.wasSent { error?.isUnsent = true }
             let trailers = transfer.trailers
             release(task, isComplete: true)
             if error != nil {

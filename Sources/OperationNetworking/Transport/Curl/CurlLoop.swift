@@ -20,6 +20,12 @@
         /// How many transfers are under way beyond the limits, since others wait for what they bring.
         var ahead = 0
         var places: CurlPlaces
+        /// Which requests a server said that it did not process.
+        var refusedStreams = RefusedStreams()
+        /// How many requests are under way that must not be sent twice and may share a connection.
+        var delicateCount = 0
+        /// How many times in succession sockets were only ready to be written to, without anything being sent.
+        var fruitlessRounds = 0
         /// When transfers must be looked at, by their numbers.
         var deadlines = DeadlineHeap()
         var transfers = NumberedPool<CurlTransfer>()
@@ -130,14 +136,37 @@
         private func takeEvents(milliseconds: Int32) -> Int {
             let count = sockets.wait(milliseconds: milliseconds)
             now = engine.now
+            var isFruitless = count > 0
             for index in 0..<count {
                 if sockets.isBell(index, engine.bellDescriptor) {
                     engine.silenceBell()
+                    isFruitless = false
                 } else if let event = sockets.event(index) {
+                    if event.readiness != Int32(OKCurlSelectOut) { isFruitless = false }
                     multi?.act(event.socket, event.readiness)
                 }
             }
+            fruitlessRounds = isFruitless ? fruitlessRounds + 1 : 0
+            if fruitlessRounds >= Self.fruitlessLimit { stopSpinning() }
             return count
+        }
+
+        /// As many rounds without progress as no transfer needs.
+        private static var fruitlessLimit: Int { 1000 }
+
+        /// Ends the transfers that make libcurl ask again and again whether a socket can be written to.
+        ///
+        /// libcurl 7.88 does so where an HTTP/2 server answered without reading the body of the request and then reset the
+        /// stream. The response is complete. Any other case is slowed down until a time limit ends the transfer.
+        private func stopSpinning() {
+            var answered: [CurlTransfer] = []
+            transfers.forEach { if $0.isAnsweredEarly { answered.append($0) } }
+            if answered.isEmpty {
+                usleep(1000)
+            } else {
+                fruitlessRounds = 0
+                for transfer in answered { end(transfer, code: 0) }
+            }
         }
 
         /// How long to wait for events: until the next moment at which something is to be done.
@@ -151,6 +180,12 @@
 
     // What is kept.
     extension CurlLoop {
+        /// A connection is about to be closed.
+        func closes(_ socket: Int32) {
+            sockets.closes(socket)
+            refusedStreams.closed(socket)
+        }
+
         /// Takes note of a task that was resumed.
         func remember(_ task: CurlTask) {
             tasks.add(task, now: now)

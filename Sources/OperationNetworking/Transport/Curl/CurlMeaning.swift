@@ -9,6 +9,7 @@
         private let text: String
         private let hasReceivedHeaders: Bool
         private let isResponseComplete: Bool
+        private let isRefused: Bool
         private let systemError: Int
 
         /// - Parameters:
@@ -17,24 +18,37 @@
         ///   - text: What libcurl says of it.
         ///   - hasReceivedHeaders: Whether a part of the response's head was there.
         ///   - isResponseComplete: Whether all of that was.
+        ///   - isRefused: Whether the server said that it did not process the request.
         ///   - systemError: Of a connection that could not be made, what the system said.
         package init(
             code: Int32, phase: NetworkError.Phase, text: String = "", hasReceivedHeaders: Bool = false,
-            isResponseComplete: Bool = false, systemError: Int = 0
+            isResponseComplete: Bool = false, isRefused: Bool = false, systemError: Int = 0
         ) {
             (self.code, self.phase, self.text, self.systemError) = (code, phase, text, systemError)
             (self.hasReceivedHeaders, self.isResponseComplete) = (hasReceivedHeaders, isResponseComplete)
+            self.isRefused = isRefused
         }
+
+        /// The numbers that mean that a stream of HTTP/2, or its connection, ended too early.
+        package static let endsOfStreams: Set<Int32> = [0, 16, 18, 52, 55, 56, 92]
 
         /// The kind of the failure, and the sentence to show.
         package var told: (NetworkError.Code, String) {
             switch code {
             case _ where [35, 55, 56].contains(code) && isAboutOurCertificate:
                 (.clientCertificateRejected, "The server refused our certificate, or wants one.")
+            case _ where isRefused && Self.endsOfStreams.contains(code):
+                (
+                    .connectionLost,
+                    "The server closed the connection and said that it did not process the request. Send the request again."
+                )
             case 0 where hasReceivedHeaders:
                 (.connectionLost, "The connection ended before the head of the response was complete. Try again.")
             case 0: (.invalidResponse, "The response has no head: the server does not speak HTTP.")
             case 1, 8: (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
+            // So says libcurl of a head whose first line behind the status begins with a blank.
+            case 43 where phase == .awaitingResponse || phase == .receiving:
+                (.invalidResponse, "What the server sent is no valid HTTP: a header field has no name.")
             case 3: (.invalidURL, "The URL cannot be sent. Check it.")
             case 5: (.cannotFindHost, "The name of the proxy could not be looked up. Check the proxy and the network.")
             case 6: (.cannotFindHost, "The name of the host could not be looked up. Check the URL and the network.")
@@ -83,6 +97,8 @@
             case 100, 101, 113: (.notConnected, "The host cannot be reached from here. Check the network.")
             // ENFILE, EMFILE.
             case 23, 24: (.resourcesExhausted, "Too many files and sockets are open. Raise the limit (ulimit -n).")
+            // ENOMEM, ENOBUFS.
+            case 12, 105: (.resourcesExhausted, "The system has no memory left for a socket. Use fewer connections.")
             // EADDRNOTAVAIL.
             case 99:
                 (

@@ -57,13 +57,14 @@
 
         private func findPlace(of origin: RequestOrigin) -> Place {
             if let unixSocketPath { return Place(name: unixSocketPath, isNumeric: true) }
-            let (host, port) = origin.hostAndPort
+            let (host, zone, port) = origin.place
             let override = overrides.lazy.compactMap { $0.target(of: host, port: port) }.first
-            let counted = override?.host ?? host
+            let counted = override?.host ?? host + (zone.map { "%\($0)" } ?? "")
             guard let proxy = origin.isSecure ? secureProxy : plainProxy, !exceptions.contain(host) else {
                 return Place(name: "\(counted):\(port)", isNumeric: Self.isNumeric(counted))
             }
-            let isTunnel = origin.isSecure || !proxy.takesRequests || counted != host || override?.port ?? port != port
+            let isElsewhere = override?.host ?? host != host || override?.port ?? port != port
+            let isTunnel = origin.isSecure || !proxy.takesRequests || isElsewhere
             return Place(
                 name: isTunnel ? "\(counted):\(port)" : "\(proxy.host):\(proxy.port)",
                 isNumeric: Self.isNumeric(proxy.host))
@@ -71,15 +72,6 @@
 
         private static func isNumeric(_ host: String) -> Bool {
             host.utf8.contains(0x3A) || host.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E }
-        }
-    }
-
-    extension RequestOrigin {
-        /// The host without brackets, and the port.
-        fileprivate var hostAndPort: (host: String, port: Int) {
-            let authority = name[(name.firstIndex(of: "/") ?? name.startIndex)...].drop { $0 == "/" }
-            let split = HostAndPort(authority)
-            return (split.host, split.port ?? (isSecure ? 443 : 80))
         }
     }
 #endif

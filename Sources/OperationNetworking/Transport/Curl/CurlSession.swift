@@ -21,6 +21,9 @@
         /// The library beneath and its version, for logs.
         public static var libraryVersion: String? { try? CurlLibrary.shared.get().version }
 
+        /// A Boolean value that indicates whether libcurl tells which requests an HTTP/2 server did not process.
+        package static var tellsRefusals: Bool { (try? CurlLibrary.shared.get().tellsRefusals) ?? false }
+
         private let engine: CurlEngine
 
         /// Makes a session; its thread begins with the first task.

@@ -86,7 +86,20 @@
 
         /// The socket of a connection; nil if that is not known for sure.
         private mutating func find(_ ports: Ports) -> Int32? {
-            guard ports.local != 0 else { return nil }
+            guard let sockets = sockets(at: ports.local) else { return nil }
+            if sockets.count == 1 { return sockets.first }
+            let fitting = sockets.filter { Self.remotePort(of: $0) == ports.remote }
+            return fitting.count == 1 ? fitting.first : nil
+        }
+
+        /// Returns the socket of a connection, or `nil` if several sockets have its port at our end.
+        mutating func onlySocket(_ ports: Ports) -> Int32? {
+            guard let sockets = sockets(at: ports.local), sockets.count == 1 else { return nil }
+            return sockets.first
+        }
+
+        private mutating func sockets(at localPort: UInt16) -> Set<Int32>? {
+            guard localPort != 0 else { return nil }
             for socket in newSockets {
                 let port = OKLocalPort(socket)
                 guard port != 0 else { continue }
@@ -94,10 +107,7 @@
                 socketsOfPorts[port, default: []].insert(socket)
                 newSockets.remove(socket)
             }
-            guard let sockets = socketsOfPorts[ports.local] else { return nil }
-            if sockets.count == 1 { return sockets.first }
-            let fitting = sockets.filter { Self.remotePort(of: $0) == ports.remote }
-            return fitting.count == 1 ? fitting.first : nil
+            return socketsOfPorts[localPort]
         }
 
         /// 0 if it is not connected any more.

@@ -17,6 +17,7 @@
             setReceiving(context)
             setSending(context)
             setSockets(context)
+            setRemarks(context)
         }
 
         private func setReceiving(_ context: UnsafeRawPointer) {
@@ -46,10 +47,13 @@
         private func setSockets(_ context: UnsafeRawPointer) {
             handle.set(OKCurlOptionOpenSocketData, context)
             _ = OKCurlSetOpen(handle.easy) { context, _, address in
-                guard let address = address?.pointee, CurlTransfer.of(context)?.mayConnect() == true else { return -1 }
+                guard let address = address?.pointee, let transfer = CurlTransfer.of(context), transfer.mayConnect()
+                else { return -1 }
                 let kind = address.type | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
                 let descriptor = socket(address.family, kind, address.protocol)
-                if descriptor >= 0 { CurlTransfer.of(context)?.opened(descriptor) }
+                // libcurl is not told why there is none, and would say that the server does not accept connections.
+                transfer.socketError = descriptor < 0 ? errno : 0
+                if descriptor >= 0 { transfer.opened(descriptor) }
                 return descriptor
             }
             setClosing()
@@ -66,11 +70,21 @@
             }
         }
 
+        /// libcurl calls the function only while ``CurlHandle/makeRemarks()`` is in effect.
+        private func setRemarks(_ context: UnsafeRawPointer) {
+            handle.set(OKCurlOptionDebugData, context)
+            _ = OKCurlSetReport(handle.easy) { _, kind, text, count, context in
+                guard kind == Int32(OKCurlReportIsText) else { return 0 }
+                CurlTransfer.of(context)?.receive(remark: UnsafeRawBufferPointer(start: text, count: count))
+                return 0
+            }
+        }
+
         /// A connection may live longer than the transfer that made it: the loop is told of its end.
         private func setClosing() {
             handle.set(OKCurlOptionCloseSocketData, loopContext)
             _ = OKCurlSetClose(handle.easy) { context, descriptor in
-                CurlLoop.of(context)?.sockets.closes(descriptor)
+                CurlLoop.of(context)?.closes(descriptor)
                 return close(descriptor)
             }
         }

@@ -21,12 +21,14 @@
             }
             guard isBodyAsEmptyAsStated(task) else { return OKCurlPreRequestAbort }
             requestCount += 1
-            guard requestCount == 1 || task.request.isIdempotent else {
+            guard takeBackRefused(task) || requestCount == 1 || task.request.isIdempotent else {
                 failUnanswered()
                 return OKCurlPreRequestAbort
             }
             task.confined.machine.connected()
+            task.confined.extras.wasSentBefore = task.confined.wasSent
             task.confined.wasSent = true
+            watch(ports, task)
             deadlines.connected(at: loop.now)
             nameIsKnown()
             loop.rearm(self)
@@ -86,6 +88,7 @@
                 loop.rearm(self)
                 return 0
             case .bytes(let count):
+                loop.fruitlessRounds = 0
                 deadlines.sent(at: loop.now, isLast: outlet.isComplete == true)
                 loop.rearm(self)
                 task.tellSent(outlet.count, wasUnderWay: true)
@@ -101,14 +104,12 @@
                 return OKCurlSeekFailed
             }
             if offset == 0, !outlet.isOpen { return OKCurlSeekDone }
-            guard offset == 0, task.request.isIdempotent else {
+            guard offset == 0, isRefused || task.request.isIdempotent else {
                 failUnanswered()
                 return OKCurlSeekFailed
             }
             guard task.request.body.canBeSentAgain else {
-                fail(
-                    .bodyNotRepeatable,
-                    "The connection broke, and the body of the request cannot be sent again. Make the request anew.")
+                failUnrepeatable()
                 return OKCurlSeekFailed
             }
             outlet.rewind()
@@ -117,7 +118,10 @@
 
         /// Whether the request is to be given to libcurl once more.
         func isToBeginAgain(after code: Int32) -> Bool {
-            guard problem == nil else { return false }
+            guard problem == nil, let task else { return false }
+            if code == 0, !isRefused { return isGivenUp }
+            // libcurl may have been about to repeat what must not be sent twice, and have waited for a connection.
+            guard requestCount == 0 || isRefused || task.request.isIdempotent else { return false }
             if code == 28 { followPauses() }
             let isTooEarly = code == 28 && deadlines.outlastsLibcurl(at: loop.engine.now)
             return isGivenUp || isTooEarly || isWorthRepeating(after: code)
@@ -128,9 +132,12 @@
         /// libcurl does so by itself where it notices while it reads, and not where it notices while it sends. Nor does it
         /// with an HTTP/2 connection that takes no more requests, as of a server that is reloaded, which it even tries again.
         private func isWorthRepeating(after code: Int32) -> Bool {
-            guard code == 55 || code == 16, headerCount == 0, handle.long(OKCurlInfoNewConnections) == 0,
-                let task, task.request.isIdempotent, task.request.body.canBeSentAgain,
-                task.confined.extras.repetitions < Self.maximumRepetitions
+            if isRefused { return isRefusedWorthRepeating(after: code) }
+            let isOldConnection = (code == 55 || code == 16) && handle.long(OKCurlInfoNewConnections) == 0
+            // libcurl has repeated it as often as it does, and counts what an HTTP/2 server refused, too.
+            let isGivenUpByLibcurl = (code == 55 || code == 56) && requestCount > Self.maximumRepetitions
+            guard isOldConnection || isGivenUpByLibcurl, headerCount == 0, let task, task.request.isIdempotent,
+                task.request.body.canBeSentAgain, task.confined.extras.repetitions < Self.maximumRepetitions
             else { return false }
             task.confined.extras.repetitions += 1
             task.confined.extras.wantsNewConnection = code == 16
@@ -142,7 +149,11 @@
 
         /// What libcurl's code means where it wanted to ask once more by itself: the head of the answer is there, but its body
         /// may have been thrown away for that (417), or have been cut (a stream of HTTP/2 that was reset).
+        ///
+        /// libcurl also reports the end of a stream as a failure if the server ended it before the whole request was sent,
+        /// which a server may do after a complete response (RFC 9113, 8.1).
         func codeOfAnswer(_ code: Int32) -> Int32 {
+            if code != 0, isAnswered, CurlMeaning.endsOfStreams.contains(code) { return 0 }
             guard isRepetitionRefused else { return code }
             if !bodyCount.isComplete {
                 fail(
@@ -153,6 +164,14 @@
                         : "The connection, or the stream, ended before the body was complete. Try again.")
             }
             return 0
+        }
+
+        func failUnrepeatable() {
+            fail(
+                .bodyNotRepeatable,
+                isRefused
+                    ? "The server did not process the request, and the body cannot be sent again. Make the request again."
+                    : "The connection broke, and the body of the request cannot be sent again. Make the request anew.")
         }
 
         private func failUnanswered() {

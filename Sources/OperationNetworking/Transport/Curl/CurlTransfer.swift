@@ -30,8 +30,16 @@
         /// When it got its slot, and when libcurl was given the request last.
         private(set) var beganAt: Int64 = 0
         private(set) var soughtAt: Int64 = 0
+        /// Why the system gave no socket for the last address; 0 if it gave one.
+        var socketError: Int32 = 0
         /// How often libcurl was about to send the request.
         var requestCount = 0
+        /// The ports of the connection over which libcurl was about to send the request last.
+        var ports = CurlSockets.Ports(local: 0, remote: 0)
+        /// libcurl's redirect time at that moment, which changes whenever the transfer leaves its connection.
+        var redirectTime: Int64 = 0
+        /// Whether the transfer counts among the ``CurlLoop/delicateCount``.
+        var isDelicate = false
         /// Nothing was sent, and libcurl gave it up for us: it was suspended, or the connection was broken.
         var isGivenUp = false
         /// The head of the response is there, and libcurl wanted to ask once more (417, or a stream that was reset), and was
@@ -73,6 +81,7 @@
         }
 
         private func prepare(_ task: CurlTask) {
+            stopWatching()
             problem = nil
             soughtAt = loop.now
             parser = ResponseHeadParser()
@@ -81,7 +90,7 @@
             brakes = []
             (isReceivingStalled, isSendingStalled, isGivenUp) = (false, false, false)
             (isRepetitionRefused, isDone, bodyCount) = (false, false, BodyCount())
-            (status, headerCount, requestCount) = (nil, 0, 0)
+            (status, headerCount, requestCount, socketError) = (nil, 0, 0, 0)
             handle.prepare(
                 task.request, wholeLimit: 64 << 10, wantsNewConnection: task.confined.extras.wantsNewConnection)
             limitConnect()

@@ -124,7 +124,7 @@
                     let handle = try file.map { try FileHandle(forReadingFrom: $0.url) }
                     let saved = try handle?.seekToEnd() ?? 0
                     try handle?.seek(toOffset: 0)
-                    let count = Int64(clamping: saved) + Int64(data?.count ?? 0)
+                    let count = Int64(clamping: saved).addingSaturated(Int64(data?.count ?? 0))
                     if let error = head.shortfall(of: count, for: request) { return end(error) }
                     state = .telling(Rest(head: head, data: data.flatMap { $0.isEmpty ? nil : $0 }, file: handle))
                 } catch {

@@ -15,7 +15,10 @@ extension ResponseHead {
         let pairs = response.allHeaderFields.compactMap { name, value in
             (name as? String).map { (name: $0, value: "\(value)") }
         }
-        for (name, value) in pairs.sorted(by: { $0.name < $1.name }) { fields.add(name, value.trimmedBlanks) }
+        for (name, value) in pairs.sorted(by: { $0.name < $1.name }) {
+            guard !name.utf8.contains(where: \.isControl) else { return nil }
+            fields.add(name, value.withoutControls.trimmedBlanks)
+        }
         // Foundation decompresses whatever it knows, asked or not.
         let codings = fields.values("Content-Encoding").flatMap { $0.split(separator: ",") }
             .map { String($0).trimmedBlanks.lowercased() }

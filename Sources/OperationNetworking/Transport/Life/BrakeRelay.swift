@@ -17,14 +17,16 @@ package final class BrakeRelay: Sendable {
         /// Whether a hold was passed on, and not taken back since.
         var isHeld = false
 
-        /// What is wanted by now, and whether a hold is to be taken back for it; nil if it was done.
+        /// Whether the task must be told to proceed for this order, which the calling thread is about to carry out after another
+        /// one; `nil` if there is a newer order by now.
         ///
-        /// Nobody says `proceed()` to a task that was not held: it could come late, behind the hold of another thread.
-        mutating func next(after done: BrakeOrder?) -> (wanted: BrakeOrder, proceeds: Bool)? {
-            guard let newest, newest.number != done?.number else { return nil }
-            let proceeds = newest.isHeld == false && isHeld
-            isHeld = newest.isHeld ?? isHeld
-            return (newest, proceeds)
+        /// Nobody calls `proceed()` of a task that was not held: the call could come late, behind the hold of another thread.
+        /// But a thread takes back its own hold, which may itself have come late, behind the `proceed()` of another thread.
+        mutating func proceeds(for wanted: BrakeOrder, after done: BrakeOrder?) -> Bool? {
+            guard wanted == newest else { return nil }
+            let proceeds = wanted.isHeld == false && (isHeld || done?.isHeld == true)
+            isHeld = wanted.isHeld ?? isHeld
+            return proceeds
         }
     }
 
@@ -35,7 +37,8 @@ package final class BrakeRelay: Sendable {
     package func pass(_ order: BrakeOrder) {
         state.withLock { if order.number > $0.newest?.number ?? .min { $0.newest = order } }
         var done: BrakeOrder?
-        while let (wanted, proceeds) = state.withLock({ $0.next(after: done) }) {
+        applyLatest({ state.withLock { $0.newest } }) { wanted in
+            guard let proceeds = state.withLock({ $0.proceeds(for: wanted, after: done) }) else { return }
             if proceeds { task.proceed() } else if wanted.isHeld == true, done?.isHeld != true { task.hold() }
             if wanted.isSuspended != done?.isSuspended { wanted.isSuspended ? task.suspend() : task.resume() }
             done = wanted

@@ -21,6 +21,11 @@ package struct NumberedPool<Element> {
         elements.contains { $0.map(isWanted) ?? false }
     }
 
+    /// Calls a closure with each element, in use or not.
+    package func forEach(_ body: (Element) -> Void) {
+        for element in elements { element.map(body) }
+    }
+
     /// One that is free, or a new one if there is none; nil if it cannot be made.
     package mutating func take(orMake make: (Int) -> Element?) -> Element? {
         let number = free.popLast() ?? elements.count

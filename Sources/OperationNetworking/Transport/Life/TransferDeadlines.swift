@@ -204,10 +204,3 @@ package struct TransferDeadlines: Sendable {
         }
     }
 }
-
-extension Int64 {
-    fileprivate func addingSaturated(_ other: Int64) -> Int64 {
-        let (sum, overflow) = addingReportingOverflow(other)
-        return overflow ? .max : sum
-    }
-}

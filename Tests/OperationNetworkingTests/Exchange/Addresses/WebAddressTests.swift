@@ -19,6 +19,7 @@ struct WebAddressTests {
         ("/a b/é?ü \"<>", "https://example.com/a%20b/%C3%A9?%C3%BC%20%22%3C%3E#top"),
         ("/100%/%41%zz", "https://example.com/100%25/%41%25zz#top"), ("/[x]\\y", "https://example.com/%5Bx%5D%5Cy#top"),
         ("  /blanks\t", "https://example.com/blanks#top"), ("//other:/", "https://other/#top"),
+        ("//127.1/", "https://127.0.0.1/"), ("//[0:0::1]/", "https://[::1]/"),
         ("/a/%2F/../b", "https://example.com/a/b#top"), ("https://h?x", "https://h/?x#top"),
     ])
     func `a Location means what RFC 3986 and RFC 9110 say`(location: String, expected: String) throws {
@@ -32,7 +33,8 @@ struct WebAddressTests {
         ("ftp://h/", WebAddress.Flaw.scheme("ftp")), ("file:///etc/passwd", .scheme("file")),
         ("javascript:alert(1)", .scheme("javascript")), ("data:,x", .scheme("data")), ("mailto:a@b", .scheme("mailto")),
         ("//", .host), ("http:///x", .host), ("http:x", .host), ("//a%20b/", .host), ("//%00/", .host),
-        ("//a%2Fb/x", .host), ("//[::1%25eth0]/", .host), ("//[::1/", .host), ("//[]/", .host), ("//[::1]x/", .host),
+        ("//a%2Fb/x", .host), ("//ex%61mple.com/", .host), ("//1.2.3.4.5/", .host), ("//a@b@c/", .host),
+        ("//[::1%25eth0]/", .host), ("//[::1/", .host), ("//[]/", .host), ("//[::1]x/", .host),
         ("//good\\@evil/", .host), ("//a b/", .host), ("//é/", .host), ("//.x/", .host), ("//h:0/", .port),
         ("//h:65536/", .port), ("//h:9999999999999999999/", .port), ("//h:-1/", .port), ("//h:8a/", .port),
         ("/a\r\nX: y", .badCharacters), ("/a\u{0}", .badCharacters), ("/a\tb", .badCharacters),
@@ -44,6 +46,14 @@ struct WebAddressTests {
             #expect(try WebAddress(location, foundAt: base).origin.host == "evil")
         } else {
             #expect(throws: flaw) { try WebAddress(location, foundAt: base) }
+        }
+    }
+
+    @Test func `a zone is the user's to name, and stays for the addresses beneath`() throws {
+        let base = try WebAddress("http://[fe80::1%25eth0]/a/b")
+        #expect(try WebAddress("c", foundAt: base).text == "http://[fe80::1%25eth0]/a/c")
+        for location in ["//[fe80::1%25eth0]/", "http://[fe80::1%25eth0]/", "http://[fe80::2%25lo]/"] {
+            #expect(throws: WebAddress.Flaw.host) { try WebAddress(location, foundAt: base) }
         }
     }
 

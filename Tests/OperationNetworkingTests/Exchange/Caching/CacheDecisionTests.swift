@@ -27,6 +27,11 @@ struct CacheDecisionTests {
             (tagged, [:], 0, .serve(0, age: 0)), (tagged, [:], 59, .serve(0, age: 59)),
             (tagged, [:], 60, .revalidate(0)),
             (untagged, [:], 60, .forward), (with("max-age=60, no-cache"), [:], 1, .revalidate(0)),
+            (["Cache-Control": "max-age=60, stale-if-error=9"], [:], 69, .revalidate(0)),
+            (["Cache-Control": "max-age=60, stale-if-error=9"], [:], 70, .forward),
+            (["Cache-Control": "max-age=60, stale-if-error=9"], ["Cache-Control": "no-cache"], 61, .forward),
+            (["Cache-Control": "max-age=60, stale-if-error=9, must-revalidate"], [:], 61, .forward),
+            (untagged, ["Cache-Control": "stale-if-error=9"], 61, .revalidate(0)),
             (tagged, ["Cache-Control": "no-cache"], 1, .revalidate(0)),
             (tagged, ["Pragma": "no-cache"], 1, .revalidate(0)),
             (untagged, ["Cache-Control": "no-cache"], 1, .forward),
@@ -99,6 +104,20 @@ struct CacheDecisionTests {
         #expect(decide(["Accept-Language": "de", "X-Other": ""]) == .forward)
         #expect(decide(["Accept-Language": " de "]) == .serve(2, age: 0))
         #expect(decide(["Accept-Language": "de", "Accept-Language": "en"]) == .forward)
+    }
+
+    @Test func `a private response counts for the cookies with which it was asked for`() throws {
+        func decide(_ control: String, _ request: HeaderFields) throws -> CacheDecision {
+            let response = try CacheSamples.response(200, ["Cache-Control": control], to: ["Cookie": "sid=A"])
+            return CacheDecision.decide(
+                method: "GET", request: request, responses: [response], now: CacheSamples.now)
+        }
+        for control in ["private, max-age=60", "max-age=60, Private", "private=\"x\", max-age=60"] {
+            #expect(try decide(control, ["Cookie": "sid=A"]) == .serve(0, age: 0))
+            #expect(try decide(control, ["Cookie": "sid=B"]) == .forward)
+            #expect(try decide(control, [:]) == .forward)
+        }
+        #expect(try decide("max-age=60", ["Cookie": "sid=B"]) == .serve(0, age: 0))
     }
 
     @Test func `what one user got is never shown to another, and no secret is kept`() throws {

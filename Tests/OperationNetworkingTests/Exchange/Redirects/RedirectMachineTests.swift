@@ -43,6 +43,24 @@ struct RedirectMachineTests {
         #expect(same.headers.count == 4)
     }
 
+    @Test func `headers whose values are credentials do not go to strangers, and harmless ones do`() throws {
+        let secrets: HeaderFields = [
+            "Authentication": "anything", "Authn": "anything", "X-Client-Cert": "MIIB", "X-SSL-Client-Cert": "MIIB",
+            "X-Access": "1", "X-Identity": "1", "X-Login": "Bearer abc", "X-Who": "basic YTpi", "X-Info": "token=abc",
+            "X-More": "a=1; password\t=\tabc", "X-Id": "eyJhbGciOiJub25lIn0.e30.abc", "X-JSON": #"{"secret":"abc"}"#,
+        ]
+        let harmless: HeaderFields = [
+            "Accept": "application/json;q=0.9, */*;q=0.8", "Accept-Language": "de",
+            "User-Agent": "App/1.0 (Linux; 6.1)",
+            "X-Plan": "Basic plan", "X-State": "token expired", "X-Next": "https://auth.example:8443/a?x=1",
+            "Range": "bytes=0-99", "X-Time": "12:30", "If-None-Match": #""abc==""#, "X-Bare": "a\u{301}=b",
+        ]
+        let hop = try hop(headers: HeaderFields(Array(secrets) + Array(harmless)))
+        let stranger = try #require(try next(302, "https://evil.com/", after: hop))
+        #expect(stranger.headers == harmless)
+        #expect(try next(302, "/b", after: hop)?.headers.count == secrets.count + harmless.count)
+    }
+
     @Test(arguments: [200, 204, 300, 304, 305, 306, 309, 399, 400, 401, 500])
     func `other statuses are answers`(status: Int) throws {
         #expect(try next(status, "/b", after: hop()) == nil)

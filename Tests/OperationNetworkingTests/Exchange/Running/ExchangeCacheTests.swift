@@ -129,6 +129,45 @@
             #expect(try await session.fetch(server.url("/a")).status == 503)
         }
 
+        @Test func `what is stale helps without a validator, and no 304 is taken for an answer about it`() async throws
+        {
+            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=1, stale-if-error=60") }
+            let session = session()
+            _ = try await session.fetch(server.url("/a"))
+            time.advance(2)
+            server.route("/a") { _ in .text("sorry", status: 503) }
+            #expect(try await session.fetch(server.url("/a")).text == "body")
+            server.route("/a") { _ in .reset }
+            #expect(try await session.fetch(server.url("/a")).text == "body")
+            server.route("/a") { _ in .status(304) }
+            #expect(try await session.fetch(server.url("/a")).status == 304)
+            #expect(server.requests.allSatisfy { $0["If-None-Match"] == nil && $0["If-Modified-Since"] == nil })
+            server.route("/a") { _ in .text("new").with("Cache-Control", "max-age=1") }
+            #expect(try await session.fetch(server.url("/a")).text == "new")
+            time.advance(2)
+            server.route("/a") { _ in .text("sorry", status: 503) }
+            #expect(try await session.fetch(server.url("/a")).status == 503)
+        }
+
+        @Test func `two jars in one folder do not get each other's private pages`() async throws {
+            server.route("/sign-in") { request in
+                .text("ok").with("Set-Cookie", "sid=\(request["X-User"] ?? ""); Path=/").with(
+                    "Cache-Control", "no-store")
+            }
+            server.route("/page") { request in
+                .text("page of \(request["Cookie"] ?? "none")").with("Cache-Control", "private, max-age=60")
+            }
+            let sessions = ["A", "B"].map { _ in self.session { $0.cookies = CookieJar() } }
+            for (session, user) in zip(sessions, ["A", "B"]) {
+                _ = try await session.fetch(server.url("/sign-in"), headers: ["X-User": user])
+                for _ in 0..<2 { #expect(try await session.fetch(server.url("/page")).text == "page of sid=\(user)") }
+            }
+            // One session, of which the user signs out and another one in.
+            _ = try await sessions[0].fetch(server.url("/sign-in"), headers: ["X-User": "C"])
+            #expect(try await sessions[0].fetch(server.url("/page")).text == "page of sid=C")
+            #expect(server.requests.count { $0.path == "/page" } == 3)
+        }
+
         @Test func `what its receiver takes back is not answered with what is stale`() async throws {
             server.route("/a") { _ in
                 .text("body").with("Cache-Control", "max-age=10, stale-if-error=100").with("ETag", "\"a\"")

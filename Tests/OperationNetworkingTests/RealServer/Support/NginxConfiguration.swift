@@ -19,6 +19,7 @@
             events { worker_connections 4096; }
             http {
                 access_log off;
+                log_format counted "$request_method $request_uri $status";
                 client_body_temp_path \(folder)/bodies;
                 proxy_temp_path \(folder)/proxied;
                 fastcgi_temp_path \(folder)/unused-1;
@@ -46,6 +47,9 @@
                 site("\(ports.http2) ssl http2", names, "server"),
                 site("\(ports.narrow) ssl http2", names, "server", "http2_max_concurrent_streams 1;"),
                 site("\(ports.brief) ssl http2", names, "server", "keepalive_requests 3;"),
+                site(
+                    "\(ports.counting) ssl http2", names, "server",
+                    "keepalive_requests 50; access_log \(folder)/counted.log counted;"),
                 site("\(ports.tls1_2) ssl", names, "server", "ssl_protocols TLSv1.2;"),
                 site("\(ports.tls1_3) ssl", names, "server", "ssl_protocols TLSv1.3;"),
                 site("\(ports.http2) ssl http2", "expired.test", "expired"),
@@ -77,6 +81,8 @@
                     add_header X-Connection $connection always;
                     location / { }
                     location = /spoken { return 200 "$server_protocol $ssl_protocol $ssl_client_verify"; }
+                    # It is answered when its body was read.
+                    location = /read { proxy_pass http://127.0.0.1:\(ports.plain)/spoken; }
                     location = /connection { return 200 "$connection"; }
                     location = /seen { return 200 "$http_authorization|$http_proxy_authorization|$http_host"; }
                     location = /gzip { alias \(root)/text; gzip on; gzip_types *; gzip_min_length 1; }

@@ -14,11 +14,13 @@
         let narrow = LocalPort.free()
         /// HTTP/2 over TLS, and three requests over a connection: then it says that it takes no more (GOAWAY).
         let brief = LocalPort.free()
+        /// HTTP/2 over TLS, 50 requests over a connection, and a log of them.
+        let counting = LocalPort.free()
         /// TLS 1.2 and nothing else.
         let tls1_2 = LocalPort.free()
         /// TLS 1.3 and nothing else.
         let tls1_3 = LocalPort.free()
 
-        var all: [UInt16] { [plain, secure, http2, narrow, brief, tls1_2, tls1_3] }
+        var all: [UInt16] { [plain, secure, http2, narrow, brief, counting, tls1_2, tls1_3] }
     }
 #endif

@@ -84,6 +84,23 @@
 
         /// The file that a PUT to `/files/NAME` left.
         func uploaded(_ name: String) -> URL { folder.appendingPathComponent("root/files/\(name)") }
+
+        /// How often each request target that contains `mark` was answered at the port that counts, once there are
+        /// `count` answers, or after some seconds.
+        func answered(_ mark: String, count: Int) throws -> [String: Int] {
+            let log = folder.appendingPathComponent("counted.log")
+            let end = ContinuousClock.now + .seconds(10)
+            while true {
+                let lines = try String(contentsOf: log, encoding: .utf8).split(separator: "\n")
+                let targets = lines.filter { $0.contains(mark) }.compactMap { line in
+                    line.split(separator: " ").dropFirst().first.map(String.init)
+                }
+                if targets.count >= count || ContinuousClock.now > end {
+                    return Dictionary(targets.map { ($0, 1) }, uniquingKeysWith: +)
+                }
+                usleep(5_000)
+            }
+        }
     }
 
     // Restarting.

@@ -31,6 +31,23 @@ private final class SlowTask: NetworkTask {
     func cancel() {}
 }
 
+/// A task to whose calls something happens before they have an effect: what other threads do meanwhile.
+private final class LateTask: NetworkTask {
+    let brakes = Locked((isHeld: false, isSuspended: true))
+    let meanwhile = Locked<@Sendable () -> Void>({})
+
+    private func call(_ effect: (inout (isHeld: Bool, isSuspended: Bool)) -> Void) {
+        meanwhile.withLock { $0 }()
+        brakes.withLock { effect(&$0) }
+    }
+
+    func hold() { call { $0.isHeld = true } }
+    func proceed() { call { $0.isHeld = false } }
+    func resume() { call { $0.isSuspended = false } }
+    func suspend() { call { $0.isSuspended = true } }
+    func cancel() {}
+}
+
 @Suite(.timeLimit(.minutes(1)))
 struct BrakeRelayTests {
     @Test func `who passes on what another thread is about to do does it before it returns`() async throws {
@@ -67,6 +84,17 @@ struct BrakeRelayTests {
         #expect(task.proceedings.count == 1 && !task.isHeld.withLock { $0 })
     }
 
+    @Test func `a hold that comes late, behind the release of another thread, is taken back`() async throws {
+        let task = SlowTask()
+        let relay = BrakeRelay(task)
+        async let late: Void = TestThread.run { relay.pass(BrakeOrder(number: 1, isSuspended: false, isHeld: true)) }
+        try await task.begins.passage(within: .seconds(30))
+        try await TestThread.run { relay.pass(BrakeOrder(number: 2, isSuspended: false, isHeld: false)) }
+        task.mayGoOn.open()
+        try await late
+        #expect(!task.isHeld.withLock { $0 })
+    }
+
     @Test func `an older order that comes late leaves the newer one in force`() async throws {
         let task = SlowTask()
         task.mayGoOn.open()
@@ -76,5 +104,38 @@ struct BrakeRelayTests {
             relay.pass(BrakeOrder(number: 1, isSuspended: false, isHeld: false))
         }
         #expect(task.isHeld.withLock { $0 })
+    }
+
+    @Test func `whatever other threads order before a call has an effect, the last order is in force`() throws {
+        try Explorer.explore(rounds: 3_000) { explorer in
+            let task = LateTask()
+            let relay = BrakeRelay(task)
+            let orders = (1...8).map { number in
+                BrakeOrder(
+                    number: number, isSuspended: explorer.random.chance(1, in: 2),
+                    isHeld: explorer.random.chance(1, in: 2))
+            }
+            let next = Locked(0), random = Locked(explorer.random)
+            let pass: @Sendable () -> Bool = {
+                guard
+                    let order = next.withLock({ next -> BrakeOrder? in
+                        guard orders.indices.contains(next) else { return nil }
+                        defer { next += 1 }
+                        return orders[next]
+                    })
+                else { return false }
+                relay.pass(order)
+                return true
+            }
+            task.meanwhile.withLock { meanwhile in
+                meanwhile = { while random.withLock({ $0.chance(1, in: 2) }), pass() {} }
+            }
+            explorer.add("orders") { _ in pass() }
+            explorer.run()
+            let brakes = task.brakes.withLock { $0 }
+            try explorer.expect(
+                brakes.isHeld == orders[7].isHeld && brakes.isSuspended == orders[7].isSuspended,
+                "\(brakes) after \(orders)")
+        }
     }
 }

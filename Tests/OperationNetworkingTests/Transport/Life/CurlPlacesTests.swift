@@ -55,6 +55,13 @@
             #expect(found == ["1.1.1.1:80", "2.2.2.2:81", "3.3.3.3:80", "4.4.4.4:81", "4.4.4.4:82"])
         }
 
+        @Test func `a zone is a part of the place, and of nothing that is compared with hosts`() throws {
+            let urls = ["http://[fe80::1%25a]/", "http://[fe80::1%25b]/", "http://[fe80::1]/"]
+            #expect(try names(of: urls) == ["fe80::1%a:80", "fe80::1%b:80", "fe80::1:80"])
+            #expect(try names(of: urls) { $0.proxy = .url("p:1") } == ["p:1", "p:1", "p:1"])
+            #expect(try names(of: urls) { $0.proxy = .url("p:1", exceptions: ["fe80::/10"]) }.first == "fe80::1%a:80")
+        }
+
         @Test func `a Unix-domain socket is one place`() throws {
             let found = try places(of: ["http://a.test", "https://b.test", "http://c.test:99"]) {
                 $0.unixSocketPath = "/run/s"

@@ -22,6 +22,9 @@ struct NumberedPoolTests {
         pool.putBack(1, isKept: false)
         #expect(pool.usedCount == 1 && pool[1] == nil && !pool.isEmpty)
         #expect(pool.contains { $0 == "0" } && !pool.contains { $0 == "1" })
+        var all: [String] = []
+        pool.forEach { all.append($0) }
+        #expect(all == ["0"])
         let anew = pool.take(orMake: make)
         #expect(anew == "1" && made == [0, 1, 1])
         pool.removeAll()

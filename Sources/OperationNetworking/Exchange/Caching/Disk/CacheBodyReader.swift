@@ -17,9 +17,7 @@ final class CacheBodyReader {
 
     /// Opens a body; nil if it is not what its card says.
     init?(_ body: CacheBody, in folder: CacheFolder) {
-        guard let file = try? folder.files.open(folder.entry(body.name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).get(),
-            let status = try? folder.files.status(of: file).get(), status.kind == .regular, status.size == body.length
-        else { return nil }
+        guard let (file, status) = folder.open(body.name), status.size == body.length else { return nil }
         self.folder = folder
         self.file = file
         length = body.length

@@ -16,7 +16,7 @@ final class CacheBodyWriter {
 
     init?(in folder: CacheFolder) {
         part = folder.newName(CacheFile.partSuffix)
-        guard let file = try? folder.files.createFile(folder.entry(part), permissions: 0o600).get() else { return nil }
+        guard let file = folder.create(part) else { return nil }
         self.folder = folder
         self.file = file
     }

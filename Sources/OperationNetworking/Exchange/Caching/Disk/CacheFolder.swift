@@ -6,7 +6,8 @@ import OperationCore
 
 /// The folder of a cache: reads, writes aside and renames, and never says more than that it did not work.
 ///
-/// A cache that cannot read or write is an empty one. Nothing is brought to the disk on purpose: what a power cut leaves
+/// A cache that cannot read or write is an empty one, and so is one in whose folder another user can have put something.
+/// Nothing is brought to the disk on purpose: what a power cut leaves
 /// behind shows by its checksum.
 package struct CacheFolder {
     package static let chunkSize = 64 << 10
@@ -22,11 +23,21 @@ package struct CacheFolder {
         self.claimTries = claimTries
     }
 
-    /// Makes the folder if it is not there, for its owner alone.
+    /// Makes the folder if it is not there, for its owner alone, and reports one that other users can write to.
     package func prepare() {
         try? FileManager.default.createDirectory(
             at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        guard !isTrusted, case .success = files.status(of: place) else { return }
+        OperationDiagnostics.report(
+            .untrustedFile, by: "HTTPCache",
+            "The folder \(url.path) belongs to another user, or other users can write to it, so the cache stays empty. "
+                + "Use a folder of your own with the permissions 0700.")
     }
+
+    /// Whether no other user can have put something into the folder.
+    private var isTrusted: Bool { files.isTrustedFolder(place) }
+
+    private var place: FolderEntry { FolderEntry(PathBytes(url.path)) }
 
     func entry(_ name: String) -> FolderEntry { FolderEntry(PathBytes(url.path + "/" + name)) }
 
@@ -46,7 +57,7 @@ package struct CacheFolder {
     }
 
     private func claimed() -> OpenFile? {
-        guard let folder = try? files.openFolder(FolderEntry(PathBytes(url.path))).get() else { return nil }
+        guard isTrusted, let folder = try? files.openFolder(place).get() else { return nil }
         for _ in 0..<claimTries {
             guard case .failure(let error) = files.claim(folder), error.number == EWOULDBLOCK else { return folder }
             usleep(1_000)
@@ -54,27 +65,28 @@ package struct CacheFolder {
         return nil
     }
 
-    /// All bytes of a small file.
+    /// All bytes of a small file that no other user can have written.
     package func read(_ name: String, limit: Int = 4 << 20) -> [UInt8]? {
-        guard let file = try? files.open(entry(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).get(),
-            let status = try? files.status(of: file).get(), status.kind == .regular, status.size <= Int64(limit)
-        else { return nil }
-        var bytes = [UInt8](repeating: 0, count: Int(status.size))
-        var count = 0
-        while count < bytes.count {
-            let result = bytes.withUnsafeMutableBytes { buffer in
-                files.read(file, into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), at: Int64(count))
-            }
-            guard let read = try? result.get(), read > 0 else { return nil }
-            count += read
-        }
-        return bytes
+        guard isTrusted else { return nil }
+        return try? files.readTrusted(entry(name), limit: limit).get()
+    }
+
+    /// Opens a file for reading that no other user can have written.
+    func open(_ name: String) -> (file: OpenFile, status: FileStatus)? {
+        guard isTrusted else { return nil }
+        return try? files.openTrusted(entry(name)).get()
+    }
+
+    /// Makes a file that was not there, for its owner alone.
+    func create(_ name: String) -> OpenFile? {
+        guard isTrusted else { return nil }
+        return try? files.createFile(entry(name), permissions: 0o600).get()
     }
 
     /// Puts a small file in its place in one step.
     package func write(_ bytes: [UInt8], to name: String) -> Bool {
         let part = newName(CacheFile.partSuffix)
-        guard let file = try? files.createFile(entry(part), permissions: 0o600).get() else { return false }
+        guard let file = create(part) else { return false }
         let isWritten = bytes.withUnsafeBytes { write($0, to: file) }
         let isClosed = (try? files.close(file).get()) != nil
         guard isWritten, isClosed, (try? files.rename(entry(part), to: entry(name)).get()) != nil else {
@@ -105,14 +117,13 @@ package struct CacheFolder {
 
     /// The files of the cache; others that lie there are none of its business.
     package func list() -> [CacheFile] {
-        guard let folder = try? files.openFolder(FolderEntry(PathBytes(url.path))).get(),
+        guard isTrusted, let folder = try? files.openFolder(place).get(),
             let names = try? files.names(in: folder).get()
         else { return [] }
         return names.compactMap { name in
-            guard let status = try? files.status(of: FolderEntry(name, in: folder)).get(), status.kind == .regular
-            else {
-                return nil
-            }
+            guard let status = try? files.status(of: FolderEntry(name, in: folder)).get(),
+                status.isTrusted(as: .regular)
+            else { return nil }
             let seconds = Double(status.modified.seconds) + Double(status.modified.nanoseconds) / 1e9
             let file = CacheFile(name: name.description, size: status.size, used: Date(timeIntervalSince1970: seconds))
             return file.isPart || file.isCard || file.isBody ? file : nil

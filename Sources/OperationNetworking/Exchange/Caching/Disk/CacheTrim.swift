@@ -36,7 +36,7 @@ package enum CacheTrim {
             let (left, right) = (recency[one.key] ?? 0, recency[other.key] ?? 0)
             return left == right ? used(one.files) < used(other.files) : left < right
         }
-        var total = parts.reduce(0) { $0 + $1.size } + kept.reduce(0) { $0 + size($1.files) }
+        var total = size(parts).addingSaturated(kept.map { size($0.files) }.saturatedSum)
         for group in kept {
             guard total > limit else { break }
             removed += group.files
@@ -45,7 +45,7 @@ package enum CacheTrim {
         return removed
     }
 
-    private static func size(_ files: [CacheFile]) -> Int64 { files.reduce(0) { $0 + $1.size } }
+    private static func size(_ files: [CacheFile]) -> Int64 { files.map(\.size).saturatedSum }
 
     private static func used(_ files: [CacheFile]) -> Date {
         files.first(where: \.isCard)?.used ?? files.map(\.used).max() ?? .distantPast

@@ -181,7 +181,7 @@ package final class DiskCache {
     }
 
     /// How many bytes lie in the folder.
-    package func size() -> Int64 { folder.list().reduce(0) { $0 + $1.size } }
+    package func size() -> Int64 { folder.list().map(\.size).saturatedSum }
 
     private func drop(_ body: CacheBody, of resource: String, now: Date) {
         folder.remove(body.name)
@@ -220,8 +220,8 @@ package final class DiskCache {
     }
 
     private func count(_ bytes: Int64) {
-        used += bytes
-        unseen += bytes
+        used = used.addingSaturated(bytes)
+        unseen = unseen.addingSaturated(bytes)
     }
 
     private func noteUse(_ key: String) {
@@ -231,7 +231,7 @@ package final class DiskCache {
 
     /// Whether there is room for so many bytes, as far as that is known without a look.
     private func hasRoom(_ bytes: Int64) -> Bool {
-        used + bytes <= limits.totalBytes && unseen < max(limits.totalBytes / 8, 1)
+        used.addingSaturated(bytes) <= limits.totalBytes && unseen < max(limits.totalBytes / 8, 1)
     }
 
     /// Looks at the folder and makes room for so many bytes; false if that cannot be done.
@@ -240,11 +240,11 @@ package final class DiskCache {
     private func makeRoom(_ bytes: Int64, now: Date) -> Bool {
         guard bytes <= limits.totalBytes else { return false }
         let files = folder.list()
-        used = files.reduce(0) { $0 + $1.size }
+        used = files.map(\.size).saturatedSum
         unseen = 0
         let keys = Set(files.map(\.key))
         recency = recency.filter { keys.contains($0.key) }
-        guard used + bytes > limits.totalBytes else { return true }
+        guard used.addingSaturated(bytes) > limits.totalBytes else { return true }
         // Somewhat more than is needed, so that not each addition looks at all files.
         let goal = max(0, min(limits.totalBytes / 10 * 9, limits.totalBytes - bytes))
         for file in CacheTrim.plan(files, limit: goal, recency: recency, now: now) {

@@ -7,7 +7,8 @@
 enum SecretNames {
     /// Parts of names that make a field a secret one.
     private static let parts = [
-        "authorization", "cookie", "token", "secret", "password", "passwd", "passphrase", "passcode", "apikey",
+        "authorization", "authentication", "clientcert", "clientprincipal", "cookie", "token", "secret", "password",
+        "passwd", "passphrase", "passcode", "apikey",
         "session",
         "signature", "credential", "assertion", "verifier", "saml", "csrf", "xsrf", "hmac", "dpop", "totp", "mnemonic",
         "privatekey", "accesskey", "encryptionkey", "seedphrase", "recoveryphrase", "cardnumber", "creditcard",
@@ -15,10 +16,13 @@ enum SecretNames {
     ]
     /// Words that make a field a secret one, but are also parts of harmless words.
     private static let words: Set = [
-        "key", "auth", "pwd", "pass", "psk", "jwt", "bearer", "pin", "otp", "mfa", "tfa", "cvc", "cvv", "sid", "sig",
+        "key", "auth", "authn", "pwd", "pass", "psk", "jwt", "bearer", "pin", "otp", "mfa", "tfa", "cvc", "cvv", "sid",
+        "sig",
         "ssn",
         "iban", "subscription",
     ]
+    /// Names that are secret as a whole, of which each word is also that of a harmless header.
+    private static let wholeNames: Set = ["xaccess", "xidentity"]
     /// Words that do so at the end of a name.
     private static let lastWords: Set = ["ticket", "seed", "pan"]
     /// Parts with digits, which are no letters.
@@ -43,6 +47,7 @@ enum SecretNames {
         if !Self.words.isDisjoint(with: words) { return true }
         if let last = words.last(where: { !$0.isEmpty }), lastWords.contains(last) { return true }
         let letters = words.joined()
+        if wholeNames.contains(letters) { return true }
         if parts.contains(where: { letters.contains($0) }) { return true }
         return endsInCode(letters) || endsInKey(letters) || hasDigits(name)
     }

@@ -20,12 +20,17 @@ extension LogRedaction {
             let text = String(bytes: body, encoding: .utf8)
         else { return nil }
         if text.isEmpty { return [] }
-        return text.unicodeScalars.split(separator: "&", omittingEmptySubsequences: false).map { part in
-            field(Substring(part))
+        let parts = text.unicodeScalars.split(separator: "&", omittingEmptySubsequences: false).map { Substring($0) }
+        // A form may say in one field that another is secret: name=password&value=…
+        let hidesValue = parts.contains { part in
+            guard let equals = part.unicodeScalars.firstIndex(of: "=") else { return false }
+            let value = Substring(part.unicodeScalars[equals...].dropFirst())
+            return hidesNeighbours(Self.meant(part[..<equals]), Self.meant(value))
         }
+        return parts.map { field($0, hidesValue) }
     }
 
-    private func field(_ part: Substring) -> FormField {
+    private func field(_ part: Substring, _ hidesValue: Bool) -> FormField {
         let equals = part.unicodeScalars.firstIndex(of: "=")
         let name = part[..<(equals ?? part.endIndex)]
         let value = equals.map { Self.meant(Substring(part.unicodeScalars[$0...].dropFirst())) }
@@ -37,7 +42,7 @@ extension LogRedaction {
             return FormField(shown: Self.stars, name: Self.stars, value: nil)
         }
         let plain = Self.meant(name)
-        guard let value, !shows(value, of: plain) else {
+        guard let value, !shows(value, of: plain) || hidesValue && Self.isValue(plain) else {
             return FormField(shown: String(part), name: plain, value: value)
         }
         return FormField(shown: "\(name)=\(Self.stars)", name: plain, value: Self.stars)

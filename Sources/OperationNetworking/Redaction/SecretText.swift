@@ -15,28 +15,37 @@ struct SecretText {
     private static let quotes: Set<Unicode.Scalar> = ["\"", "'"]
     /// Longer ones are none.
     private static let longestName = 64
-    private static let schemes: Set = ["bearer", "basic", "token", "apikey", "dpop", "negotiate", "ntlm"]
+    private static let schemes: Set = [
+        "bearer", "basic", "token", "apikey", "api-key", "dpop", "negotiate", "ntlm", "jwt", "kerberos",
+    ]
+    /// What a challenge says behind the name of a scheme, which is no credential.
+    private static let challengeParameters: Set = [
+        "realm", "charset", "error", "error_description", "error_uri", "scope", "algorithm", "qop", "nonce", "opaque",
+        "stale", "domain",
+    ]
 
     private let hides: (String) -> Bool
+    /// Whether the text is the value of a header, which may be nothing but a credential.
+    private let isHeader: Bool
     private let text: Scalars
     private var index = 0
     private var shown = String.UnicodeScalarView()
 
-    private init(_ text: String.UnicodeScalarView, _ hides: @escaping (String) -> Bool) {
-        (self.text, self.hides) = (Scalars(text), hides)
+    private init(_ text: String.UnicodeScalarView, isHeader: Bool, _ hides: @escaping (String) -> Bool) {
+        (self.text, self.isHeader, self.hides) = (Scalars(text), isHeader, hides)
     }
 
     /// The text without secrets; the same text if there are none.
-    static func shown(_ text: String, hides: @escaping (String) -> Bool) -> String {
+    static func shown(_ text: String, isHeader: Bool = false, hides: @escaping (String) -> Bool) -> String {
         var result = text
-        if text.utf8.contains(where: { $0 == 0x3D || $0 == 0x3A }) {
-            var pairs = SecretText(text.unicodeScalars, hides)
+        if text.utf8.contains(where: { $0 == 0x3D || $0 == 0x3A || $0 == 0x25 }) {
+            var pairs = SecretText(text.unicodeScalars, isHeader: isHeader, hides)
             pairs.readPairs()
             result = String(pairs.shown)
         }
         // The name of a scheme and what follows it, or the dots of a token.
-        guard result.utf8.contains(where: { $0 == 0x20 || $0 == 0x2E }) else { return result }
-        var words = SecretText(result.unicodeScalars, hides)
+        guard result.utf8.contains(where: { " \t.%+".utf8.contains($0) }) else { return result }
+        var words = SecretText(result.unicodeScalars, isHeader: isHeader, hides)
         words.readWords()
         return String(words.shown)
     }
@@ -45,20 +54,41 @@ struct SecretText {
 
     private mutating func readPairs() {
         while index < text.count {
-            let sign = text[index]
-            shown.append(sign)
-            index += 1
-            guard sign == "=" || sign == ":", let isQuoted = isSecret(before: index - 1) else { continue }
-            // Some write an arrow between a name and its value, or compare them.
-            copy { $0 == " " || $0 == "\t" || sign == "=" && ($0 == ">" || $0 == "=") }
-            hideValue(after: sign, isQuoted)
+            let start = index
+            guard let (sign, end) = self.sign(at: start) else {
+                shown.append(text[start])
+                index += 1
+                continue
+            }
+            shown.append(contentsOf: text[start..<end])
+            index = end
+            guard let isQuoted = isSecret(before: start, sign) else { continue }
+            // Some write an arrow between a name and its value, or compare them; JSON may break the line there.
+            copy {
+                Self.isBlank($0) || isQuoted && ($0 == "\n" || $0 == "\r") || sign == "=" && ($0 == ">" || $0 == "=")
+            }
+            hideValue(after: sign, isQuoted, from: start)
+        }
+    }
+
+    /// The sign between a name and a value that begins there, and where it ends: it may be escaped, also several times.
+    private func sign(at start: Int) -> (sign: Unicode.Scalar, end: Int)? {
+        let first = text[start]
+        if first == "=" || first == ":" { return (first, start + 1) }
+        guard first == "%" else { return nil }
+        var digits = start + 1
+        while text[digits...].starts(with: ["2", "5"]) { digits += 2 }
+        return switch Self.string(text[digits...].prefix(2)).uppercased() {
+        case "3D": ("=", digits + 2)
+        case "3A": (":", digits + 2)
+        default: nil
         }
     }
 
     /// Whether the name before that sign is in quotes, if it is that of a secret; nil if it is none.
-    private func isSecret(before sign: Int) -> Bool? {
-        var end = sign
-        while end > 0, text[end - 1] == " " { end -= 1 }
+    private func isSecret(before start: Int, _ sign: Unicode.Scalar) -> Bool? {
+        var end = start
+        while end > 0, Self.isBlank(text[end - 1]) { end -= 1 }
         let isQuoted = end > 0 && Self.quotes.contains(text[end - 1])
         if isQuoted {
             end -= 1
@@ -66,8 +96,9 @@ struct SecretText {
         }
         let name = word(before: end)
         // The declaration of a variable of GraphQL: its value is elsewhere.
-        let isVariable = text[sign] == ":" && name.startIndex > 0 && text[name.startIndex - 1] == "$"
+        let isVariable = sign == ":" && name.startIndex > 0 && text[name.startIndex - 1] == "$"
         guard !isVariable, name.contains(where: { $0.properties.isAlphabetic }) else { return nil }
+        if isHost(name, before: start) { return nil }
         let plain = Self.string(name)
         guard hides(name.contains("%") ? plain.removingPercentEncoding ?? plain : plain) else { return nil }
         // In words, an error's code is one.
@@ -78,6 +109,18 @@ struct SecretText {
         return isQuoted
     }
 
+    /// Whether the name is that of a host in a URL, and a port follows.
+    private func isHost(_ name: ArraySlice<Unicode.Scalar>, before sign: Int) -> Bool {
+        guard name.startIndex > 1, text[(name.startIndex - 2)..<name.startIndex].allSatisfy({ $0 == "/" }) else {
+            return false
+        }
+        let port = text[(sign + 1)...].prefix { ("0"..."9").contains($0) }
+        return text[sign] == ":" && (1...5).contains(port.count)
+            && (port.endIndex == text.count || !Self.isOfName(text[port.endIndex]))
+    }
+
+    private static func isBlank(_ scalar: Unicode.Scalar) -> Bool { scalar == " " || scalar == "\t" }
+
     private func word(before end: Int) -> ArraySlice<Unicode.Scalar> {
         var start = end
         while start > 0, end - start < Self.longestName, Self.isOfName(text[start - 1]) { start -= 1 }
@@ -86,10 +129,10 @@ struct SecretText {
 
     private static func isOfName(_ scalar: Unicode.Scalar) -> Bool {
         scalar.properties.isAlphabetic || scalar.isJoined || ("0"..."9").contains(scalar)
-            || "_-.%[]+".unicodeScalars.contains(scalar)
+            || "_-.%[]+*".unicodeScalars.contains(scalar)
     }
 
-    private mutating func hideValue(after sign: Unicode.Scalar, _ isNameQuoted: Bool) {
+    private mutating func hideValue(after sign: Unicode.Scalar, _ isNameQuoted: Bool, from start: Int) {
         guard index < text.count, !isHidden(after: sign) else { return }
         if sign == ":", !isNameQuoted, isVariable(index) { return }
         if let end = endOfQuoted(index) {
@@ -106,6 +149,23 @@ struct SecretText {
             let rest = text[index...]
             let end = rest.firstIndex { $0 == "\n" || $0 == "\r" || sign == "=" && $0 == "&" } ?? text.count
             if end > index { shown.append(contentsOf: Self.stars.unicodeScalars) }
+            index = end
+            hideFoldedLines(below: start)
+        }
+    }
+
+    /// Hides the lines behind a value that are indented more than the line in which its pair begins: they belong to it.
+    private mutating func hideFoldedLines(below start: Int) {
+        guard index < text.count, text[index] != "&" else { return }
+        let lineStart = text[..<start].lastIndex { $0 == "\n" || $0 == "\r" }.map { $0 + 1 } ?? 0
+        let depth = text[lineStart...].prefix(while: Self.isBlank).count
+        while index < text.count, text[index] == "\n" || text[index] == "\r" {
+            let isPair = text[index] == "\r" && index + 1 < text.count && text[index + 1] == "\n"
+            let blanks = text[(index + (isPair ? 2 : 1))...].prefix(while: Self.isBlank)
+            let end = text[blanks.endIndex...].firstIndex { $0 == "\n" || $0 == "\r" } ?? text.count
+            guard blanks.count > depth, end > blanks.endIndex else { return }
+            shown.append(contentsOf: text[index..<blanks.endIndex])
+            shown.append(contentsOf: Self.stars.unicodeScalars)
             index = end
         }
     }
@@ -197,24 +257,44 @@ struct SecretText {
 
     private mutating func readWords() {
         var before = ""
+        var count = 0
         while index < text.count {
             guard Self.isOfCredential(text[index]) else {
-                if text[index] != " " { before = "" }
-                shown.append(text[index])
-                index += 1
+                let isEscaped = text[index...].starts(with: ["%", "2", "0"])
+                let end = index + (isEscaped ? 3 : 1)
+                if !isEscaped, !Self.isBlank(text[index]), text[index] != ":" { before = "" }
+                shown.append(contentsOf: text[index..<end])
+                index = end
                 continue
             }
             let word = text[index...].prefix { Self.isOfCredential($0) }
-            let plain = Self.string(word)
-            let isAll = before == "bearer" && word.endIndex == text.count
-            if isAll || Self.schemes.contains(before) && Self.isCredential(plain) {
+            index = word.endIndex
+            count += 1
+            var plain = Self.string(word)
+            // A form writes a plus sign for a blank.
+            if let plus = plain.firstIndex(of: "+"), Self.schemes.contains(plain[..<plus].lowercased()) {
+                before = plain[..<plus].lowercased()
+                shown.append(contentsOf: plain[...plus].unicodeScalars)
+                plain = String(plain[plus...].dropFirst())
+            }
+            let isAll = before == "bearer" && (word.endIndex == text.count || isHeader && count == 2)
+            let isSecret = isAll || Self.schemes.contains(before) && Self.isCredential(plain, of: before)
+            if isSecret, !isParameter(plain, endingAt: word.endIndex) {
                 shown.append(contentsOf: Self.stars.unicodeScalars)
             } else {
                 shown.append(contentsOf: Self.withoutTokens(plain).unicodeScalars)
             }
             before = plain.lowercased()
-            index = word.endIndex
         }
+    }
+
+    /// Whether a word begins a parameter of a challenge, such as `realm="…"`; base64 may end in the same signs.
+    private func isParameter(_ word: String, endingAt end: Int) -> Bool {
+        guard let equals = word.firstIndex(of: "=") else { return false }
+        let isKnown = Self.challengeParameters.contains(word[..<equals].lowercased())
+        guard word.index(after: equals) == word.endIndex else { return isKnown }
+        let isName = word[..<equals].utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x5F || $0 == 0x2D }
+        return end < text.count && Self.quotes.contains(text[end]) && (isKnown || isName)
     }
 
     private static func isOfCredential(_ scalar: Unicode.Scalar) -> Bool {
@@ -223,7 +303,9 @@ struct SecretText {
     }
 
     /// Whether a word is more than one of a language.
-    private static func isCredential(_ word: String) -> Bool {
+    private static func isCredential(_ word: String, of scheme: String) -> Bool {
+        // A name and a password, however short.
+        if scheme == "basic", Data(base64Encoded: word)?.contains(0x3A) == true { return true }
         let letters = word.utf8
         guard letters.count >= 6 else { return false }
         return letters.count >= 16 || letters.contains { (0x30...0x39).contains($0) || $0 == 0x3D }
@@ -231,7 +313,7 @@ struct SecretText {
     }
 
     /// A word without JSON web tokens: at least three parts with dots between them, of which the first is an object.
-    private static func withoutTokens(_ word: String) -> String {
+    static func withoutTokens(_ word: String) -> String {
         guard word.contains("eyJ") else { return word }
         let parts = word.split(omittingEmptySubsequences: false) { "/=+~".contains($0) }
         guard parts.contains(where: isToken) else { return word }

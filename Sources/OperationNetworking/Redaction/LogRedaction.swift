@@ -5,9 +5,10 @@ import Foundation
 
 /// What a log leaves out.
 ///
-/// Three stars take the place of it. What is a secret is seen by its name, and in texts of JSON by their own words, such as
-/// `password=…` and `Bearer …`; rather one too many is left out than one too few. Of a URL the query and the
-/// fragment are left out, whatever the names in them, and of a body that is longer than a mebibyte all of it.
+/// Three stars take the place of a secret. A header, a field of a form and a value of JSON are secret by their names. In every
+/// text, whatever its name, a secret is also recognized by its own words, such as `password=…`, `token: …`, `Bearer …`,
+/// `Basic …` and JSON web tokens. If in doubt, a value is hidden. The query and the fragment of a URL are left out, whatever the
+/// names in them. A body that is longer than a mebibyte is left out completely.
 public struct LogRedaction: Sendable, Hashable {
     /// Whether everything is shown, secrets included.
     public private(set) var keepsSecrets = false
@@ -53,10 +54,52 @@ public struct LogRedaction: Sendable, Hashable {
         return String(scalars).lowercased()
     }
 
+    /// Returns whether a header is a secret, by its name or by what its value says, such as `Bearer …` or `token=…`.
+    ///
+    /// A redirect to another origin leaves out the headers that ``secrets`` hides.
+    public func hides(_ header: HeaderFields.Field) -> Bool {
+        guard !keepsSecrets else { return false }
+        return hides(header.name) || withoutSecrets(inHeader: header.value) != header.value
+    }
+
     func value(of field: HeaderFields.Field) -> String {
         if keepsSecrets { return field.value }
         if hides(field.name) { return Self.stars }
-        return Self.withoutQueries(field.value, isOneAddress: Self.addresses.contains(field.name.lowercased()))
+        let isOneAddress = Self.addresses.contains(field.name.lowercased())
+        return withoutSecrets(inHeader: Self.withoutQueries(field.value, isOneAddress: isOneAddress))
+    }
+
+    /// The value of a header without what its own words call a secret.
+    package func withoutSecrets(inHeader value: String) -> String {
+        keepsSecrets ? value : json(value) ?? SecretText.shown(value, isHeader: true, hides: hides)
+    }
+
+    /// The path of a URL without the parameters that have the name of a secret, and without JSON web tokens.
+    package func withoutSecrets(inPath path: String) -> String {
+        guard !keepsSecrets, path.utf8.contains(0x3D) || path.contains("eyJ") else { return path }
+        var result = String.UnicodeScalarView()
+        for part in path.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false) {
+            if part.startIndex > path.startIndex { result.append("/") }
+            for parameter in part.split(separator: ";", omittingEmptySubsequences: false) {
+                if parameter.startIndex > part.startIndex { result.append(";") }
+                let name = parameter.firstIndex(of: "=").map { Substring(parameter[..<$0]) }
+                if let name, hides(name.removingPercentEncoding ?? String(name)) {
+                    result.append(contentsOf: "\(name)=\(Self.stars)".unicodeScalars)
+                } else {
+                    result.append(contentsOf: SecretText.withoutTokens(String(parameter)).unicodeScalars)
+                }
+            }
+        }
+        return String(result)
+    }
+
+    /// A text that is JSON without the secrets in it; `nil` if it is no JSON.
+    private func json(_ text: String) -> String? {
+        guard Self.isJSON(text) else { return nil }
+        let clean = SecretJSON.redacted(Data(text.utf8), self, keepsKinds: true) { text in
+            json(text) ?? withoutNamedSecrets(Self.withoutQueries(text))
+        }
+        return clean.map { String(decoding: $0, as: UTF8.self) }
     }
 
     /// A value that leads somewhere, without what may be a secret in it: queries and fragments, user and password.
@@ -131,13 +174,20 @@ public struct LogRedaction: Sendable, Hashable {
     }
 
     private func withoutSecrets(_ body: Data) -> Data? {
-        guard body.count <= Self.mostBytes, let value = try? JSONSerialization.jsonObject(with: body) else {
-            return nil
-        }
-        let shown = redacted(value)
-        // A number may be too large for what is written.
-        guard JSONSerialization.isValidJSONObject(shown) else { return nil }
-        return try? JSONSerialization.data(withJSONObject: shown, options: .sortedKeys)
+        guard body.count <= Self.mostBytes,
+            let clean = SecretJSON.redacted(
+                body, self, keepsKinds: false,
+                text: { text in
+                    // JSON within JSON has names, too; of what cannot be understood nothing is known.
+                    Self.isJSON(text)
+                        ? withoutSecrets(Data(text.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? Self.stars
+                        : withoutNamedSecrets(Self.withoutQueries(text))
+                }),
+            let value = try? JSONSerialization.jsonObject(with: clean),
+            // A number may be too large for what is written.
+            JSONSerialization.isValidJSONObject(value)
+        else { return nil }
+        return try? JSONSerialization.data(withJSONObject: value, options: .sortedKeys)
     }
 
     /// Whether the value of a field of a form is shown: it may be an address with a query, or JSON in itself.
@@ -152,7 +202,7 @@ public struct LogRedaction: Sendable, Hashable {
         keepsSecrets ? text : SecretText.shown(text, hides: hides)
     }
 
-    private static func isJSON(_ text: String) -> Bool {
+    package static func isJSON(_ text: String) -> Bool {
         text.unicodeScalars.first { !$0.properties.isWhitespace }.map { $0 == "{" || $0 == "[" } ?? false
     }
 
@@ -165,30 +215,17 @@ public struct LogRedaction: Sendable, Hashable {
         return nil
     }
 
-    private func redacted(_ value: Any) -> Any {
-        switch value {
-        case let object as [String: Any]:
-            let hidesValue = object.contains { hidesNeighbours($0.key, $0.value as? String) }
-            return object.reduce(into: [String: Any]()) { result, pair in
-                let isHidden = hides(pair.key) || hidesValue && Self.isValue(pair.key)
-                result[pair.key] = isHidden ? Self.stars : redacted(pair.value)
-            }
-        case let array as [Any]: return array.map(redacted)
-        case let text as String:
-            // JSON within JSON has names, too; of what cannot be understood nothing is known.
-            return Self.isJSON(text)
-                ? withoutSecrets(Data(text.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? Self.stars
-                : withoutNamedSecrets(Self.withoutQueries(text))
-        default: return value
-        }
-    }
-
     /// Whether an object says so that its value is a secret, as in `{"name": "password", "value": "…"}`.
     package func hidesNeighbours(_ key: String, _ text: String?) -> Bool {
-        guard let text, ["name", "key", "field", "header"].contains(key.lowercased()) else { return false }
+        guard let text, Self.namesOfNames.contains(key.lowercased()) else { return false }
         return hides(text)
     }
 
     /// Whether a value has that name in such an object.
-    package static func isValue(_ key: String) -> Bool { ["value", "values"].contains(key.lowercased()) }
+    package static func isValue(_ key: String) -> Bool { namesOfValues.contains(key.lowercased()) }
+
+    private static let namesOfNames: Set = [
+        "name", "key", "field", "header", "k", "id", "label", "type", "param", "parameter", "property", "variable",
+    ]
+    private static let namesOfValues: Set = ["value", "values", "v", "val", "content"]
 }

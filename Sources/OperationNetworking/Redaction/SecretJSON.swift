@@ -2,13 +2,12 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationNetworking
 
-/// JSON of which secret values are replaced, and all else stays as it was written, byte by byte.
+/// A reader of JSON that replaces secret values and copies everything else byte by byte.
 ///
-/// It may break off anywhere, as a transfer does; what came before is looked into all the same. Values keep their
-/// kinds, so that what decodes them goes on to do so: of what is secret, texts become `***` and numbers 0.
-struct RecordedJSON {
+/// The JSON may break off anywhere, as a transfer does. The reader looks at every name, so that a name that occurs twice in
+/// an object hides no other.
+package struct SecretJSON {
     private enum Expected {
         /// A value; the first one of an array, or its end.
         case value, firstValue
@@ -29,12 +28,20 @@ struct RecordedJSON {
         let isHidden: Bool
         /// Where it begins.
         let start: Int
+        /// Where the result ended when it began, if stars take the place of all of it.
+        let shownEnd: Int?
         /// Whether its value is a secret, since it is called so: `{"name": "password", "value": "…"}`.
         let hidesValue: Bool
+        /// Whether its first element is a secret name, as in the list of pairs `[["token", "…"]]`.
+        var hidesRest = false
     }
+
+    /// Three stars in quotes.
+    private static let hidden = Array("\"\(LogRedaction.stars)\"".utf8)
 
     private let bytes: [UInt8]
     private let redaction: LogRedaction
+    private let keepsKinds: Bool
     private let text: (String) -> String
     /// Where objects begin of which the value is a secret, as was seen by reading it once.
     private let secretPairs: Set<Int>
@@ -49,20 +56,30 @@ struct RecordedJSON {
     private var name = ""
 
     private init(
-        _ data: Data, _ redaction: LogRedaction, _ text: @escaping (String) -> String, secretPairs: Set<Int> = []
+        _ data: Data, _ redaction: LogRedaction, _ keepsKinds: Bool, _ text: @escaping (String) -> String,
+        secretPairs: Set<Int> = []
     ) {
         bytes = Array(data)
-        (self.redaction, self.text, self.secretPairs) = (redaction, text, secretPairs)
+        (self.redaction, self.keepsKinds, self.text, self.secretPairs) = (redaction, keepsKinds, text, secretPairs)
         result.reserveCapacity(bytes.count)
     }
 
-    /// The same without the values of secret names, and with other texts in the place of its texts; nil if it is no JSON.
-    static func redacted(_ data: Data, _ redaction: LogRedaction, text: @escaping (String) -> String) -> Data? {
-        var json = Self(data, redaction, text)
+    /// Returns the JSON without the values of secret names; `nil` if the data is no JSON.
+    ///
+    /// - Parameters:
+    ///   - data: The JSON.
+    ///   - redaction: Which names are those of secrets.
+    ///   - keepsKinds: Whether a hidden text becomes `***`, a number 0, and an array or object keeps its shape, so that the
+    ///     result can still be decoded. Otherwise every hidden value becomes the text `***`.
+    ///   - text: Returns a text without the secrets in it. It is called with every text whose name is not secret.
+    package static func redacted(
+        _ data: Data, _ redaction: LogRedaction, keepsKinds: Bool, text: @escaping (String) -> String
+    ) -> Data? {
+        var json = Self(data, redaction, keepsKinds, text)
         guard json.read() else { return nil }
         guard !json.pairs.isEmpty else { return Data(json.result) }
         // A value may stand before what says that it is secret.
-        var again = Self(data, redaction, text, secretPairs: json.pairs)
+        var again = Self(data, redaction, keepsKinds, text, secretPairs: json.pairs)
         return again.read() ? Data(again.result) : nil
     }
 
@@ -98,27 +115,41 @@ struct RecordedJSON {
         return true
     }
 
-    private var isValueHidden: Bool { isHidden || containers.last?.isHidden == true }
+    private var isValueHidden: Bool {
+        isHidden || containers.last?.isHidden == true || containers.last?.hidesRest == true
+    }
 
     private mutating func begin(isObject: Bool) {
+        let isHidden = isValueHidden
         containers.append(
             Container(
-                isObject: isObject, isHidden: isValueHidden, start: index, hidesValue: secretPairs.contains(index)))
-        isHidden = false
+                isObject: isObject, isHidden: isHidden, start: index,
+                shownEnd: isHidden && !keepsKinds ? result.count : nil, hidesValue: secretPairs.contains(index)))
+        self.isHidden = false
         copy(1)
         expected = isObject ? .firstKey : .firstValue
     }
 
     private mutating func end() {
         copy(1)
-        containers.removeLast()
+        if let shownEnd = containers.removeLast().shownEnd {
+            result.removeSubrange(shownEnd...)
+            result += Self.hidden
+        }
         expected = containers.isEmpty ? .another : .next
     }
 
     private mutating func takeName() {
         let string = string()
-        copy(string.end - index)
         name = JSONText.decoded(bytes[string.inside])
+        // A name may have a secret in itself, as in `{"token=…": true}`.
+        let shown = redaction.withoutNamedSecrets(name)
+        if shown == name {
+            copy(string.end - index)
+        } else {
+            result += [0x22] + JSONText.encoded(shown) + (string.isWhole ? [0x22] : [])
+            index = string.end
+        }
         let isValue = containers.last?.hidesValue == true && LogRedaction.isValue(name)
         isHidden = isValue || redaction.hides(name)
         expected = .colon
@@ -133,13 +164,16 @@ struct RecordedJSON {
         if let object = containers.last, object.isObject, redaction.hidesNeighbours(name, plain) {
             pairs.insert(object.start)
         }
+        let isListOfPairs = containers.suffix(2).count { !$0.isObject } == 2
+        let isFirst = expected == .firstValue
         if isValueHidden {
-            result += [0x22] + Array(RecordingRedactor.stars.utf8) + quote
+            result += Self.hidden.dropLast() + quote
         } else {
             let shown = text(plain)
             result += [0x22] + (shown == plain ? Array(inside) : JSONText.encoded(shown)) + quote
         }
         index = string.end
+        if isFirst, isListOfPairs, redaction.hides(plain) { containers[containers.count - 1].hidesRest = true }
         valueIsOver()
     }
 
@@ -152,7 +186,9 @@ struct RecordedJSON {
             }
         }
         guard let first = word.first else { return false }
-        if !isValueHidden || ["true", "false", "null"].contains(String(decoding: word, as: UTF8.self)) {
+        if isValueHidden, !keepsKinds {
+            result += Self.hidden
+        } else if !isValueHidden || ["true", "false", "null"].contains(String(decoding: word, as: UTF8.self)) {
             result += word
         } else {
             result += Array((first == 0x2D || (0x30...0x39).contains(first) ? "0" : "null").utf8)

@@ -1,0 +1,83 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Synchronization
+
+/// A part of the graph whose operations are connected with each other, in whatever direction, and with no others.
+///
+/// Edges within a component are added under its lock, one at a time. An edge between two components joins them, under the
+/// locks of both. So two threads cannot each add half of a cycle, and graphs that have nothing to do with each other share
+/// no lock. Ends, starts, cancellations and the removal of edges take none of these locks, and a component is never split.
+///
+/// The components form a forest: one that was joined to another points to it, and says by how much its ranks are shifted
+/// there. The smaller one is joined to the larger one, so the way to the root is short, and no node has to be visited.
+final class DependencyComponent: Sendable {
+    private let lock = Locked(())
+    /// Set once, under the locks of both.
+    private let parent = AtomicLazyReference<DependencyComponent>()
+    // Sendable: written once, before `parent` is set, and read after `parent` was loaded.
+    private nonisolated(unsafe) var shift = DependencyRank.zero
+    // Sendable: only touched under `lock`.
+    private nonisolated(unsafe) var weight = 1
+    // Sendable: only touched under `lock`.
+    /// How many links were looked at in searches; for tests.
+    nonisolated(unsafe) var visits = 0
+
+    /// The component to which its operations belong by now.
+    var root: DependencyComponent {
+        var component = self
+        while let next = component.parent.load() { component = next }
+        return component
+    }
+
+    /// What is to be added to a rank of its own to get the rank in the root.
+    var shiftToRoot: DependencyRank {
+        var component = self
+        var sum = DependencyRank.zero
+        while let next = component.parent.load() {
+            sum &+= component.shift
+            component = next
+        }
+        return sum
+    }
+
+    private var isRoot: Bool { parent.load() == nil }
+
+    /// Runs `body` under the lock of the component to which two nodes belong, or under those of both components.
+    ///
+    /// Two locks are taken in the order of their addresses.
+    static func withRoots<Result>(
+        of one: DependencyComponent, _ other: DependencyComponent, _ body: () -> Result
+    ) -> Result {
+        while true {
+            var (first, second) = (one.root, other.root)
+            if UInt(bitPattern: ObjectIdentifier(second)) < UInt(bitPattern: ObjectIdentifier(first)) {
+                swap(&first, &second)
+            }
+            // Joined to another meanwhile, it is the wrong one. That happens only so often.
+            let result = first.lock.withLock { _ -> Result? in
+                guard first.isRoot else { return nil }
+                if first === second { return body() }
+                return second.lock.withLock { _ in second.isRoot ? body() : nil }
+            }
+            if let result { return result }
+        }
+    }
+
+    /// Makes one component of two, in which the ranks of the second are shifted by so much.
+    ///
+    /// Called for two roots, under the locks of both.
+    static func join(_ first: DependencyComponent, _ second: DependencyComponent, shifting shift: DependencyRank) {
+        let isSecondLarger = second.weight > first.weight
+        let (root, joined) = isSecondLarger ? (second, first) : (first, second)
+        root.weight += joined.weight
+        root.visits += joined.visits
+        joined.shift = isSecondLarger ? 0 &- shift : shift
+        _ = joined.parent.storeIfNil(root)
+    }
+
+    /// A node got its place in the component.
+    ///
+    /// Called for a root, under its lock.
+    func noteNode() { weight += 1 }
+}

@@ -1,0 +1,238 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// What an operation knows of one of the operations that are mapped from it.
+final class MapRecord: @unchecked Sendable {
+    // Sendable: `mapped` is written once, before anybody else knows the record, and loading a weak reference is atomic. All
+    // else is only touched under the lock of the original.
+
+    weak var mapped: ManagedOperation?
+    /// Whether the mapped operation itself was cancelled, and with it the original.
+    var isCancelled = false
+    /// How the mapped operation ended, once its outcome is converted.
+    var ending: LifecycleMachine.Ending?
+    /// Whether the mapped operation itself was started.
+    var wasStarted = false
+    /// Whether somebody asked the mapped operation if it is ready, as a queue of Foundation does that takes it in.
+    var wasAsked = false
+    /// Whether that was after its start.
+    var wasAskedAfterStart = false
+    #if !canImport(ObjectiveC)
+        var readiness = ReadinessReports()
+    #endif
+}
+
+/// All operations that are mapped from one, in the order in which they were made.
+///
+/// Not Sendable on purpose: only touched under the lock of the original, and afterwards by the one thread that ended it.
+final class MapRecords {
+    private(set) var all: [MapRecord] = []
+    /// How many of them were told, or are being told, that the outcome is to be converted.
+    private var toldCount = 0
+    /// The number at which those are forgotten that are gone.
+    private var pruningCount = 16
+    /// Whether a thread converts outcomes just now, and looks afterwards whether more came.
+    var telling = RepeatFlag()
+    /// By which of them the original was given to its queue or group, if not by itself.
+    var added: MapRecord?
+    /// Those that were started, which live until the original ended.
+    private var started: [ManagedOperation] = []
+
+    var hasUntold: Bool { toldCount < all.count }
+    var alive: [ManagedOperation] { all.compactMap(\.mapped) }
+    var wasAnyAsked: Bool { all.contains { $0.wasAsked } }
+
+    /// Adds one; what is appended to `met` is to be let go of outside the lock.
+    func append(_ record: MapRecord, met: inout [ManagedOperation]) {
+        if toldCount == 0, all.count >= pruningCount {
+            all.removeAll { record in
+                guard let mapped = record.mapped else { return true }
+                met.append(mapped)
+                return false
+            }
+            pruningCount = max(all.count * 2, 16)
+        }
+        all.append(record)
+    }
+
+    /// The next ones to be told; nil, and nobody tells any more, if there are none.
+    func takeUntold() -> [ManagedOperation]? {
+        guard hasUntold else {
+            telling.stop()
+            return nil
+        }
+        defer { toldCount = all.count }
+        return all[toldCount...].compactMap(\.mapped)
+    }
+
+    /// Notes that who made the last one tells it.
+    func skipUntold() { toldCount = all.count }
+
+    /// Keeps one that was started until the original ended.
+    func keep(_ mapped: ManagedOperation) { started.append(mapped) }
+
+    /// Those that a queue of Foundation took in and has not started.
+    var unstarted: [ManagedOperation] {
+        all.compactMap { $0.wasAsked && !$0.wasStarted ? $0.mapped : nil }
+    }
+}
+
+extension ManagedOperation.Core {
+    /// What is known of mapped operations, made now if there was nothing.
+    fileprivate mutating func needMaps() -> MapRecords {
+        let extras = need()
+        if let maps = extras.maps { return maps }
+        let made = MapRecords()
+        extras.maps = made
+        return made
+    }
+
+    /// Notes by which object the operation was given to its queue or group.
+    mutating func noteAdded(_ operation: ManagedOperation) {
+        if let record = operation.mapRecord { extras?.maps?.added = record }
+    }
+
+    /// Whether a queue of Foundation may hold the operation, or one that is mapped from it.
+    var mayBeInFoundationQueue: Bool { wasAskedForReadiness || extras?.maps?.wasAnyAsked == true }
+}
+
+// Mapped operations as their original sees them.
+extension ManagedOperation {
+    /// The operations that are mapped from this one, as far as they are alive.
+    final var maps: [ManagedOperation] { core.withLock { $0.extras?.maps?.alive } ?? [] }
+
+    /// The nearest callback queue that was set, on the way from a mapped operation to its original.
+    final var nearestCallbackQueue: DispatchQueue? {
+        // In a loop and not in a recursion: mapped operations are mapped, to any depth.
+        var next: ManagedOperation? = self
+        while let operation = next {
+            if let queue = operation.chosenCallbackQueue { return queue }
+            next = operation.mapSource
+        }
+        return original?.chosenCallbackQueue
+    }
+
+    /// Makes a mapped operation known, and lets it convert the outcome at once if others have done so.
+    ///
+    /// Called once, in its `init`.
+    final func register(_ mapped: ManagedOperation, _ record: MapRecord) {
+        record.mapped = mapped
+        mapped.copyFoundationLevel()
+        var met: [ManagedOperation] = []
+        let isLate = core.withLock { core -> Bool in
+            if core.machine.isFinished { return true }
+            let maps = core.needMaps()
+            maps.append(record, met: &met)
+            guard core.machine.isTold, !maps.telling.isRunning else { return false }
+            maps.skipUntold()
+            return true
+        }
+        withExtendedLifetime(met) {}
+        if isLate { mapped.convertOutcome() }
+    }
+
+    /// Lets the mapped operations convert the outcome, one after the other, in the order in which they were made.
+    final func tellMaps() {
+        // A conversion is the user's, and may wait for what got ready.
+        WorkerSeat.flushCurrent()
+        while let untold = core.withLock({ $0.extras?.maps?.takeUntold() }) {
+            for mapped in untold { BodyWait.within(self) { mapped.convertOutcome() } }
+        }
+    }
+
+    /// Runs the completion blocks of the mapped operations; the original has ended.
+    static func runCompletions(of maps: MapRecords) {
+        for mapped in maps.alive {
+            mapped.runCompletion(
+                mapped.storage.withLock { core in core.extras.flatMap { exchange(&$0.completionBlock, with: nil) } })
+        }
+    }
+
+    /// A mapped operation was started, by somebody or by the queue of Foundation that holds it.
+    final func begin(through mapped: ManagedOperation, _ record: MapRecord, onlyIfNeeded: Bool) {
+        let start = mapped.startOfMap(record, isByQueue: !onlyIfNeeded)
+        if start == .beside {
+            if !onlyIfNeeded { mapped.reportStartBesideQueue() }
+            return
+        }
+        let (wasStarted, isSuspended, isTaken) = core.withLock { core in
+            let wasStarted = exchange(&record.wasStarted, with: true)
+            if !wasStarted, !core.machine.isFinished { core.extras?.maps?.keep(mapped) }
+            let isTaken = core.host != nil || core.parent != nil
+            return (wasStarted, core.machine.state == .suspended, isTaken && core.extras?.maps?.added === record)
+        }
+        if !onlyIfNeeded, isSuspended {
+            resumeExecution()
+            return
+        }
+        if !onlyIfNeeded, isTaken { return mapped.reportStartBesideQueue() }
+        if !onlyIfNeeded, wasStarted { return mapped.reportSecondStart() }
+        beginUnlessTaken(isByQueue: start == .byQueue)
+    }
+}
+
+// A mapped operation as it sees itself.
+extension ManagedOperation {
+    /// Where the start of a mapped operation comes from.
+    enum StartOfMap {
+        /// The queue of Foundation that holds it.
+        case byQueue
+        /// Somebody.
+        case manual
+        /// Somebody, though a queue of Foundation holds it and will start it.
+        case beside
+    }
+
+    /// Gives a mapped operation its outcome, unless it has one, and calls its handlers; returns whether it took the outcome.
+    final func conclude(_ ending: LifecycleMachine.Ending, _ box: OutcomeBox?, _ cause: CancellationCause?) -> Bool {
+        var feeds: [StateFeed] = []
+        var state = OperationState.finished
+        var final = ending
+        let (isTaken, told) = storage.withLock { core -> (Bool, Told) in
+            let isTaken = core.machine.adopt(ending)
+            if isTaken { (core.box, core.cause) = (box, cause) }
+            final = core.machine.ending ?? ending
+            state = core.machine.state
+            feeds = core.extras?.feeds.takeAll() ?? []
+            return (isTaken, core.takeTold())
+        }
+        if let mapRecord { core.withLock { _ in mapRecord.ending = final } }
+        for feed in feeds { feed.conclude(state)?() }
+        tell(told)
+        return isTaken
+    }
+
+    /// Keeps what somebody gave a mapped operation, in place of what the conversion would give.
+    final func finishMap(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
+        let (action, told) = storage.withLock { core in
+            let action = core.machine.finish(ending, style: .atOnce)
+            guard action == .keep else { return (action, Told()) }
+            core.box = box
+            return (action, core.takeTold())
+        }
+        switch action {
+        case .keep:
+            tell(told)
+            return true
+        case .refuseCancelled: reportFinishAfterCancellation()
+        case .tellAndEnd, .awaitTelling, .end, .refuseSecond: reportSecondFinish()
+        }
+        return false
+    }
+
+    /// Keeps the error that the rule of a dependency gave, until the original is cancelled for it.
+    final func failMapByRule(keeping box: OutcomeBox) -> Bool {
+        storage.withLock { core in
+            guard core.machine.failByRule() == .keep else { return false }
+            core.box = box
+            return true
+        }
+    }
+}
+
+extension Operation {
+    /// The operation itself, or the original of a mapped one: by it, pictures and recordings know both for the same.
+    var originalOrSelf: Operation { (self as? ManagedOperation)?.life ?? self }
+}

@@ -1,0 +1,47 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+// Entries that ask for their categories with a slot in hand. Until they have them they are held.
+extension QueueMachine {
+    /// The entry has a slot, and a thread asks for its categories.
+    mutating func take(asking slot: Slot) -> Job {
+        let index = Int(slot)
+        entries[index].stage = .held
+        entries[index].isAsking = true
+        counts.held += 1
+        journal?.note(.placed(slot, entries[index], from: .ready))
+        return Job(
+            key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work, asks: true)
+    }
+
+    /// Whether a thread asks for the categories of the entry.
+    func isAsking(_ key: Key) -> Bool { entries.has(key) && entries[Int(key.slot)].isAsking }
+
+    /// The categories were granted: the entry runs; false, and nothing happened, if it may not begin now.
+    ///
+    /// The queue may have been suspended or made narrower since the entry got its slot.
+    mutating func beginAsked(_ key: Key) -> Bool {
+        guard isAsking(key), !isSuspended, holds == 0, running <= width else { return false }
+        let index = Int(key.slot)
+        entries[index].isAsking = false
+        entries[index].stage = .running
+        counts.held -= 1
+        counts.running += 1
+        starts &+= 1
+        journal?.note(.placed(key.slot, entries[index], from: .held))
+        return true
+    }
+
+    /// The entry gives up the slot with which it asked; false if it is not there any more.
+    mutating func stopAsking(_ key: Key) -> Bool {
+        guard isAsking(key) else { return false }
+        stopAsking(Int(key.slot))
+        return true
+    }
+
+    mutating func stopAsking(_ index: Int) {
+        guard entries[index].isAsking else { return }
+        entries[index].isAsking = false
+        running -= 1
+    }
+}

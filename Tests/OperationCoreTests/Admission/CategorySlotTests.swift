@@ -1,0 +1,197 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// An operation in a queue holds its categories only with a slot in hand, so that it keeps nothing that it cannot use.
+@Suite("Categories and slots", .timeLimit(.minutes(3)))
+struct CategorySlotTests {
+    private let category = OperationCategory("shared")
+
+    private func driven(_ name: String) -> HandDriven {
+        let operation = HandDriven(name)
+        operation.categories = [category]
+        return operation
+    }
+
+    private func closure(_ result: Int) -> ClosureOperation<Int, any Error> {
+        let operation = ClosureOperation<Int, any Error> { result }
+        operation.categories = [category]
+        return operation
+    }
+
+    /// Fills the only slot of a queue.
+    private func busy(_ queue: QueueManager) async throws -> HandDriven {
+        let operation = HandDriven("busy")
+        try queue.add(operation)
+        _ = await operation.calls.events(atLeast: 1)
+        return operation
+    }
+
+    @Test("A body that awaits what wants the category is not stopped by an operation that waits for the body's slot")
+    func noDeadlock() async throws {
+        let narrow = QueueManager("narrow", width: 1), other = QueueManager("other")
+        let awaited = closure(1), behind = closure(2)
+        let hasBegun = Gate(), mayGoOn = Gate()
+        let body = TaskOperation<Int, any Error> {
+            hasBegun.open()
+            await mayGoOn.passage()
+            try other.add(awaited)
+            return try await awaited.value
+        }
+        try narrow.add(body)
+        await hasBegun.passage()
+        try narrow.add(behind)
+        #expect(category.waiters == [behind] && category.holders.isEmpty)
+        mayGoOn.open()
+        #expect(try await body.value == 1)
+        #expect(try await behind.value == 2)
+    }
+
+    @Test("A queue that is full or suspended keeps a category from nobody", arguments: [true, false])
+    func full(isSuspended: Bool) async throws {
+        let queue = QueueManager("full", width: 1)
+        let filler = try await busy(queue)
+        let waiting = driven("waiting"), stranger = driven("stranger")
+        try queue.add(waiting)
+        queue.isSuspended = isSuspended
+        stranger.start()
+        #expect(stranger.calls.events == ["main"] && category.waiters == [waiting])
+        filler.finish(withResult: 1)
+        queue.isSuspended = false
+        // It had a slot, and gave it up again: another operation gets it.
+        let next = try await busy(queue)
+        #expect(waiting.calls.events == [])
+        #expect(await eventually { queue.explain(waiting).description.contains("category shared, held by stranger") })
+        next.finish(withResult: 1)
+        stranger.finish(withResult: 1)
+        #expect(await waiting.calls.events(atLeast: 1) == ["main"])
+        #expect(category.holders == [waiting])
+        waiting.finish(withResult: 1)
+        await queue.drained()
+        #expect(await eventually { category.waitingCount == 0 })
+    }
+
+    @Test("A delay before the start is waited out without the category", arguments: StartingWay.allCases)
+    func delay(way: StartingWay) async throws {
+        let (clock, starter) = (ManualClock(), Starter(way))
+        let delayed = driven("delayed"), stranger = driven("stranger")
+        delayed.clock = clock
+        delayed.startDelay = .seconds(3)
+        try starter.start(delayed)
+        #expect(await eventually { clock.pendingCount == 1 })
+        stranger.start()
+        #expect(stranger.calls.events == ["main"])
+        clock.advance(by: .seconds(3))
+        #expect(await eventually { category.waiters == [delayed] })
+        #expect(delayed.calls.events == [])
+        stranger.finish(withResult: 1)
+        #expect(await delayed.calls.events(atLeast: 1) == ["main"])
+        delayed.finish(withResult: 1)
+    }
+
+    @Test("Nothing begins in a queue that was suspended before the category became free, and others get it")
+    func suspendedMeanwhile() async throws {
+        let queue = QueueManager("suspended")
+        let holder = driven("holder"), waiting = driven("waiting"), stranger = driven("stranger")
+        holder.start()
+        try queue.add(waiting)
+        queue.isSuspended = true
+        holder.finish(withResult: 1)
+        #expect(category.holders.isEmpty && waiting.calls.events == [])
+        stranger.start()
+        #expect(stranger.calls.events == ["main"])
+        queue.isSuspended = false
+        #expect(await eventually { queue.counts.held == 1 && queue.counts.running == 0 })
+        #expect(waiting.calls.events == [])
+        stranger.finish(withResult: 1)
+        #expect(await waiting.calls.events(atLeast: 1) == ["main"])
+        waiting.finish(withResult: 1)
+    }
+
+    @Test("Refused with a slot in hand, it can be canceled, and is not said to have started")
+    func canceledWhileHeld() async throws {
+        let queue = QueueManager("refusing", width: 1)
+        var updates = queue.events.makeAsyncIterator()
+        let filler = try await busy(queue)
+        let waiting = driven("waiting"), stranger = driven("stranger")
+        try queue.add(waiting)
+        stranger.start()
+        filler.finish(withResult: 1)
+        #expect(await eventually { queue.counts.held == 1 && queue.counts.running == 0 })
+        waiting.cancel()
+        await waiting.end()
+        // The thread that was refused may still be about to leave the line.
+        #expect(await eventually { category.waitingCount == 0 && category.holders == [stranger] })
+        stranger.finish(withResult: 1)
+        var lines: [String] = []
+        while let update = await updates.next() {
+            guard let event = update.event else { continue }
+            lines.append(event.description)
+            if case .ended(let entry, _) = event.change, entry.name == "waiting" { break }
+        }
+        #expect(lines.contains { $0.hasSuffix("held waiting") } && !lines.contains { $0.contains("started waiting") })
+    }
+
+    @Test("An operation whose category others take each time it has a slot begins all the same")
+    func noStarvation() async throws {
+        let narrow = QueueManager("starving", width: 1), other = QueueManager("eager", width: 2)
+        let isOver = Locked(false)
+        // Each body adds the next one before it ends, so that the slot and the category have always somebody who waits.
+        @Sendable func fill(_ queue: QueueManager, _ categories: [OperationCategory]) {
+            let operation = ClosureOperation<Void, any Error> {
+                if !isOver.withLock({ $0 }) { fill(queue, categories) }
+            }
+            operation.categories = categories
+            try? queue.add(operation)
+        }
+        fill(narrow, [])
+        fill(other, [category])
+        fill(other, [category])
+        for number in 0..<20 {
+            let operation = closure(number)
+            try narrow.add(operation)
+            #expect(try await operation.value == number)
+        }
+        isOver.withLock { $0 = true }
+        await narrow.drained()
+        await other.drained()
+        #expect(await eventually { category.holders.isEmpty && category.waitingCount == 0 })
+    }
+
+    @Test("A child that wants the category which its group holds is canceled with the circle as its cause")
+    func heldByGroup() async throws {
+        let child = closure(1)
+        let group = GroupOperation.all([GroupOperation.all([child])])
+        group.name = "group"
+        group.categories = [category]
+        await #expect(throws: OperationFailure<GroupFailure>.self) { try await group.run() }
+        #expect(child.cancellationCause?.code == .waitsForItself)
+        #expect(child.cancellationCause?.message.contains("→ group →") == true)
+        #expect(await eventually { category.holders.isEmpty && category.waitingCount == 0 })
+    }
+
+    @Test("A child of a suspended group does not keep the category from others of its queue")
+    func suspendedGroup() async throws {
+        let queue = QueueManager("of a group")
+        let holder = driven("holder"), child = driven("child"), next = driven("next")
+        holder.start()
+        let group = GroupOperation.all([child])
+        try queue.add(group)
+        #expect(await eventually { category.waiters == [child] })
+        try queue.add(next)
+        #expect(group.suspend())
+        holder.finish(withResult: 1)
+        #expect(await next.calls.events(atLeast: 1) == ["main"])
+        #expect(child.calls.events == [])
+        group.resume()
+        next.finish(withResult: 1)
+        #expect(await child.calls.events(atLeast: 1) == ["main"])
+        child.finish(withResult: 1)
+        await queue.drained()
+        #expect(await eventually { category.holders.isEmpty && category.waitingCount == 0 })
+    }
+}

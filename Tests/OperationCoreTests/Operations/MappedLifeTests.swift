@@ -1,0 +1,300 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// A mapped operation behaves like its original, wherever it runs.
+@Suite(.timeLimit(.minutes(2)))
+struct MappedLifeTests {
+    private func work(_ name: String, _ result: Int) -> SyncProbe {
+        SyncProbe(name) { $0.finish(withResult: result) }
+    }
+
+    /// Two operations, of which the second waits for the first.
+    private func pair() throws -> (user: SyncProbe, posts: SyncProbe) {
+        let user = work("user", 1), posts = work("posts", 2)
+        try posts.depend(on: user, otherwise: .cancel)
+        return (user, posts)
+    }
+
+    // Places.
+
+    @Test func `it takes no slot while its original waits, in a queue of any width`() async throws {
+        for width in 1...3 {
+            let queue = QueueManager("width", width: width)
+            let user = work("user", 1)
+            let mapped = try (0..<width).map { number in
+                let posts = work("posts", number)
+                try posts.depend(on: user, otherwise: .cancel)
+                return posts.mapResult { $0 }
+            }
+            try queue.add(mapped)
+            try queue.add(user)
+            await queue.drained()
+            #expect(mapped.map(\.outcome) == (0..<width).map { .success($0) })
+        }
+    }
+
+    @Test func `it takes no slot while its original waits, in a group that is declared`() async throws {
+        let (user, posts) = try pair()
+        let group = GroupOperation.all([posts.mapError { $0 }, user.mapError { $0 }], width: 1)
+        #expect(try await group.run() == [2, 1])
+    }
+
+    @Test func `it takes no slot while its original waits, in a group with a body`() async throws {
+        let (user, posts) = try pair()
+        let group = GroupOperation(width: 1) { group in
+            async let second = group.run(posts.mapResult { $0 * 10 })
+            async let first = group.run(user.mapResult { $0 * 10 })
+            return try await [first, second]
+        }
+        #expect(try await group.run() == [10, 20])
+    }
+
+    @Test func `it takes no slot while its original waits, in a queue of Foundation`() async throws {
+        for _ in 0..<20 {
+            let (user, posts) = try pair()
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 1
+            let mapped = posts.mapResult { $0 }
+            queue.addOperation(mapped)
+            queue.addOperation(user.mapResult { $0 })
+            #expect(try await mapped.value == 2)
+            await mapped.ended()
+        }
+    }
+
+    @Test func `the original and what is mapped from it cannot be added twice`() throws {
+        let queue = QueueManager("once")
+        queue.isSuspended = true
+        let original = HandDriven("original")
+        let mapped = original.mapResult { $0 }.mapError { $0 }
+        try queue.add(mapped)
+        #expect(throws: QueueError.self) { try queue.add(original) }
+        #expect(throws: QueueError.self) { try queue.add(original.mapResult { $0 }) }
+        #expect(throws: GroupError.self) { try GroupOperation().add(original) }
+        #expect(queue.engine.operations.count == 1)
+        queue.cancelAll()
+        queue.isSuspended = false
+    }
+
+    @Test func `children of a mapped group count for the width of the queue that holds it`() async throws {
+        let queue = QueueManager("narrow", width: 2)
+        let running = EventRecorder<Int>(), now = Locked(0), most = Locked(0)
+        let groups = (0..<3).map { _ in
+            let children = (0..<8).map { number in
+                SyncProbe { operation in
+                    let count = now.withLock { count -> Int in
+                        count += 1
+                        return count
+                    }
+                    most.withLock { $0 = max($0, count) }
+                    running.record(number)
+                    for _ in 0..<1000 { sched_yield() }
+                    now.withLock { $0 -= 1 }
+                    operation.finish(withResult: number)
+                }
+            }
+            return GroupOperation.all(children).mapError { $0 }
+        }
+        try queue.add(groups)
+        await queue.drained()
+        #expect(running.count == 24)
+        #expect(most.withLock { $0 } <= 2)
+    }
+
+    @Test func `children of a mapped group do not begin while the queue that holds it is suspended`() async throws {
+        let queue = QueueManager("pausing", width: 1)
+        let first = HandDriven("first"), second = work("second", 2)
+        let group = GroupOperation.all([first.mapResult { $0 }, second.mapResult { $0 }]).mapError { $0 }
+        try queue.add(group)
+        _ = await first.calls.events(atLeast: 1)
+        queue.isSuspended = true
+        first.finish(withResult: 1)
+        await first.end()
+        #expect(second.state == .notStarted)
+        #expect(queue.engine.operations.contains { ($0 as? ManagedOperation)?.state == .notStarted })
+        queue.isSuspended = false
+        #expect(try await group.value == [1, 2])
+    }
+
+    // Winding down.
+
+    @Test func `a cancelled group waits for a mapped child that winds down, and so do dependents`() async throws {
+        let child = HandDriven("child", windsDown: true), after = HandDriven("after")
+        let group = GroupOperation.all([child.mapError { $0 }.mapResult { $0 }])
+        let mapped = group.mapError { $0 }
+        after.addDependency(mapped)
+        mapped.startAndKeepAlive()
+        after.startAndKeepAlive()
+        _ = await child.calls.events(atLeast: 1)
+        mapped.cancel()
+        #expect(mapped.isCancelled && child.isCancelled && group.isCancelled)
+        #expect(!mapped.isFinished && !group.isFinished && !child.isFinished)
+        #expect(after.state == .notStarted)
+        child.finish(withResult: 1)
+        _ = await after.calls.events(atLeast: 1)
+        #expect(mapped.isFinished && group.isFinished && child.isFinished)
+        after.finish(withResult: 0)
+    }
+
+    @Test func `the next of a queue waits for one that winds down`() async throws {
+        let queue = QueueManager("one", width: 1)
+        let first = HandDriven("first", windsDown: true), second = HandDriven("second")
+        let mapped = first.mapResult { $0 }
+        try queue.add(mapped)
+        try queue.add(second.mapResult { $0 })
+        _ = await first.calls.events(atLeast: 1)
+        mapped.cancel()
+        #expect(mapped.outcome == .cancelled(.requested))
+        #expect(queue.counts.running == 1)
+        #expect(second.state == .notStarted)
+        first.finish(withResult: 1)
+        _ = await second.calls.events(atLeast: 1)
+        second.finish(withResult: 2)
+        await queue.drained()
+    }
+
+    @Test func `a category is given back when the original has wound down`() async throws {
+        let category = OperationCategory("one at a time")
+        let first = HandDriven("first", windsDown: true), second = HandDriven("second")
+        first.categories = [category]
+        let mapped = first.mapResult { $0 }, next = second.mapResult { $0 }
+        next.categories = [category]
+        #expect(second.categories == [category])
+        let queue = QueueManager("category")
+        try queue.add([mapped, next])
+        _ = await first.calls.events(atLeast: 1)
+        mapped.cancel()
+        #expect(second.state == .notStarted)
+        first.finish(withResult: 1)
+        _ = await second.calls.events(atLeast: 1)
+        second.finish(withResult: 2)
+        await queue.drained()
+    }
+
+    @Test func `a timeout of a mapped group ends it when its children have ended`() async throws {
+        let clock = ManualClock()
+        let child = HandDriven("child", windsDown: true)
+        let mapped = GroupOperation.all([child.mapError { $0 }]).mapError { $0 }
+        mapped.clock = clock
+        mapped.timeout = .seconds(1)
+        mapped.startAndKeepAlive()
+        _ = await child.calls.events(atLeast: 1)
+        clock.advance(by: .seconds(2))
+        #expect(mapped.cancellationCause?.code == .timedOut)
+        #expect(!mapped.isFinished)
+        child.finish(withResult: 1)
+        await mapped.ended()
+        #expect(child.isFinished)
+    }
+
+    @Test func `what depends on it begins when its original has ended`() async throws {
+        for _ in 0..<100 {
+            let original = work("original", 1)
+            let mapped = original.mapResult { $0 }
+            let after = SyncProbe { $0.finish(withResult: original.isFinished && mapped.isFinished ? 1 : 0) }
+            try after.depend(on: mapped, otherwise: .cancel)
+            let queue = QueueManager("order", width: 2)
+            try queue.add([after, mapped])
+            #expect(try await after.value == 1)
+        }
+    }
+
+    // What is set on it.
+
+    @Test func `it uses the callback queue of its original unless another is chosen`() async throws {
+        let first = DispatchQueue(label: "first"), second = DispatchQueue(label: "second")
+        let original = work("original", 1)
+        let mapped = original.mapResult { $0 }, other = original.mapResult { $0 }
+        let further = other.mapResult { $0 }
+        original.callbackQueue = first
+        other.callbackQueue = second
+        #expect(mapped.callbackQueue === first && further.callbackQueue === second && original.callbackQueue === first)
+        let order = EventRecorder<String>()
+        for (name, operation) in [("mapped", mapped), ("other", other), ("further", further)] {
+            operation.successHandler = { [operation] _ in
+                dispatchPrecondition(condition: .onQueue(operation.callbackQueue))
+                order.record(name)
+            }
+        }
+        original.successHandler = { _ in order.record("original") }
+        mapped.start()
+        #expect(Set(await order.events(atLeast: 4)) == ["original", "mapped", "other", "further"])
+    }
+
+    @Test func `priority, quality of service and name are those of the original, in both directions`() throws {
+        let original = work("original", 1)
+        original.queuePriority = .high
+        let mapped = original.mapResult { $0 }.mapError { $0 }
+        #expect(mapped.queuePriority == .high && mapped.name == "original")
+        mapped.queuePriority = .veryLow
+        mapped.qualityOfService = .background
+        mapped.name = "mapped"
+        #expect(original.queuePriority == .veryLow && original.qualityOfService == .background)
+        #expect(original.name == "mapped")
+    }
+
+    @Test func `a priority that was set before or after mapping counts in both kinds of queues`() async throws {
+        let order = EventRecorder<String>()
+        func recording(_ name: String) -> SyncProbe {
+            SyncProbe(name) { operation in
+                order.record(name)
+                operation.finish(withResult: 0)
+            }
+        }
+        for isOurs in [true, false] {
+            order.forget()
+            let ours = QueueManager("urgency", width: 1), foundation = OperationQueue()
+            foundation.maxConcurrentOperationCount = 1
+            ours.isSuspended = true
+            foundation.isSuspended = true
+            let before = recording("before"), after = recording("after"), normal = recording("normal")
+            before.queuePriority = .veryHigh
+            let mapped = after.mapResult { $0 }.mapResult { $0 }
+            after.queuePriority = .high
+            for operation in [normal.mapResult { $0 }, mapped, before.mapResult { $0 }] {
+                if isOurs { try ours.add(operation) } else { foundation.addOperation(operation) }
+            }
+            ours.isSuspended = false
+            foundation.isSuspended = false
+            #expect(await order.events(atLeast: 3) == ["before", "after", "normal"])
+        }
+    }
+
+    @Test func `its timeout does not count what its original waits for`() async throws {
+        let clock = ManualClock(), upstream = HandDriven()
+        let original = HandDriven()
+        original.clock = clock
+        original.addDependency(upstream)
+        let mapped = original.mapResult { $0 }
+        mapped.timeout = .seconds(1)
+        mapped.startAndKeepAlive()
+        clock.advance(by: .seconds(5))
+        #expect(mapped.state == .notStarted)
+        upstream.start()
+        upstream.finish(withResult: 0)
+        _ = await original.calls.events(atLeast: 1)
+        original.finish(withResult: 1)
+        #expect(mapped.outcome == .success(1))
+    }
+
+    @Test func `its states are those of the original, and the last one is its own`() async throws {
+        let original = HandDriven()
+        let mapped: MappedOperation<String, Never> = original.mapOutcome { .success($0.word) }
+        var states = mapped.states.makeAsyncIterator(), others = original.states.makeAsyncIterator()
+        mapped.start()
+        #expect(mapped.suspend() && original.state == .suspended)
+        original.resume()
+        original.cancel()
+        var seen: [OperationState] = [], seenOfOriginal: [OperationState] = []
+        while let state = await states.next() { seen.append(state) }
+        while let state = await others.next() { seenOfOriginal.append(state) }
+        #expect(seen == [.notStarted, .executing, .suspended, .executing, .finished])
+        #expect(seenOfOriginal == [.notStarted, .executing, .suspended, .executing, .cancelled])
+        #expect(mapped.state == .finished && original.state == .cancelled)
+    }
+}

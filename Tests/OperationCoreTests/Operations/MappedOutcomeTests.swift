@@ -1,0 +1,290 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// What becomes of the outcome of an original, and who sees it.
+@Suite(.timeLimit(.minutes(2)))
+struct MappedOutcomeTests {
+    @Test func `each conversion runs once, on all ways, and before isFinished`() async throws {
+        let conversions = EventRecorder<String>()
+        let original = HandDriven()
+        let first = original.mapResult { [unowned original] result in
+            conversions.record("first \(original.isFinished)")
+            return result + 1
+        }
+        let second = first.mapResult { result in
+            conversions.record("second")
+            return result * 10
+        }
+        let third = first.mapResult { $0 * 100 }
+        second.start()
+        original.finish(withResult: 1)
+        #expect(second.outcome == .success(20) && third.outcome == .success(200) && first.outcome == .success(2))
+        #expect(conversions.events == ["first false", "second"])
+    }
+
+    @Test func `one that is made while others are told, or after the end, is converted`() {
+        let original = HandDriven(), made = Locked<[MappedOperation<Int, Flaw>]>([])
+        let first = original.mapResult { [unowned original] result in
+            let late = original.mapResult { $0 + 10 }
+            made.withLock { $0.append(late) }
+            return result
+        }
+        first.start()
+        original.finish(withResult: 1)
+        let last = first.mapResult { $0 + 20 }
+        #expect(made.withLock { $0 }.map(\.outcome) == [.success(11)])
+        #expect(last.outcome == .success(21))
+        #expect(Look(last) == .finished)
+        #expect(Look(first) == .finished)
+    }
+
+    @Test func `one that is made after an early cancellation ends with its original`() async throws {
+        let queue = QueueManager("late")
+        let original = HandDriven()
+        original.cancel(because: .requested("early"))
+        let mapped = original.mapResult { $0 }
+        #expect(Look(mapped) == .cancelledEarly)
+        try queue.add(mapped)
+        await queue.drained()
+        #expect(Look(mapped) == .cancelled)
+        #expect(queue.counts.cancelled == 1)
+    }
+
+    @Test func `the one that was cancelled is cancelled, and the others convert that`() {
+        let original = HandDriven()
+        let mapped: MappedOperation<String, Never> = original.mapOutcome { .success($0.word) }
+        let other: MappedOperation<String, Never> = original.mapOutcome { .success($0.word) }
+        let further: MappedOperation<String, Never> = mapped.mapOutcome { .success($0.word) }
+        mapped.start()
+        mapped.cancel()
+        #expect(mapped.outcome == .cancelled(.requested))
+        #expect(other.outcome == .success("cancelled requested"))
+        #expect(further.outcome == .success("cancelled requested"))
+    }
+
+    @Test(.comparesObjects)
+    func `a queue and a group count how that ended which they were given`() async throws {
+        let queue = QueueManager("counting")
+        func broken() -> SyncProbe { SyncProbe { $0.finish(withError: .first) } }
+        let saved: MappedOperation<String, Never> = broken().mapOutcome { .success($0.word) }
+        let spoilt: MappedOperation<Int, Flaw> = SyncProbe { $0.finish(withResult: 1) }
+            .mapOutcome { _ in .failure(.second) }
+        try queue.add(saved)
+        try queue.add(spoilt)
+        await queue.drained()
+        #expect(queue.counts.finished == 1 && queue.counts.failed == 1)
+        #expect(queue.failures.map { $0.operation === spoilt } == [true])
+        let again: MappedOperation<String, Never> = broken().mapOutcome { .success($0.word) }
+        #expect(try await GroupOperation.all([again]).run() == ["failure first"])
+    }
+
+    @Test(.comparesObjects)
+    func `a child that converts its cancellation is cancelled with its group all the same`() async throws {
+        let child = HandDriven()
+        let mapped: MappedOperation<String, Never> = child.mapOutcome { .success($0.word) }
+        let group = GroupOperation.all([mapped])
+        group.startAndKeepAlive()
+        _ = await child.calls.events(atLeast: 1)
+        group.cancel()
+        #expect(mapped.isCancelled && group.isCancelled)
+        await group.ended()
+    }
+
+    @Test func `rules, inputs and conditions see the converted outcome`() async throws {
+        let queue = QueueManager("rules")
+        let failing = SyncProbe { $0.finish(withError: .first) }
+        let mended = failing.mapOutcome { _ -> OperationOutcome<String, Never> in .success("mended") }
+        let received = EventRecorder<String>()
+        let after = SyncProbe { $0.finish(withResult: 1) }
+        try after.receive(from: mended, otherwise: .cancel) { _, text in received.record(text) }
+        after.addCondition(.dependenciesSucceeded)
+        let other = SyncProbe { $0.finish(withResult: 2) }
+        try other.depend(on: failing, otherwise: .cancel)
+        #expect(after.dependencies == [mended])
+        try queue.add([after, other, mended])
+        await queue.drained()
+        #expect(after.outcome == .success(1) && received.events == ["mended"])
+        #expect(other.cancellationCause?.code == .dependencyFailed)
+    }
+
+    @Test func `a rule that lets it fail gives it the error and cancels its original`() async throws {
+        let queue = QueueManager("failing")
+        let upstream = SyncProbe("upstream") { $0.finish(withError: .first) }
+        let original = HandDriven("original")
+        let mapped = original.mapError { _ in NewError.converted }.mapError { $0 }
+        try mapped.depend(on: upstream, otherwise: .fail { _ in .fromRule })
+        try queue.add(mapped)
+        try queue.add(upstream)
+        await queue.drained()
+        #expect(mapped.outcome == .failure(.fromRule))
+        #expect(original.cancellationCause?.code == .dependencyFailed)
+        #expect(queue.counts.failed == 2)
+        #expect(original.calls.events == [])
+    }
+
+    private enum NewError: Error { case converted, fromRule }
+
+    @Test func `a circle through mapped operations is refused`() throws {
+        let first = HandDriven("first"), second = HandDriven("second")
+        try first.depend(on: second.mapResult { $0 }, otherwise: .cancel)
+        #expect(throws: DependencyError.self) { try second.mapError { $0 }.depend(on: first, otherwise: .cancel) }
+        #expect(throws: DependencyError.self) { try first.depend(on: first.mapResult { $0 }, otherwise: .cancel) }
+        let mapped = second.mapResult { $0 }
+        first.removeDependency(mapped)
+        #expect(first.isReady)
+    }
+
+    @Test func `finishing it decides only its own outcome`() {
+        let original = HandDriven()
+        let mapped = original.mapResult { $0 }, other = original.mapResult { $0 }
+        mapped.finish(withResult: 7)
+        #expect(mapped.outcome == .success(7) && original.outcome == nil)
+        mapped.start()
+        original.finish(withResult: 1)
+        #expect(mapped.outcome == .success(7) && other.outcome == .success(1))
+        #expect(Look(mapped) == .finished)
+    }
+
+    @Test func `each has a completion block and observers of its own`() async throws {
+        let calls = EventRecorder<String>()
+        let original = HandDriven()
+        let mapped = original.mapResult { $0 }
+        original.completionBlock = { calls.record("original") }
+        mapped.completionBlock = { calls.record("mapped") }
+        mapped.observe(on: .global()) { outcome in calls.record("outcome \(outcome.word)") }
+        original.start()
+        original.finish(withResult: 1)
+        #expect(Set(await calls.events(atLeast: 3)) == ["original", "mapped", "outcome success 1"])
+    }
+
+    @Test func `what is mapped is freed when nobody needs it, and the original does not keep it`() async throws {
+        let census = LiveObjects(), original = HandDriven()
+        for _ in 0..<100 { _ = census.track(original.mapResult { $0 }) }
+        #expect(census.count == 0)
+        let queue = QueueManager("freed")
+        try queue.add(census.track(census.track(SyncProbe { $0.finish(withResult: 1) }).mapResult { $0 }))
+        await queue.drained()
+        let after = HandDriven()
+        do {
+            let mapped = census.track(census.track(HandDriven()).mapResult { $0 })
+            try after.receive(from: mapped, otherwise: .cancel) { _, _ in }
+            after.removeDependency(mapped)
+        }
+        #expect(try await TestThread.run { census.countAtRest() } == 0)
+        original.cancel()
+    }
+}
+
+/// In queues of Foundation, which hold the mapped object and not its original.
+@Suite("Foundation's queue: mapped operations", .timeLimit(.minutes(2)))
+struct MappedInFoundationTests {
+    @Test("one that waits is told when it is ready, starts its original there, and leaves the queue")
+    func readiness() async throws {
+        for _ in 0..<200 {
+            let queue = OperationQueue(), upstream = HandDriven()
+            let original = SyncProbe { $0.finish(withResult: OperationQueue.current === queue ? 1 : 0) }
+            original.addDependency(upstream)
+            let mapped = original.mapResult { $0 }.mapResult { $0 }
+            queue.addOperation(mapped as Operation)
+            upstream.start()
+            DispatchQueue.global().async { upstream.finish(withResult: 0) }
+            #expect(try await mapped.value == 1)
+            try await emptied(queue)
+        }
+    }
+
+    @Test("in two queues it runs once, and both forget it")
+    func twoQueues() async throws {
+        for _ in 0..<50 {
+            let queues = [OperationQueue(), OperationQueue()], areAdded = Gate()
+            let original = SyncProbe { operation in
+                areAdded.wait()
+                operation.finish(withResult: 1)
+            }
+            let mapped = queues.map { _ in original.mapResult { $0 } }
+            queues[1].isSuspended = true
+            for (queue, operation) in zip(queues, mapped) { queue.addOperation(operation as Operation) }
+            areAdded.open()
+            #expect(try await mapped[1].value == 1)
+            await original.ended()
+            queues[1].isSuspended = false
+            for queue in queues { try await emptied(queue) }
+            #expect(original.calls.events == ["main"])
+        }
+    }
+
+    @Test("while a queue holds it, its original is not started by hand and not taken by another queue")
+    func held() async throws {
+        NoticeHub.install()
+        let queue = OperationQueue(), other = QueueManager("other")
+        queue.isSuspended = true
+        let original = SyncProbe { $0.finish(withResult: 1) }
+        let mapped = original.mapResult { $0 }
+        queue.addOperation(mapped as Operation)
+        original.start()
+        mapped.start()
+        #expect(original.state == .notStarted)
+        #expect(throws: QueueError.self) { try other.add(original) }
+        #expect(throws: GroupError.self) { try GroupOperation().add(mapped) }
+        queue.isSuspended = false
+        #expect(try await mapped.value == 1)
+        try await emptied(queue)
+    }
+
+    #if !canImport(ObjectiveC)
+        @Test("given to a queue when its original has ended, it leaves that queue")
+        func late() async throws {
+            let queue = OperationQueue(), original = HandDriven()
+            let mapped = original.mapResult { $0 }
+            original.start()
+            original.finish(withResult: 1)
+            queue.addOperation(mapped as Operation)
+            queue.addOperation(original.mapResult { $0 } as Operation)
+            try await emptied(queue)
+            #expect(mapped.outcome == .success(1))
+        }
+    #endif
+
+    @Test("cancelled in a suspended queue, it ends when the queue starts it")
+    func cancelled() async throws {
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let upstream = HandDriven(), original = HandDriven()
+        original.addDependency(upstream)
+        let mapped = original.mapResult { $0 }
+        queue.addOperation(mapped as Operation)
+        original.cancel()
+        #expect(mapped.isCancelled && !mapped.isFinished)
+        queue.isSuspended = false
+        await mapped.ended()
+        try await emptied(queue)
+    }
+
+    @Test("an operation of Foundation that depends on it begins after both")
+    func dependents() async throws {
+        let original = HandDriven()
+        let mapped = original.mapResult { $0 }
+        let result = EventRecorder<Bool>()
+        let after = BlockOperation { result.record(original.isFinished && mapped.isFinished) }
+        after.addDependency(mapped)
+        let queue = OperationQueue()
+        queue.addOperation(after)
+        queue.addOperation(mapped as Operation)
+        _ = await original.calls.events(atLeast: 1)
+        original.finish(withResult: 1)
+        #expect(await result.events(atLeast: 1) == [true])
+    }
+
+    private func emptied(_ queue: OperationQueue) async throws {
+        let count = try await TestThread.run {
+            queue.waitUntilAllOperationsAreFinished()
+            return queue.operationCount
+        }
+        #expect(count == 0)
+    }
+}

@@ -1,0 +1,172 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+private enum Local {
+    @TaskLocal static var number = 0
+    @TaskLocal static var witness: Witness?
+}
+
+/// Runs work in a task with values and a priority.
+private func inTask<Result: Sendable>(_ work: @escaping @Sendable () async throws -> Result) async throws -> Result {
+    try await Task(priority: .high) { try await Local.$number.withValue(7) { try await work() } }.value
+}
+
+/// The task-local values and the priority of a task reach the bodies that it runs.
+@Suite("The context of a task", .timeLimit(.minutes(3)))
+struct TaskContextTests {
+    /// What a body finds of the task that runs its operation.
+    struct Found: Sendable, Equatable {
+        var number = Local.number
+        var isHigh = Task.currentPriority == .high
+
+        static let all = Found(number: 7, isHigh: true)
+    }
+
+    typealias Finder = TypedOperation<Found, any Error>
+
+    /// An operation of each kind, whose body looks around.
+    enum Kind: CaseIterable, Sendable {
+        case closure, task, asyncGroup, syncGroup, mapped
+
+        func make() -> Finder {
+            switch self {
+            case .closure: ClosureOperation { () throws -> Found in Found() }
+            case .task: TaskOperation { () async throws -> Found in Found() }
+            case .asyncGroup: GroupOperation<Found, any Error> { _ in Found() }
+            case .syncGroup: GroupOperation<Found, any Error>(synchronous: { _ in Found() })
+            case .mapped: ClosureOperation { () throws -> Found in Found() }.mapResult { $0 }
+            }
+        }
+    }
+
+    /// What an operation waits for when `run()` is called.
+    enum Wait: CaseIterable, Sendable {
+        case dependency, condition, delay, queue, operationQueue
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `run() carries it to a body of any kind`(_ kind: Kind) async throws {
+        #expect(try await inTask { try await kind.make().run() } == .all)
+    }
+
+    @Test(arguments: Kind.allCases, Wait.allCases)
+    func `run() carries it to a body that begins later`(_ kind: Kind, _ wait: Wait) async throws {
+        let operation = kind.make(), gate = Gate(), clock = ManualClock(), before = HandDriven()
+        let queue = QueueManager("later"), foundationQueue = OperationQueue()
+        switch wait {
+        case .dependency: operation.addDependency(before)
+        case .condition:
+            operation.addCondition(
+                OperationCondition("gate") { _ in
+                    await gate.passage()
+                    return .satisfied
+                })
+        case .delay:
+            operation.clock = clock
+            operation.startDelay = .seconds(60)
+        case .queue:
+            queue.isSuspended = true
+            try queue.add(operation)
+        case .operationQueue:
+            foundationQueue.isSuspended = true
+            foundationQueue.addOperation(operation)
+        }
+        async let found = inTask { try await operation.run() }
+        #expect(await eventually { operation.hasTaskContext })
+        switch wait {
+        case .dependency:
+            before.start()
+            before.finish(withResult: 1)
+        case .condition: gate.open()
+        case .delay:
+            #expect(await eventually { clock.pendingCount > 0 })
+            clock.advance(by: .seconds(60))
+        case .queue: queue.isSuspended = false
+        case .operationQueue: foundationQueue.isSuspended = false
+        }
+        #expect(try await found == .all)
+    }
+
+    @Test(arguments: Kind.allCases, [false, true])
+    func `an async group carries it to the children that its body runs`(_ kind: Kind, _ isInQueue: Bool) async throws {
+        let queue = isInQueue ? QueueManager("children") : nil
+        let group = GroupOperation<Found, any Error>(on: queue) { group in try await group.run(kind.make()) }
+        #expect(try await inTask { try await group.run() } == .all)
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `a synchronous group carries it to the children that its body performs`(_ kind: Kind) async throws {
+        let group = GroupOperation<Found, any Error>(synchronous: { group in try group.perform(kind.make()) })
+        #expect(try await inTask { try await group.run() } == .all)
+    }
+
+    @Test func `a child has the values that its own caller set`() async throws {
+        let group = GroupOperation<[Int], any Error> { group in
+            async let first = Local.$number.withValue(1) { try await group.run(ClosureOperation { Local.number }) }
+            async let second = Local.$number.withValue(2) { try await group.run(TaskOperation { Local.number }) }
+            return try await [first, second, group.run(ClosureOperation { Local.number })]
+        }
+        #expect(try await inTask { try await group.run() } == [1, 2, 7])
+    }
+
+    @Test func `the first task that runs an operation counts, and an operation of a queue has none`() async throws {
+        let queue = QueueManager("values")
+        queue.isSuspended = true
+        let operation = ClosureOperation { Local.number }, other = TaskOperation { Local.number }
+        try queue.add(operation)
+        try Local.$number.withValue(3) { try queue.add(other) }
+        async let first = Local.$number.withValue(1) { try await operation.run() }
+        #expect(await eventually { operation.hasTaskContext })
+        async let second = Local.$number.withValue(2) { try await operation.run() }
+        queue.isSuspended = false
+        #expect(try await first == 1)
+        #expect(try await second == 1)
+        #expect(try await other.value == 0)
+    }
+
+    @Test func `the values are released with an operation whose body never begins`() async throws {
+        let gone = Gate(), never = HandDriven()
+        do {
+            let operation = ClosureOperation { 1 }
+            operation.addDependency(never)
+            let task = Local.$witness.withValue(Witness(gone)) { Task { try await operation.run() } }
+            #expect(await eventually { operation.hasTaskContext })
+            task.cancel()
+            _ = await task.result
+        }
+        try await gone.passage(within: .seconds(30))
+    }
+
+    @Test func `run() in a task that is already cancelled never begins the body`() async throws {
+        for _ in 0..<200 {
+            let operation = HandDriven()
+            let task = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return try await operation.run()
+            }
+            await #expect(throws: OperationFailure<Flaw>.cancelled(.taskCancelled)) { try await task.value }
+            // It is started all the same, so that it ends, too.
+            await operation.end()
+            #expect(operation.calls.events == [])
+        }
+    }
+
+    @Test func `a group in a task that is already cancelled never begins a child`() async throws {
+        for _ in 0..<100 {
+            let child = HandDriven()
+            let group = GroupOperation<Bool, any Error> { group in
+                await Task {
+                    withUnsafeCurrentTask { $0?.cancel() }
+                    return (try? await group.run(child)) == nil
+                }.value
+            }
+            #expect(try await group.run())
+            #expect(child.calls.events == [] && child.isFinished)
+        }
+    }
+}

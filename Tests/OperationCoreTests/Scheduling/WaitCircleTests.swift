@@ -1,0 +1,264 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// An operation that a body refers to and that is made after it.
+private final class Reference<Kind: ManagedOperation>: Sendable {
+    private let kept = Locked<Kind?>(nil)
+
+    var operation: Kind? {
+        get { kept.withLock { $0 } }
+        set { kept.withLock { $0 = newValue } }
+    }
+}
+
+private typealias Closure = ClosureOperation<Int, any Error>
+private typealias Body = TaskOperation<Int, any Error>
+
+/// A body that waits for itself, alone or through others, gets an error where the call throws, and else a notice.
+///
+/// Without that each of these tests waits forever.
+@Suite("Waits in a circle", .timeLimit(.minutes(3)))
+struct WaitCircleTests {
+    private func isCircle(_ error: any Error, _ names: String...) -> Bool {
+        let text = "\(error)"
+        return text.contains("waitsForItself") && text.contains(names.joined(separator: " → "))
+    }
+
+    /// Makes an operation whose body records the error that it catches, and then ends with 1.
+    private func catching(
+        _ name: String, _ errors: EventRecorder<any Error>, _ body: @escaping @Sendable () throws -> Void
+    ) -> Closure {
+        let operation = Closure {
+            do { try body() } catch { errors.record(error) }
+            return 1
+        }
+        operation.name = name
+        return operation
+    }
+
+    @Test("A body that waits for its own operation gets an error", arguments: StartingWay.allCases)
+    func ownOperation(way: StartingWay) async throws {
+        let (errors, reference, starter) = (EventRecorder<any Error>(), Reference<Closure>(), Starter(way))
+        let operation = catching("own", errors) { _ = try reference.operation?.startAndWait() }
+        reference.operation = operation
+        if way == .byHand {
+            let started = operation
+            _ = try await TestThread.run { try started.startAndWait() }
+        } else {
+            try starter.start(operation)
+        }
+        #expect(try await operation.value == 1)
+        #expect(isCircle(errors.events[0], "own", "own"))
+    }
+
+    @Test("The same in the task of a TaskOperation, which is not canceled")
+    func ownTask() async throws {
+        let reference = Reference<Body>()
+        let operation = Body {
+            do {
+                return try await reference.operation?.value ?? 0
+            } catch {
+                return isCircle(error, "own task", "own task") ? 1 : 2
+            }
+        }
+        operation.name = "own task"
+        reference.operation = operation
+        #expect(try await operation.run() == 1)
+    }
+
+    @Test("A child that waits for its own group gets an error, on a thread and in a task, at any depth")
+    func ownGroup() async throws {
+        let errors = EventRecorder<any Error>()
+        let reference = Reference<GroupOperation<(Int, Int), GroupFailure>>()
+        let onThread = catching("child", errors) { _ = try reference.operation?.startAndWait() }
+        let inTask = Body {
+            do { _ = try await reference.operation?.value } catch { errors.record(error) }
+            return 2
+        }
+        let inner = GroupOperation.all([onThread], combine: { $0[0] })
+        let group = GroupOperation.all(inner, inTask)
+        group.name = "group"
+        reference.operation = group
+        #expect(try await group.run() == (1, 2))
+        #expect(errors.events.count == 2 && errors.events.allSatisfy { isCircle($0, "group") })
+    }
+
+    @Test("The body of a group that waits for the group, or runs a child that needs it, gets an error")
+    func bodyOfGroup() async throws {
+        let (errors, reference) = (EventRecorder<any Error>(), Reference<GroupOperation<Int, GroupFailure>>())
+        let child = Closure { 1 }
+        let group = GroupOperation<Int, GroupFailure>(synchronous: { group in
+            do { _ = try reference.operation?.startAndWait() } catch { errors.record(error) }
+            let last = Closure { 2 }
+            last.addDependency(child)
+            // Nobody starts the child before the group has ended.
+            if let group = reference.operation { child.addDependency(group) }
+            do { _ = try group.perform(last) } catch { errors.record(error) }
+            return 3
+        })
+        group.name = "body"
+        reference.operation = group
+        #expect(try await group.run() == 3)
+        #expect(errors.events.count == 2 && errors.events.allSatisfy { isCircle($0, "body") })
+        child.cancel()
+        child.start()
+    }
+
+    @Test("Two bodies that wait for each other: one of them gets an error, whichever comes second")
+    func twoBodies() async throws {
+        let (queue, errors) = (QueueManager("two bodies", width: 2), EventRecorder<any Error>())
+        let (reference, gates) = (Reference<Closure>(), [Gate(), Gate()])
+        let first = catching("first", errors) {
+            gates[0].open()
+            gates[1].wait()
+            _ = try reference.operation?.startAndWait()
+        }
+        let second = catching("second", errors) {
+            gates[1].open()
+            gates[0].wait()
+            _ = try first.startAndWait()
+        }
+        reference.operation = second
+        try queue.add(first)
+        try queue.add(second)
+        await queue.drained()
+        #expect(errors.events.count >= 1)
+        #expect(errors.events.allSatisfy { isCircle($0, "first") || isCircle($0, "second") })
+    }
+
+    @Test("A circle through a body, a dependency, a mapped operation and a category is found")
+    func longCircle() async throws {
+        let (errors, category) = (EventRecorder<any Error>(), OperationCategory("held"))
+        let (queue, reference, gate) = (QueueManager("long circle"), Reference<Closure>(), Gate())
+        let holder = catching("holder", errors) {
+            gate.wait()
+            _ = try reference.operation?.mapResult { $0 }.startAndWait()
+        }
+        holder.categories = [category]
+        let wanting = Closure { 1 }
+        wanting.name = "wanting"
+        wanting.categories = [category]
+        let last = Closure { 2 }
+        last.addDependency(wanting)
+        reference.operation = last
+        try queue.add(holder)
+        #expect(await eventually { category.holders == [holder] })
+        try queue.add(wanting)
+        #expect(await eventually { category.waitingCount == 1 })
+        gate.open()
+        #expect(try await last.value == 2)
+        #expect(errors.events.count == 1 && isCircle(errors.events[0], "wanting", "holder"))
+    }
+
+    @Test("An operation that waits for what wants the category that it holds, or that its group holds, gets an error")
+    func category() async throws {
+        let (errors, category) = (EventRecorder<any Error>(), OperationCategory("its own"))
+        @Sendable func wanting() -> Closure {
+            let operation = Closure { 1 }
+            operation.categories = [category]
+            return operation
+        }
+        let holder = catching("holder", errors) {
+            let inner = wanting()
+            defer { inner.cancel() }
+            try inner.startAndWait()
+        }
+        holder.categories = [category]
+        #expect(try await holder.run() == 1)
+        await holder.ended()
+        let child = catching("child", errors) {
+            let inner = wanting()
+            defer { inner.cancel() }
+            try inner.startAndWait()
+        }
+        let group = GroupOperation.all([child])
+        group.categories = [category]
+        #expect(try await group.run() == [1])
+        #expect(errors.events.count == 2)
+        #expect(isCircle(errors.events[0], "holder") && isCircle(errors.events[1], "child"))
+    }
+
+    @Test("A failure rule that waits for a sibling gets an error")
+    func failureRule() async throws {
+        let errors = EventRecorder<any Error>()
+        let bad = HandDriven("bad"), first = HandDriven("first"), second = HandDriven("second")
+        let wait: @Sendable (HandDriven) -> Flaw = { other in
+            do { _ = try other.startAndWait() } catch { errors.record(error) }
+            return .second
+        }
+        // Whichever of the two is told first waits for the other one.
+        try first.depend(on: bad, otherwise: .fail { _ in wait(second) })
+        try second.depend(on: bad, otherwise: .fail { _ in wait(first) })
+        bad.start()
+        try await TestThread.run { bad.finish(withError: .first) }
+        #expect(first.outcome == .failure(.second) && second.outcome == .failure(.second))
+        #expect(errors.events.contains { isCircle($0, "bad") })
+        first.start()
+        second.start()
+    }
+
+    @Test("A call that cannot throw is reported as a notice, and explain names what the body waits for")
+    func notice() async throws {
+        let queue = QueueManager("noticed", width: 2)
+        let dependent = Closure { 1 }
+        dependent.name = "dependent of its waiter"
+        let notices = NoticeHub.recorder(for: "dependent of its waiter")
+        let waiter = Closure {
+            dependent.waitUntilFinished()
+            return 2
+        }
+        waiter.name = "waiter"
+        dependent.addDependency(waiter)
+        dependent.start()
+        try queue.add(waiter)
+        let notice = await notices.events(atLeast: 1)[0]
+        #expect(notice.kind == .waitsForItself)
+        #expect(notice.message.contains("waiter → dependent of its waiter → waiter"))
+        #expect(
+            queue.explain(waiter).description
+                == "waiter runs in queue noticed: its body waits for dependent of its waiter.")
+        dependent.cancel()
+        #expect(try await waiter.value == 2)
+    }
+
+    @Test("Waits that can end are left alone")
+    func harmless() async throws {
+        let (queue, errors) = (QueueManager("harmless", width: 2), EventRecorder<any Error>())
+        let upstream = Closure { 1 }, awaited = Closure { 2 }
+        awaited.addDependency(upstream)
+        let body = catching("body", errors) {
+            // Only the second wait makes its operation begin.
+            try queue.add(upstream)
+            try queue.add(awaited)
+            _ = try awaited.startAndWait()
+            let group = GroupOperation.all([Closure { 3 }, Closure { 4 }])
+            _ = try group.startAndWait()
+        }
+        try queue.add(body)
+        #expect(try await body.value == 1 && errors.events.isEmpty)
+        // What another thread ends does not wait for its body.
+        let own = HandDriven(
+            "ended elsewhere",
+            hooks: .init(main: { operation in
+                DispatchQueue.global().async { operation.finish(withResult: 5) }
+                operation.waitUntilFinished()
+            }))
+        #expect(try await own.run() == 5)
+        // A race may be decided by another child.
+        let reference = Reference<GroupOperation<Int, GroupFailure>>()
+        let waiting = Body {
+            await reference.operation?.ended()
+            return 7
+        }
+        let race = GroupOperation.race([waiting, Body { 6 }])
+        race.name = "race that is waited for"
+        let notices = NoticeHub.recorder(for: "race that is waited for")
+        reference.operation = race
+        #expect(try await race.run() == 6 && notices.events.isEmpty)
+    }
+}

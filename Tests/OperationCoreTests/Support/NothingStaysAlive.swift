@@ -1,0 +1,40 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Checks that every queue and operation which a test makes is freed after the test.
+///
+/// It sees what is made in the task of the test and in tasks and bodies that inherit from that task, and nothing that is made on
+/// a thread of the test's own.
+struct NothingStaysAlive: SuiteTrait, TestTrait, TestScoping {
+    var isRecursive: Bool { true }
+
+    func scopeProvider(for test: Test, testCase: Test.Case?) -> Self? { testCase == nil ? nil : self }
+
+    func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        #if DEBUG
+            await Self.makeSharedObjects.value
+            let census = LiveObjects()
+            try await LifetimeProbe.$note.withValue({ census.track($0) }) { try await function() }
+            let count = try await TestThread.run { census.countAtRest(limit: .seconds(20)) }
+            if count > 0 { Issue.record("\(count) objects stay alive after the test: \(census.types.prefix(10))") }
+        #else
+            try await function()
+        #endif
+    }
+
+    /// The queue that all groups without a queue share is made with the first of them, and stays.
+    private static let makeSharedObjects = Task.detached {
+        _ = try? await GroupOperation<Int, any Error> { group in try await group.run(ClosureOperation { 1 }) }.run()
+    }
+}
+
+extension Trait where Self == NothingStaysAlive {
+    /// Checks that every queue and operation which a test makes is freed after the test.
+    static var nothingStaysAlive: Self { Self() }
+}

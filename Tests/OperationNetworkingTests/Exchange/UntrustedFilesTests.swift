@@ -1,0 +1,152 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite("Files that other users can have written", .timeLimit(.minutes(1)), .serialized)
+struct UntrustedFilesTests {
+    /// Any user but the one of this program; only the administrator can give files away.
+    private static let stranger = 65_534
+    private static let canGiveAway = geteuid() == 0
+
+    private let folder = CacheFolderFixture()
+
+    init() throws {
+        try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
+    }
+
+    private func set(_ mode: Int, of url: URL) throws {
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: url.path)
+    }
+
+    private func give(_ url: URL, to user: Int) throws {
+        try FileManager.default.setAttributes([.ownerAccountID: user], ofItemAtPath: url.path)
+    }
+
+    private func entry(_ url: URL) -> FolderEntry { FolderEntry(PathBytes(url.path)) }
+
+    private func file(_ text: String = "text") throws -> URL {
+        let url = folder.url.appendingPathComponent("\(UUID())")
+        try Data(text.utf8).write(to: url)
+        try set(0o600, of: url)
+        return url
+    }
+
+    private func read(_ url: URL) -> Result<[UInt8], SystemError> { FileSystem().readTrusted(entry(url), limit: 100) }
+
+    @Test(arguments: [
+        (0o600, true), (0o644, true), (0o400, true), (0o755, true), (0o620, false), (0o602, false), (0o666, false),
+        (0o664, false), (0o1666, false),
+    ])
+    func `a file is trusted if no other user can write to it`(_ mode: Int, _ isTrusted: Bool) throws {
+        let url = try file()
+        try set(mode, of: url)
+        #expect(read(url) == (isTrusted ? .success(Array("text".utf8)) : .failure(.untrusted)))
+    }
+
+    @Test(arguments: [
+        (0o700, true), (0o755, true), (0o1777, true), (0o777, false), (0o775, false), (0o770, false), (0o702, false),
+    ])
+    func `a folder is trusted if no other user can replace what is in it`(_ mode: Int, _ isTrusted: Bool) throws {
+        try set(mode, of: folder.url)
+        #expect(FileSystem().isTrustedFolder(entry(folder.url)) == isTrusted)
+    }
+
+    @Test func `links, folders, pipes and what is too long are no files`() throws {
+        let (url, link) = (try file(), folder.url.appendingPathComponent("link"))
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)
+        #expect(read(link) == .failure(.untrusted))
+        #expect(read(folder.url) == .failure(SystemError(EISDIR)))
+        let pipe = folder.url.appendingPathComponent("pipe")
+        #expect(mkfifo(pipe.path, 0o600) == 0)
+        #expect(read(pipe) == .failure(.untrusted))
+        #expect(read(try file(String(repeating: "a", count: 101))) == .failure(SystemError(EFBIG)))
+        #expect(read(folder.url.appendingPathComponent("none")) == .failure(SystemError(ENOENT)))
+        // A link of one's own to a folder is a way to it.
+        let way = folder.url.appendingPathComponent("way")
+        try FileManager.default.createSymbolicLink(at: way, withDestinationURL: folder.url)
+        #expect(FileSystem().isTrustedFolder(entry(way)))
+        try set(0o777, of: folder.url)
+        #expect(!FileSystem().isTrustedFolder(entry(way)))
+    }
+
+    @Test(.enabled(if: canGiveAway, "only the administrator can give files away"))
+    func `what belongs to another user is not trusted`() throws {
+        let url = try file()
+        try give(url, to: Self.stranger)
+        #expect(read(url) == .failure(.untrusted))
+        let inner = CacheFolderFixture()
+        #expect(inner.disk().size() == 0)
+        #expect(try inner.disk().keep(Data("body".utf8), at: "https://h.com/"))
+        #expect(inner.disk().body("https://h.com/") == Data("body".utf8))
+        // One file after another, then the folder.
+        for suffix in [".card", ".body"] {
+            let file = try #require(inner.files(suffix).first)
+            try give(file, to: Self.stranger)
+            #expect(inner.disk().card("https://h.com/", now: CacheSamples.now) == nil || suffix == ".body")
+            if suffix == ".card" { try give(file, to: 0) }
+        }
+        #expect(inner.disk().body("https://h.com/") == nil)
+        try give(inner.url, to: Self.stranger)
+        #expect(inner.disk().openWriter() == nil && inner.disk().size() == 0)
+    }
+
+    @Test(arguments: [0o777, 0o770, 0o702])
+    func `a cache in a folder to which others can write is an empty one, and touches nothing`(_ mode: Int) throws {
+        let inner = CacheFolderFixture()
+        #expect(try inner.disk().keep(Data("body".utf8), at: "https://h.com/"))
+        let names = inner.files("").map(\.lastPathComponent)
+        try set(mode, of: inner.url)
+        let disk = inner.disk()
+        #expect(disk.body("https://h.com/") == nil && disk.size() == 0 && disk.openWriter() == nil)
+        disk.forgetAll()
+        #expect(inner.files("").map(\.lastPathComponent) == names)
+        try set(0o700, of: inner.url)
+        #expect(inner.disk().body("https://h.com/") == Data("body".utf8))
+    }
+
+    @Test(arguments: [".card", ".body"])
+    func `a file of the cache to which others can write is not served`(_ suffix: String) throws {
+        let inner = CacheFolderFixture()
+        #expect(try inner.disk().keep(Data("body".utf8), at: "https://h.com/"))
+        try set(0o666, of: try #require(inner.files(suffix).first))
+        #expect(inner.disk().body("https://h.com/") == nil)
+    }
+
+    @Test func `the key of a folder that others can have written is not used`() throws {
+        let inner = CacheFolderFixture()
+        let key = inner.disk().key
+        #expect(inner.disk().key == key)
+        try set(0o666, of: inner.url.appendingPathComponent("secret"))
+        #expect(inner.disk().key != key)
+    }
+
+    @Test func `cookies that others can have written are not sent`() async throws {
+        let url = folder.url.appendingPathComponent("cookies.json")
+        let home = try #require(URL(string: "https://h.com/"))
+        let jar = try CookieJar(storage: FileCookieStorage(url: url))
+        jar.receive(["sid=1; Max-Age=1000"], from: home)
+        try await jar.save()
+        func header() throws -> String? { try CookieJar(storage: FileCookieStorage(url: url)).header(for: home) }
+        #expect(try header() == "sid=1")
+        for mode in [0o666, 0o620] {
+            try set(mode, of: url)
+            #expect(try header() == nil)
+        }
+        try set(0o600, of: url)
+        #expect(try header() == "sid=1")
+        if Self.canGiveAway {
+            try give(url, to: Self.stranger)
+            #expect(try header() == nil)
+            try give(url, to: 0)
+        }
+        let link = folder.url.appendingPathComponent("link.json")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)
+        #expect(try CookieJar(storage: FileCookieStorage(url: link)).cookies.isEmpty)
+        #expect(throws: FileOperationError.self) { try FileCookieStorage(url: folder.url).load() }
+    }
+}

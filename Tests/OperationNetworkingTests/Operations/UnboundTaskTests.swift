@@ -1,0 +1,168 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// An operation whose hook makes the task as a test says.
+private final class Made: NetworkDataOperation<String>, @unchecked Sendable {
+    typealias Make = @Sendable (NetworkRequest, any NetworkSession) throws -> any NetworkTask
+
+    private let make: Make
+
+    init(_ bench: OperationBench, _ make: @escaping Make) {
+        self.make = make
+        super.init(url: bench.server.url("/"), urlSession: bench.session)
+    }
+
+    override func createTask(
+        with request: NetworkRequest, using session: any NetworkSession
+    ) throws -> any NetworkTask { try make(request, session) }
+
+    override func evaluate(result: Data, response: HTTPURLResponse) -> String {
+        String(decoding: result, as: UTF8.self)
+    }
+}
+
+/// A task of a user's own around another one.
+private final class Wrapped: NetworkTask {
+    private let task: any NetworkTask
+
+    init(_ task: any NetworkTask) { self.task = task }
+
+    func resume() { task.resume() }
+    func suspend() { task.suspend() }
+    func cancel() { task.cancel() }
+    func hold() { task.hold() }
+    func proceed() { task.proceed() }
+}
+
+/// A session of a user's own around another one.
+private final class Around: NetworkSession {
+    private let session: any NetworkSession
+
+    init(_ session: any NetworkSession) { self.session = session }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        session.makeTask(with: request, receiver: receiver)
+    }
+}
+
+@Suite("Tasks of a session that is not bound to the operation", .timeLimit(.minutes(3)))
+struct UnboundTaskTests {
+    private func bench() throws -> OperationBench {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        return bench
+    }
+
+    @Test("A hook may return a task of another session, and the response reaches the operation")
+    func adopted() async throws {
+        let bench = try bench()
+        do {
+            let other = try OperationBench().session
+            let sessions: [any NetworkSession] = [other, Around(other), URLSession(configuration: .ephemeral)]
+            for session in sessions {
+                let operation = bench.watched(Made(bench) { request, _ in session.makeTask(with: request) })
+                #expect(try await operation.run() == "Hello")
+                await operation.ended()
+            }
+        }
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("The same through the hook of the superclass")
+    func bySuperclass() async throws {
+        final class Environment: NetworkDataOperation<Data>, @unchecked Sendable {
+            let other: any NetworkSession
+
+            init(_ bench: OperationBench, _ other: any NetworkSession) {
+                self.other = other
+                super.init(url: bench.server.url("/"), urlSession: bench.session)
+            }
+
+            override func createTask(
+                with request: NetworkRequest, using session: any NetworkSession
+            ) throws -> any NetworkTask { try super.createTask(with: request, using: other) }
+
+            override func evaluate(result: Data, response: HTTPURLResponse) -> Data { result }
+        }
+        let bench = try bench()
+        let other = try OperationBench()
+        #expect(try await bench.watched(Environment(bench, other.session)).run() == Data("Hello".utf8))
+    }
+
+    @Test("A task of another session that was called before it was returned fails the operation, and says what to do")
+    func resumedBefore() async throws {
+        let bench = try bench()
+        let other = try OperationBench().session
+        let calls: [@Sendable (any NetworkTask) -> Void] = [{ $0.resume() }, { $0.cancel() }, { $0.hold() }]
+        for call in calls {
+            let operation = Made(bench) { request, _ in
+                let task = other.makeTask(with: request)
+                call(task)
+                return task
+            }
+            let error = await failure(of: bench.watched(operation))
+            #expect(error?.code == .unboundTask)
+            #expect(error?.message.contains("the session that the hook is given") == true)
+        }
+    }
+
+    @Test("One task that two operations return reaches the first one, and fails the second one")
+    func returnedTwice() async throws {
+        let bench = try bench()
+        let other = try OperationBench().session
+        let kept = Locked<(any NetworkTask)?>(nil)
+        let make: Made.Make = { request, _ in
+            if let task = kept.withLock({ $0 }) { return task }
+            let task = other.makeTask(with: request)
+            kept.withLock { $0 = task }
+            return task
+        }
+        #expect(try await bench.watched(Made(bench, make)).run() == "Hello")
+        #expect(await failure(of: bench.watched(Made(bench, make)))?.code == .unboundTask)
+    }
+
+    @Test("A session that a hook kept of an earlier operation is as good as any other")
+    func outdatedSession() async throws {
+        let bench = try bench()
+        let kept = Locked<(any NetworkSession)?>(nil)
+        let first = bench.watched(
+            Made(bench) { request, session in
+                kept.withLock { $0 = session }
+                return session.makeTask(with: request)
+            })
+        #expect(try await first.run() == "Hello")
+        await first.ended()
+        let session = try #require(kept.withLock { $0 })
+        #expect(try await bench.watched(Made(bench) { request, _ in session.makeTask(with: request) }).run() == "Hello")
+    }
+
+    @Test("A task of the user's own around one of another session tells the operation")
+    func wrapped() async throws {
+        let bench = try bench()
+        let other = try OperationBench().session
+        let operation = bench.watched(Made(bench) { request, _ in Wrapped(other.makeTask(with: request)) })
+        #expect(try await operation.run() == "Hello")
+    }
+
+    @Test("A request beside it, whose response is dropped, does not reach the operation")
+    func beside() async throws {
+        let bench = try bench()
+        bench.server.route("GET", "/ping") { _ in .text("pong") }
+        let (other, url) = (try OperationBench().session, bench.server.url("/ping"))
+        let operation = bench.watched(
+            Made(bench) { request, session in
+                other.makeTask(with: try NetworkRequest("GET", url: url)).resume()
+                return session.makeTask(with: request)
+            })
+        #expect(try await operation.run() == "Hello")
+    }
+}

@@ -1,0 +1,122 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import Foundation
+    import OperationCore
+    import OperationNetworking
+    import OperationTestKit
+    import Testing
+
+    /// A server that closes each HTTP/2 connection after 50 requests, while many more are on their way to it.
+    @Suite(
+        .enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."),
+        .enabled(if: CurlSession.tellsRefusals, "This libcurl does not report what a server refused."),
+        .timeLimit(.minutes(2)), .serialized)
+    struct GracefulShutdownTests {
+        /// Requests of one test, each of which the server's log knows by its query.
+        private struct Batch {
+            let server: NginxServer
+            let session: CurlSession
+            let mark = UUID().uuidString
+
+            init() async throws {
+                let server = try await NginxServer.shared.value
+                self.server = server
+                session = CurlSession.direct { $0.tls.trust = .file(server.certificates.authority) }
+                // From then on it is known that a connection takes many requests.
+                #expect(try await session.run(url("/small")).bodyCount == 100)
+            }
+
+            func url(_ target: String) throws -> URL {
+                try #require(URL(string: "https://localhost:\(server.ports.counting)\(target)"))
+            }
+
+            func target(_ number: Int) -> String { "/read?\(mark)-\(number)" }
+
+            /// Sends so many requests at once and waits for all ends.
+            func send(
+                _ count: Int, _ method: String, body: () -> RequestBody
+            ) async throws -> [TransferRecorder.Record] {
+                let recorders = (0..<count).map { _ in TransferRecorder() }
+                for (number, recorder) in recorders.enumerated() {
+                    let request = try NetworkRequest(method, url: url(target(number)), body: body())
+                    session.makeTask(with: request, receiver: recorder).resume()
+                }
+                var records: [TransferRecorder.Record] = []
+                for recorder in recorders { records.append(await recorder.ended()) }
+                return records
+            }
+
+            /// How often the server answered each request, by its target.
+            func answered(count: Int) async throws -> [String: Int] {
+                let (server, mark) = (server, mark)
+                return try await TestThread.run { try server.answered(mark, count: count) }
+            }
+        }
+
+        @Test(arguments: ["POST", "PATCH"], [0, 5_000])
+        func `requests with an effect are carried out exactly once`(_ method: String, _ size: Int) async throws {
+            let batch = try await Batch()
+            let records = try await batch.send(500, method) { size == 0 ? .none : .data(Data(count: size)) }
+            for record in records {
+                #expect(record.error == nil && record.status == 200, "\(String(describing: record.error))")
+            }
+            let answered = try await batch.answered(count: records.count)
+            #expect(answered.count == records.count && answered.values.allSatisfy { $0 == 1 })
+            batch.session.close()
+        }
+
+        @Test func `they are so beside a request that began before them and reads all along`() async throws {
+            let batch = try await Batch()
+            let isServed = Gate()
+            let slow = TransferRecorder(keepsBody: false, onHead: { _, _ in isServed.open() })
+            let slowTask = batch.session.makeTask(
+                with: try NetworkRequest(url: batch.url("/slow"), options: TransferOptions(timeouts: .none)),
+                receiver: slow)
+            slowTask.resume()
+            await isServed.passage()
+            let beside = (0..<100).map { _ in TransferRecorder() }
+            for recorder in beside {
+                batch.session.makeTask(with: try NetworkRequest(url: batch.url("/small")), receiver: recorder).resume()
+            }
+            let records = try await batch.send(200, "POST") { .data(Data(count: 100)) }
+            for record in records {
+                #expect(record.error == nil && record.status == 200, "\(String(describing: record.error))")
+            }
+            for recorder in beside { #expect(await recorder.ended().error == nil) }
+            slowTask.cancel()
+            #expect(await slow.ended().code == .cancelled)
+            let answered = try await batch.answered(count: records.count)
+            #expect(answered.count == records.count && answered.values.allSatisfy { $0 == 1 })
+            batch.session.close()
+        }
+
+        @Test func `one whose body cannot be sent again ends as unsent`() async throws {
+            let batch = try await Batch()
+            let records = try await batch.send(200, "POST") {
+                .stream(InputStream(data: Data(count: 5_000)), length: 5_000)
+            }
+            let good = records.filter { $0.error == nil && $0.status == 200 }.count
+            let answered = try await batch.answered(count: good)
+            for (number, record) in records.enumerated() {
+                if let error = record.error {
+                    #expect(error.code == .bodyNotRepeatable && error.isUnsent && record.heads.isEmpty, "\(error)")
+                }
+                #expect(answered[batch.target(number)] == (record.error == nil ? 1 : nil))
+            }
+            batch.session.close()
+        }
+
+        /// libcurl 7.88 asks for ever whether the rest of the body can be sent.
+        @Test(arguments: ["POST", "PUT"])
+        func `a complete response ends a request whose body the server does not read`(_ method: String) async throws {
+            let batch = try await Batch()
+            let record = try await batch.session.run(batch.url("/spoken"), method, body: .data(Data(count: 300_000)))
+            #expect(record.error == nil && record.status == 200, "\(String(describing: record.error))")
+            #expect(record.text.hasPrefix("HTTP/2.0"))
+            #expect(try await batch.session.run(batch.url("/small")).bodyCount == 100)
+            batch.session.close()
+        }
+    }
+#endif
