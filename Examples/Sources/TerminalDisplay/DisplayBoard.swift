@@ -74,7 +74,7 @@ public struct DisplayBoard: Sendable {
         let old = entry.row
         body(&entry.row)
         let row = entry.row
-        // The sum of what servers announce may be more than fits: it wraps around, and is right again when those rows end.
+        // The sum of announced sizes may overflow. It wraps around, and is correct again when those rows have ended.
         received &+= row.fresh &- old.fresh
         missing &+= Self.missing(row) &- Self.missing(old)
         unknown += (row.total == nil ? 1 : 0) - (old.total == nil ? 1 : 0)

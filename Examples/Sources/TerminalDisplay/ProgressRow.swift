@@ -43,10 +43,10 @@ public struct ProgressRow: Sendable, Hashable {
     /// What is counted.
     public var unit: Unit
 
-    /// How much came since it began here.
+    /// The completed amount without the inherited one.
     var fresh: Int64 { completed &- inherited }
 
-    /// How much is still to come, as far as that is known.
+    /// The amount that is still missing, or 0 if the total is unknown or reached.
     var missing: Int64 {
         guard let total, total > completed else { return 0 }
         let (missing, overflows) = total.subtractingReportingOverflow(completed)

@@ -138,7 +138,7 @@ enum {
     OKCurlSelectError = 4
 };
 
-// What callbacks answer, and pauses; the kind of what is text among all that libcurl can be asked to report.
+// The return values of callbacks, the flags of pauses, and the kind of a debug report that is text.
 enum {
     OKCurlReportIsText = 0,
     OKCurlPauseReceiving = 1,

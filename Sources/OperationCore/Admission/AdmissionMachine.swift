@@ -13,9 +13,10 @@
 ///   ◀────────────────────────────── withdraw, from everywhere ─────────────────────────────────
 /// ```
 ///
-/// The categories come last, after the delay before the start. In a queue they are asked for twice: first the operation
-/// lines up, and is *called* when they seem to be free. With that it waits for a slot, and holds nothing yet. With the
-/// slot in hand it asks. If others were faster, it gives up the slot and waits to be called again.
+/// The categories come last, after the start delay. An operation in a queue asks for them in two steps. First it lines
+/// up, and is *called* when the categories seem to be free. A called operation waits for a slot and holds no category.
+/// When it has the slot, it asks for the categories. If other operations were faster, it gives up the slot and waits to
+/// be called again.
 ///
 /// Steps that the operation has no need of are left out. Each way is a *round*: an answer that comes for an earlier
 /// round means nothing any more. A round begins with a count of the dependencies that were ever added, its *epoch*: where
@@ -35,11 +36,11 @@ package struct AdmissionMachine: Sendable, Equatable {
     private enum Phase: Equatable {
         case idle
         case taking(Step)
-        /// The categories are still to be asked for, after the delay before the start.
+        /// Everything but the categories is granted. The operation asks for them after the start delay.
         case delayed
-        /// The categories seem to be free: they are asked for as soon as there is a slot.
+        /// The categories seem to be free. The operation asks for them as soon as it has a slot.
         case called
-        /// The categories, or the call, are being given back.
+        /// The operation is giving back its categories, or the call.
         case yielding
         case granted
     }
@@ -47,7 +48,7 @@ package struct AdmissionMachine: Sendable, Equatable {
     private var phase = Phase.idle
     private var steps: [Step] = []
     private var epoch = 0
-    /// Whether the delay before the start comes before the categories.
+    /// Whether the operation waits for the start delay before it asks for the categories.
     private var isDelayed = false
     /// The number of the present or last round.
     package private(set) var round: UInt32 = 0
@@ -68,15 +69,15 @@ package struct AdmissionMachine: Sendable, Equatable {
     /// Whether a dependency was added since the round began.
     package func isStale(epoch: Int) -> Bool { phase != .idle && self.epoch != epoch }
 
-    /// Whether the categories are to be asked for as soon as there is a slot.
+    /// Whether the operation asks for its categories as soon as it has a slot.
     package func isCalled(epoch: Int) -> Bool { phase == .called && self.epoch == epoch }
 
-    /// Whether nothing but the categories is left, which come after the delay before the start.
+    /// Whether only the categories are left, which the operation asks for after the start delay.
     package func isDelayed(epoch: Int) -> Bool { phase == .delayed && self.epoch == epoch }
 
     /// Begins a round that takes these steps in their order; nil if one is under way.
     ///
-    /// One that `isDelayed` stops before the categories until `delayEnded`.
+    /// If `isDelayed` is true, the round stops before the categories until `delayEnded` is called.
     package mutating func seek(_ steps: [Step], epoch: Int, isDelayed: Bool = false) -> Action? {
         guard phase == .idle else { return nil }
         self.isDelayed = isDelayed
@@ -92,35 +93,35 @@ package struct AdmissionMachine: Sendable, Equatable {
         return advance(to: steps.first { $0.rawValue > step.rawValue })
     }
 
-    /// The delay before the start is over; nil if the categories did not wait for that.
+    /// Notes that the start delay is over; returns nil if the categories did not wait for it.
     package mutating func delayEnded(epoch: Int) -> Action? {
         guard isDelayed(epoch: epoch) else { return nil }
         isDelayed = false
         return advance(to: .categories)
     }
 
-    /// The categories seem to be free; false if that is not what it waits for.
+    /// Notes that the categories seem to be free; returns false if the operation does not wait for them.
     package mutating func call(round: UInt32) -> Bool {
         guard round == self.round, phase == .taking(.categories) else { return false }
         phase = .called
         return true
     }
 
-    /// There is a slot, and the categories are asked for; false if they are not to be.
+    /// Notes that the operation has a slot and asks for its categories; returns false if it must not ask now.
     package mutating func ask(epoch: Int) -> Bool {
         guard isCalled(epoch: epoch) else { return false }
         phase = .taking(.categories)
         return true
     }
 
-    /// Begins to give up the categories, or the call; false if there is neither.
+    /// Begins to give up the categories or the call; returns false if there is neither.
     package mutating func yield() -> Bool {
         guard steps.last == .categories, phase == .granted || phase == .called else { return false }
         phase = .yielding
         return true
     }
 
-    /// They were given up, and may be asked for again.
+    /// Notes that the categories or the call were given up, so that the operation may ask again.
     package mutating func yielded(round: UInt32) {
         if round == self.round, phase == .yielding { phase = .delayed }
     }

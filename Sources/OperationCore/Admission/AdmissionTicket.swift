@@ -26,16 +26,16 @@ final class AdmissionTicket: Sendable {
     /// Whether the body began, so that a throttled key rests when the ticket is handed in.
     var hasBegun: Bool { begun.load(ordering: .acquiring) }
 
-    /// What the thread waits for that has a slot for the operation.
+    /// The semaphore of the thread that has a slot for the operation and waits for the categories.
     private let asker = Locked<DispatchSemaphore?>(nil)
 
-    /// Waits with a slot in hand until the categories were granted, something changed, or the time is over.
+    /// Waits with a slot in hand until the categories are granted, something changes, or the time is over.
     func wait(_ semaphore: DispatchSemaphore, atMost time: Duration) {
         _ = semaphore.wait(timeout: .now() + .nanoseconds(Int(clamping: time.saturatedNanoseconds)))
         asker.withLock { $0 = nil }
     }
 
-    /// What is to be waited for.
+    /// Creates the semaphore on which the thread is going to wait.
     func prepareToWait() -> DispatchSemaphore {
         let semaphore = DispatchSemaphore(value: 0)
         asker.withLock { $0 = semaphore }

@@ -3,14 +3,14 @@
 
 /// Who holds which categories and who waits for them, as a pure value.
 ///
-/// A party asks for all its categories in one step and gets all of them or none, so nobody holds one category while waiting
-/// for another.
+/// A party asks for all its categories in one step and gets all of them or none, so no party holds one category while
+/// it waits for another.
 ///
-/// A party that can begin as soon as it holds its categories waits in the line of each, and is served when it is the first of
-/// each of its lines and each has room. A party of a queue needs a slot of the queue, too. It holds nothing while it waits
-/// for the slot: other parties may need the category before a slot can become free. Each queue has a line of its own in
-/// each category. Where a category has room, the first party of each queue's line is *called*. The first of those that comes
-/// with a slot in hand is served, and the others wait to be called again.
+/// A party that can begin as soon as it holds its categories waits in the line of each category. It is served when it
+/// is the first in each of its lines and each category has room. A party of a queue needs a slot of the queue, too. It
+/// holds nothing while it waits for the slot, because other parties may need the category before a slot becomes free.
+/// Each queue has its own line in each category. When a category has room, the first party in each queue's line is
+/// *called*. The first called party that comes with a slot is served, and the others wait to be called again.
 package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// One category that a party asks for, and how many may hold it.
     package struct Demand {
@@ -23,17 +23,17 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         }
     }
 
-    /// Which queue it is.
+    /// The identity of a queue.
     package typealias Queue = ObjectIdentifier
 
     private struct Line {
         let limit: Int
         var holders = ArrivalLine<Party>()
-        /// All that wait.
+        /// All waiting parties.
         var waiting = ArrivalLine<Party>()
-        /// Those of them that can begin as soon as they are served.
+        /// The waiting parties that can begin as soon as they are served.
         var immediate = ArrivalLine<Party>()
-        /// Those that need a slot of their queue.
+        /// The waiting parties of each queue.
         var queued: [Queue: ArrivalLine<Party>] = [:]
 
         var hasRoom: Bool { holders.count < limit }
@@ -47,9 +47,9 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         let keys: [Key]
         let queue: Queue?
         var standing = Standing.waiting
-        /// Whether it can begin as soon as it is served.
+        /// Whether the party can begin as soon as it is served.
         var isImmediate: Bool
-        /// How often it came with a slot in hand, and others had been faster.
+        /// How often the party came with a slot in hand and was refused, because others had been faster.
         var refusals = 0
     }
 
@@ -65,22 +65,22 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// Those that hold a category, the one that got it first at the front.
     package func holders(of key: Key) -> [Party] { lines[key]?.holders.all ?? [] }
 
-    /// Those that wait for a category, the one that came first at the front.
+    /// The parties that wait for a category, in the order in which they came.
     package func waiting(for key: Key) -> [Party] { lines[key]?.waiting.all ?? [] }
 
     package func waitingCount(for key: Key) -> Int { lines[key]?.waiting.count ?? 0 }
 
-    /// How often a party was refused that had a slot.
+    /// How often a party with a slot was refused.
     package func refusals(of party: Party) -> Int { claims[party]?.refusals ?? 0 }
 
-    /// Takes out those that were called since the last time.
+    /// Removes and returns the parties that were called since the last time.
     package mutating func takeCalled() -> [Party] {
         called.isEmpty ? [] : exchange(&called, with: [])
     }
 
     /// Asks for categories, of which there is none twice; returns whether the party holds all of them now.
     ///
-    /// If not, it waits: until a call of `leave` names it, or one of a queue until it is called.
+    /// If not, the party waits. A party of a queue is called when it may ask again. Any other party is served later.
     package mutating func ask(_ party: Party, for demands: [Demand], in queue: Queue? = nil) -> Bool {
         if claims[party] == nil {
             enter(party, demands, queue)
@@ -97,12 +97,12 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         return true
     }
 
-    /// Puts a party of a queue in line, without a slot.
+    /// Puts a party of a queue that has no slot yet in line.
     package mutating func lineUp(_ party: Party, for demands: [Demand], in queue: Queue) {
         guard claims[party] == nil else { return }
         enter(party, demands, queue)
         call(demands.map(\.key))
-        // With nothing to wait for.
+        // Without demands there is nothing to wait for.
         if demands.isEmpty { called.append(party) }
     }
 
@@ -116,7 +116,8 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         return serve(claim.keys)
     }
 
-    /// The party of a queue keeps its slot, and can begin as soon as it is served; returns those that hold theirs because of it.
+    /// Lets a party of a queue keep its slot, so that it can begin as soon as it is served; returns the parties that
+    /// hold their categories because of this.
     package mutating func promote(_ party: Party) -> [Party] {
         guard let claim = claims[party], claim.standing != .held, !claim.isImmediate else { return [] }
         claims[party]?.isImmediate = true
@@ -125,7 +126,8 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         return serve(claim.keys)
     }
 
-    /// It gives up the slot; returns whether it holds its categories, and those that hold theirs because of it.
+    /// Takes the slot from a party; returns whether it holds its categories, and the parties that hold theirs because
+    /// of this.
     package mutating func demote(_ party: Party) -> (isHeld: Bool, served: [Party]) {
         guard let claim = claims[party], claim.queue != nil, claim.isImmediate, claim.standing != .held else {
             return (claims[party]?.standing == .held, [])
@@ -187,7 +189,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         return served
     }
 
-    /// Calls the first ones of the queues in these lines that may be served.
+    /// Calls the first party of each queue in these lines, if it may be served.
     private mutating func call(_ keys: [Key]) {
         for key in keys {
             guard lines[key]?.hasRoom == true, let queued = lines[key]?.queued, !queued.isEmpty else { continue }

@@ -13,7 +13,7 @@ enum CategoryRegistry {
             let (result, served) = event(&machine)
             return (result, served, machine.takeCalled())
         }
-        // They do no more than line up somewhere: no recursion, however many they are.
+        // A notified operation only lines up elsewhere, so this does not recurse, however many operations there are.
         for next in served {
             next.operation?.admissionDidPass(.categories, next)
             next.wakeAsker()
@@ -28,7 +28,8 @@ enum CategoryRegistry {
 
     /// Asks for categories; returns whether they are held now.
     ///
-    /// If not, the operation is notified later. One that is `in` a queue has a slot there, which it then has to give up.
+    /// If not, the operation is notified later. If `queue` is not nil, the operation has a slot there and must give it
+    /// up.
     static func ask(
         _ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: QueueEngine? = nil
     ) -> Bool {
@@ -36,9 +37,9 @@ enum CategoryRegistry {
         return change { ($0.ask(ticket, for: demands, in: line), []) }
     }
 
-    /// Puts an operation of a queue in line; it is notified when the categories seem to be free.
+    /// Puts an operation of a queue in line, and notifies it when the categories seem to be free.
     ///
-    /// - Returns: False, since nothing is held yet.
+    /// - Returns: False, because the operation holds nothing yet.
     static func lineUp(_ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: QueueEngine) -> Bool {
         let demands = demands(categories), line = ObjectIdentifier(queue)
         change { machine in
@@ -48,10 +49,11 @@ enum CategoryRegistry {
         return false
     }
 
-    /// How long an operation that was refused with a slot in hand may keep the slot and wait; nil if not at all.
+    /// Returns how long an operation that was refused may keep its slot and wait; nil if it must give up the slot.
     ///
-    /// Others may be faster each time, so that it would never begin. So after some refusals it waits with the slot, ever
-    /// longer. It does not wait without an end, since what it waits for may need that slot.
+    /// Operations of other queues may be faster each time, so that this one would never begin. So after some refusals
+    /// it keeps its slot while it waits, longer each time. The wait has a limit, because the operation that holds the
+    /// category may need that slot.
     static func patience(of ticket: AdmissionTicket) -> Duration? {
         let refusals = machine.withLock { $0.refusals(of: ticket) }
         guard refusals > patientRefusals else { return nil }

@@ -61,7 +61,7 @@ extension ManagedOperation {
             return isGranted
         case .categories:
             let (categories, host) = core.withLock { ($0.extras?.admission?.categories ?? [], $0.host) }
-            // In a queue they are asked for with a slot in hand.
+            // An operation in a queue asks for them when it has a slot.
             let isGranted =
                 host.map { CategoryRegistry.lineUp(ticket, for: categories, in: $0) }
                 ?? CategoryRegistry.ask(ticket, for: categories)
@@ -112,7 +112,7 @@ extension ManagedOperation {
         host?.reconsider(self)
     }
 
-    /// Its categories seem to be free: the operation asks for them when its queue has a slot for it.
+    /// Notes that the categories seem to be free, so that the operation asks for them when its queue has a slot for it.
     final func categoriesSeemFree(_ ticket: AdmissionTicket) {
         let host = core.withLock { core -> QueueEngine? in
             guard let extras = core.extras, extras.admission?.ticket == ticket,
@@ -123,7 +123,7 @@ extension ManagedOperation {
         host?.reconsider(self)
     }
 
-    /// The operation has a slot: asks for its categories; returns whether it holds them.
+    /// Asks for the categories of an operation that has a slot; returns whether the operation holds them.
     final func askForCategories(in host: QueueEngine) -> Bool {
         let (ticket, categories) = core.withLock { core -> (AdmissionTicket?, [OperationCategory]) in
             guard core.machine.ending == nil, !core.machine.isStarted, let extras = core.extras,
@@ -140,7 +140,7 @@ extension ManagedOperation {
         return core.withLock { $0.isAdmitted }
     }
 
-    /// Waits a moment for the categories, since others were faster too often; returns whether they are held.
+    /// Waits some time for the categories, because others were faster too often; returns whether they are held.
     private func waitWithSlot(_ ticket: AdmissionTicket, _ time: Duration) -> Bool {
         let semaphore = ticket.prepareToWait()
         CategoryRegistry.beginWaitingWithSlot(ticket)
@@ -149,7 +149,7 @@ extension ManagedOperation {
         return CategoryRegistry.endWaitingWithSlot(ticket)
     }
 
-    /// Gives back its categories, or the call, since the body cannot begin now; they are asked for again when it can.
+    /// Gives back the categories or the call, because the body cannot begin now. The operation asks again when it can.
     final func yieldCategories() {
         let ticket = core.withLock { core -> AdmissionTicket? in
             guard !core.machine.isStarted, let extras = core.extras, extras.admission?.machine.yield() == true else {
@@ -158,7 +158,7 @@ extension ManagedOperation {
             return extras.admission?.ticket
         }
         guard let ticket else { return }
-        // Not yet to be asked for again: this would take back the new question.
+        // The operation must not ask again before this call, which would take back the new question.
         CategoryRegistry.leave(ticket)
         core.withLock { core in
             if let extras = core.extras, extras.admission?.ticket == ticket {
@@ -167,10 +167,10 @@ extension ManagedOperation {
         }
     }
 
-    /// Something about the operation changed while a thread waits for its categories.
+    /// Wakes a thread that waits for the categories, because something about the operation changed.
     final func wakeAsker() { core.withLock { $0.extras?.admission?.ticket }?.wakeAsker() }
 
-    /// Cancels an operation that waits for a category which the groups around it hold until it ends.
+    /// Cancels the operation if it waits for a category that a group around it holds until the operation ends.
     private func cancelIfHeldAround(_ categories: [OperationCategory]) {
         guard let group = core.withLock({ $0.parent })?.nearest(holding: categories) else { return }
         cancelIfUndecided(because: .waitsForItself([self, group, self].map(\.displayName)))

@@ -26,7 +26,7 @@ extension ManagedOperation {
     }
 
     /// Changes a knob that only counts until the operation asks to be admitted.
-    ///
+    /// - Parameter change: Makes the change and returns what it replaced, which is released outside the lock.
     /// - Parameter change: Returns what it replaced, which is let go of after the lock.
     private func setAdmission<Replaced>(
         _ name: @autoclosure () -> String, _ change: (inout OperationAdmission) -> Replaced
@@ -34,7 +34,7 @@ extension ManagedOperation {
         let replaced = core.withLock { core -> Replaced? in
             guard !core.isStartUnderWay, core.machine.ending == nil else { return nil }
             let extras = core.need()
-            // Taken out and put back: a copy would cost the more, the more conditions there are.
+            // The value is taken out and put back, because the cost of a copy would grow with the number of conditions.
             var admission = exchange(&extras.admission, with: nil) ?? OperationAdmission()
             defer { extras.admission = admission }
             return admission.machine.isUnderWay ? nil : change(&admission)

@@ -57,13 +57,13 @@ extension ManagedOperation.Core {
             || extras.admission?.machine.isGranted(epoch: node?.additions ?? 0) == true
     }
 
-    /// Whether it may go for a slot, with which it asks for its categories.
+    /// Whether the operation may take a slot, with which it asks for its categories.
     var isCalled: Bool {
         guard let extras, extras.admission != nil, machine.ending == nil else { return false }
         return extras.admission?.machine.isCalled(epoch: node?.additions ?? 0) == true
     }
 
-    /// Whether only its categories are left to be asked for, after its delay.
+    /// Whether only the categories are left, which the operation asks for after its delay.
     var isDelayed: Bool {
         guard let extras, extras.admission != nil, machine.ending == nil else { return false }
         return extras.admission?.machine.isDelayed(epoch: node?.additions ?? 0) == true

@@ -14,11 +14,13 @@
 /// Operations share a category by sharing this object, in whatever queues they are, or in none. The name is for people:
 /// two categories of one name are two.
 ///
-/// An operation asks for all its categories in one step, when its dependencies, conditions, throttle and delay let it. It
-/// gets all of them or none. In a ``QueueManager`` it gets them together with its slot: it takes no slot while it waits for
-/// them, and holds none of them while it waits for a slot. It is served when it is the first of its queue in each of its
-/// lines and each has room, so no two operations wait for each other. The price is that one which waits for two categories
-/// keeps its place in the line of both, also where one of them is free. All are given back when the operation ended.
+/// An operation asks for all its categories in one step, when its dependencies have ended and its conditions, throttle
+/// and delay allow it. It gets all of them or none. An operation in a ``QueueManager`` gets them together with its
+/// slot. It holds none of them while it waits for a slot, and takes no slot while it waits for them, except for a
+/// limited time after several refusals. It is served when it is the first of its queue in each of its lines and each
+/// category has room, so no two operations wait for each other. The price is that an operation that waits for two
+/// categories keeps its place in both lines, even if one of the two is free. It gives all of them back when it has
+/// ended.
 public final class OperationCategory: Sendable {
     /// What people call it.
     public let name: String

@@ -3,34 +3,35 @@
 
 import Synchronization
 
-/// A part of the graph whose operations are connected with each other, in whatever direction, and with no others.
+/// A part of the graph whose operations are connected with each other, in any direction, and with no other operations.
 ///
-/// Edges within a component are added under its lock, one at a time. An edge between two components joins them, under the
-/// locks of both. So two threads cannot each add half of a cycle, and graphs that have nothing to do with each other share
-/// no lock. Ends, starts, cancellations and the removal of edges take none of these locks, and a component is never split.
+/// Edges within a component are added under its lock, one at a time. An edge between two components joins them, under
+/// the locks of both. So two threads cannot each add half of a cycle, and graphs that are not connected share no lock.
+/// Ends, starts, cancellations and the removal of edges take none of these locks, and a component is never split.
 ///
-/// The components form a forest: one that was joined to another points to it, and says by how much its ranks are shifted
-/// there. The smaller one is joined to the larger one, so the way to the root is short, and no node has to be visited.
+/// The components form a forest. A component that was joined to another one points to it, and stores by how much its
+/// ranks are shifted there. The smaller component is joined to the larger one, so the path to the root is short, and no
+/// node has to be visited.
 final class DependencyComponent: Sendable {
     private let lock = Locked(())
-    /// Set once, under the locks of both.
+    /// The component to which this one was joined. It is set once, under the locks of both.
     private let parent = AtomicLazyReference<DependencyComponent>()
     // Sendable: written once, before `parent` is set, and read after `parent` was loaded.
     private nonisolated(unsafe) var shift = DependencyRank.zero
     // Sendable: only touched under `lock`.
     private nonisolated(unsafe) var weight = 1
     // Sendable: only touched under `lock`.
-    /// How many links were looked at in searches; for tests.
+    /// The number of nodes and links that searches looked at; for tests.
     nonisolated(unsafe) var visits = 0
 
-    /// The component to which its operations belong by now.
+    /// The component to which its operations belong now.
     var root: DependencyComponent {
         var component = self
         while let next = component.parent.load() { component = next }
         return component
     }
 
-    /// What is to be added to a rank of its own to get the rank in the root.
+    /// The number to add to a rank in this component to get the rank in the root.
     var shiftToRoot: DependencyRank {
         var component = self
         var sum = DependencyRank.zero
@@ -54,7 +55,8 @@ final class DependencyComponent: Sendable {
             if UInt(bitPattern: ObjectIdentifier(second)) < UInt(bitPattern: ObjectIdentifier(first)) {
                 swap(&first, &second)
             }
-            // Joined to another meanwhile, it is the wrong one. That happens only so often.
+            // If a component was joined to another one meanwhile, the loop starts over. Each join leaves one root
+            // fewer, so this happens rarely.
             let result = first.lock.withLock { _ -> Result? in
                 guard first.isRoot else { return nil }
                 if first === second { return body() }
@@ -64,7 +66,7 @@ final class DependencyComponent: Sendable {
         }
     }
 
-    /// Makes one component of two, in which the ranks of the second are shifted by so much.
+    /// Joins two components into one, in which the ranks of the second one are shifted by the given number.
     ///
     /// Called for two roots, under the locks of both.
     static func join(_ first: DependencyComponent, _ second: DependencyComponent, shifting shift: DependencyRank) {
@@ -76,7 +78,7 @@ final class DependencyComponent: Sendable {
         _ = joined.parent.storeIfNil(root)
     }
 
-    /// A node got its place in the component.
+    /// Notes that a node got its place in the component.
     ///
     /// Called for a root, under its lock.
     func noteNode() { weight += 1 }

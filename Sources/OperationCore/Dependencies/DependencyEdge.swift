@@ -65,7 +65,7 @@ final class DependencyEdge: Sendable {
     private func apply(_ judge: Judge?, to upstream: Operation) {
         guard let downstream = judged else { return }
         guard let upstream = upstream as? ManagedOperation else { return apply(judge?(upstream), to: downstream) }
-        // The rule keeps dependents waiting whose rules come after it.
+        // Dependents whose rules come later wait until this rule has returned.
         BodyWait.within(upstream) { apply(judge?(upstream), to: downstream) }
     }
 

@@ -5,14 +5,14 @@ import Foundation
 
 /// Adds edges between operations of this package, and refuses those that would close a cycle.
 ///
-/// Adding is the only thing that needs to see more than two operations. It is done under the lock of the part of the
-/// graph to which the two belong (``DependencyComponent``), in which an order of the operations is kept
-/// (``DependencyOrder``). An edge that agrees with it closes no cycle, and none is looked for.
+/// Only adding an edge needs to look at more than two operations. It is done under the lock of the part of the graph to
+/// which the two belong (``DependencyComponent``). That part keeps its operations in an order (``DependencyOrder``). An
+/// edge that agrees with the order closes no cycle, so no search is needed.
 ///
-/// An edge to or from a ``MappedOperation`` is one of its original. A cycle that runs through a plain `Foundation.Operation` is
-/// not seen.
+/// An edge to or from a ``MappedOperation`` is an edge of its original. A cycle through a plain `Foundation.Operation`
+/// is not detected.
 enum DependencyGraph {
-    /// Makes `downstream`, which is no mapped operation, wait for `upstream`.
+    /// Makes `downstream`, which is not a mapped operation, wait for the named operation or its original.
     static func connect(
         _ downstream: ManagedOperation, to named: ManagedOperation, judge: DependencyEdge.Judge?,
         input: NewDependencyInput? = nil
@@ -37,8 +37,8 @@ enum DependencyGraph {
         return edge
     }
 
-    /// The nodes of both, made now if there are none, and then in the same component; the second is nil if the operation
-    /// has ended.
+    /// Returns the nodes of both operations. A new node is made in the component of the other node. The second node is
+    /// nil if its operation has ended.
     private static func nodes(
         of downstream: ManagedOperation, _ upstream: ManagedOperation
     ) -> (DependencyNode, DependencyNode?) {
@@ -56,7 +56,7 @@ enum DependencyGraph {
         case refused([ManagedOperation])
     }
 
-    /// Adds an edge where the order of the graph allows it.
+    /// Adds an edge if the order of the graph allows it.
     private static func insert(
         _ edge: DependencyEdge, from downstream: ManagedOperation, to named: ManagedOperation,
         _ upstreamNode: DependencyNode?, _ isPlain: Bool, _ input: NewDependencyInput?, _ level: inout QueueLevel
@@ -71,7 +71,7 @@ enum DependencyGraph {
                     ? insert(edge, from: downstream, to: named, .node(upstreamNode), isPlain, input, &level) : nil
             }
             if let insertion { return insertion }
-            // An edge of it may have gone since, and then there may be none any more.
+            // An edge of the cycle may have been removed meanwhile. Then there is no cycle, and the loop tries again.
             if let cycle = order.cycle(from: named.life) { return .refused(cycle) }
         }
     }
@@ -98,7 +98,7 @@ enum DependencyGraph {
 }
 
 extension ManagedOperation {
-    /// Whether it comes after what it waits for, and before what waits for it, in the order of the graph; for tests.
+    /// Whether it comes after its dependencies and before its dependents in the order of the graph; for tests.
     package final var isInOrder: Bool {
         guard let node = nodeIfAny else { return true }
         return DependencyComponent.withRoots(of: node.component, node.component) {
@@ -107,7 +107,7 @@ extension ManagedOperation {
         }
     }
 
-    /// How many nodes and links were looked at because of edges in its part of the graph; for tests.
+    /// The number of nodes and links that searches looked at in its part of the graph; for tests.
     package final var searchCost: Int {
         guard let node = nodeIfAny else { return 0 }
         return DependencyComponent.withRoots(of: node.component, node.component) { node.component.root.visits }

@@ -36,7 +36,7 @@ extension ManagedOperation.Core {
     /// Adds what is called just before the body, in the order of adding.
     mutating func add(_ input: NewDependencyInput, lastEdge: DependencyEdge?) {
         let extras = need()
-        // By this number its edges name it; no other input of the operation has it at the same time.
+        // The edges name the input by this number. No other input of the operation has the same number.
         let number = UInt32(truncatingIfNeeded: extras.inputs.lastID + 1)
         for edge in input.earlierEdges { edge.inputNumber = number }
         lastEdge?.inputNumber = number

@@ -9,18 +9,18 @@ import Foundation
 struct DependencyLinks {
     /// One link to an operation waited for.
     struct Upstream {
-        /// As the user named it: the edge to a mapped operation is that to its original.
+        /// The operation that the user named. If it is mapped, the edge leads to its original.
         var operation: Operation
         let edge: DependencyEdge
         let source: Source
     }
 
-    /// Where the end of an operation comes from that is waited for.
+    /// What reports that a dependency has ended.
     enum Source {
-        /// It is not of this package.
+        /// The dependency is a plain `Foundation.Operation`, which a watcher follows.
         case watcher(ForeignWatcher)
         case node(DependencyNode)
-        /// It had ended before.
+        /// The dependency had already ended.
         case ended
     }
 
@@ -51,14 +51,14 @@ struct DependencyLinks {
         upstream.compactMap { $0.edge.isLive ? ($0.operation as? ManagedOperation)?.life : nil }
     }
 
-    /// The nodes of those, as far as they had not ended when the link was made.
+    /// The nodes of the live upstream operations that had not ended when the link was made.
     var liveUpstreamNodes: [DependencyNode] {
         upstream.compactMap { link in
             if case .node(let node) = link.source, link.edge.isLive { node } else { nil }
         }
     }
 
-    /// The operation to which a node of those belongs.
+    /// The live upstream operation to which a node belongs.
     func liveOperation(of node: DependencyNode) -> ManagedOperation? {
         let position = upstream.firstIndex { link in
             if case .node(let other) = link.source { other === node && link.edge.isLive } else { false }
@@ -159,13 +159,13 @@ struct DependencyLinks {
     }
 }
 
-/// Where among many links those to an operation are, mapped operations being their originals.
+/// An index that finds the links to one operation among many. A mapped operation counts as its original.
 ///
 /// Not Sendable on purpose: only touched under the lock of the links.
 private final class DependencyIndex {
-    /// One position of each operation.
+    /// One position for each operation.
     private var positions: [ObjectIdentifier: Int] = [:]
-    /// All positions of those that are there with several edges, each feeding another input.
+    /// All positions of the operations that have several links, each of which feeds another input.
     private var repeats: [ObjectIdentifier: Set<Int>] = [:]
 
     func position(of operation: Operation) -> Int? { positions[ObjectIdentifier(operation.originalOrSelf)] }

@@ -12,18 +12,19 @@ final class DependencyNode: Sendable {
     private let links = Locked(DependencyLinks())
     private let unended = Atomic<Int32>(0)
     private let hasEnded = Atomic(false)
-    // Sendable: the mark and the place are only touched under the lock of the component's root, while its order is looked
-    // at or changed.
+    // Sendable: the mark and the place are only touched under the lock of the component's root, while its order is read
+    // or changed.
     nonisolated(unsafe) var mark = DependencyOrder.Side.neither
-    /// Whether the node has a rank, and perhaps edges to others of this package.
+    /// Whether the node has a rank. Without one it has no edges to other operations of this package.
     nonisolated(unsafe) private(set) var isPlaced = false
     /// The component in which the node was made; it may have been joined to others.
     let component: DependencyComponent
-    // The rank in that component, in two halves: as a whole it would make each node larger.
+    // The rank in that component, stored in two halves. A single 128-bit value would make each node larger.
     nonisolated(unsafe) private var upperHalf: Int64 = 0
     nonisolated(unsafe) private var lowerHalf: UInt64 = 0
 
-    /// Makes a node without edges, which is going to have one to a node of that component; else in one of its own.
+    /// Creates a node without edges in the component of a node to which it will be linked, or in a component of its
+    /// own.
     init(in component: DependencyComponent? = nil) {
         self.component = component ?? DependencyComponent()
     }
@@ -91,9 +92,10 @@ final class DependencyNode: Sendable {
         withExtendedLifetime(forgotten) {}
     }
 
-    /// Releases the operations that wait for this one, which ended.
+    /// Releases the operations that wait for this one, which has ended.
     ///
-    /// A rule is user code and may wait for an operation that depends on the same one. So edges without a rule come first.
+    /// A rule is user code and may wait for an operation that depends on the same one. So edges without a rule come
+    /// first.
     func releaseDownstream(of operation: ManagedOperation) {
         var ruled = FewOrMany<DependencyEdge>()
         links.withLock { $0.takeDownstream() }.forEach { edge in
@@ -135,7 +137,7 @@ final class DependencyNode: Sendable {
     }
 }
 
-// Its place in the order of the graph: see `DependencyOrder`.
+// The place of the node in the order of the graph: see `DependencyOrder`.
 extension DependencyNode {
     var rank: DependencyRank {
         (DependencyRank(upperHalf) << 64 | DependencyRank(lowerHalf)) &+ component.shiftToRoot
@@ -150,23 +152,24 @@ extension DependencyNode {
         lowerHalf = UInt64(truncatingIfNeeded: own)
     }
 
-    /// The operation has ended, and edges to or from it count no more.
+    /// Notes that the operation has ended, so that its edges no longer count.
     func noteEndOfOperation() { hasEnded.store(true, ordering: .releasing) }
 
-    /// The nodes that an edge connects with this one and that have not ended.
+    /// The nodes that are linked to this one on one side, and whose operations have not ended.
     ///
-    /// To let go of a node is safe under a lock: its operation takes all links out of it before it lets go of it.
+    /// It is safe to release a node under a lock, because its operation removes all links from the node before it
+    /// releases the node.
     func neighbours(_ side: DependencyOrder.Side) -> [DependencyNode] {
         links.withLock { side == .below ? $0.liveDownstream : $0.liveUpstreamNodes }
             .filter { !$0.hasEnded.load(ordering: .acquiring) }
     }
 
-    /// How many edges it has on that side, ended and cut ones included.
+    /// The number of edges on one side, including ended and cut ones.
     func linkCount(_ side: DependencyOrder.Side) -> Int {
         links.withLock { side == .below ? $0.downstreamCount : $0.upstreamCount }
     }
 
-    /// The operation to which a node belongs that this one waits for; nil if it does not, or no more.
+    /// The operation of an upstream node; nil if this node does not wait for it, or no longer does.
     func operation(of upstream: DependencyNode) -> ManagedOperation? {
         links.withLock { $0.liveOperation(of: upstream) }
     }

@@ -1,36 +1,37 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Where an operation stands in the order of its component: after all that it waits for.
+/// The position of an operation in the order of its component, after all of its dependencies.
 ///
-/// A new edge or a new operation moves the ends of the order by about 2^40, so 128 bits are enough for any program.
+/// Each new edge or operation extends the range of the order by about 2^40, so 128 bits are enough for any program.
 typealias DependencyRank = Int128
 
-/// Keeps the operations of a component in an order in which each comes after those that it waits for.
+/// Keeps the operations of a component in an order in which each operation comes after its dependencies.
 ///
-/// An edge that agrees with the order closes no cycle, and costs nothing. For one against it, all that is in question lies
-/// between the ranks of its two ends. So the dependents of the downstream operation and the dependencies of the upstream
-/// one are searched within that window, always the side that has cost less so far. Where they meet there is a cycle. Else
-/// the side that runs out first is moved past the other end, and nothing else is moved. So an edge to or from an operation
-/// that has few others costs little, in whatever order a graph is built.
+/// An edge that agrees with the order closes no cycle and costs nothing. For any other edge, only the operations
+/// between the ranks of its two ends matter. Two searches run within that window: one along the dependents of the
+/// downstream operation, and one along the dependencies of the upstream operation. Each step goes to the search that
+/// has cost less so far. If the two searches meet, there is a cycle. Otherwise the side whose search ends first is
+/// moved past the other end of the edge. Nothing else is moved unless there is no room. So an edge to or from an
+/// operation that has few other edges costs little, in whatever order a graph is built.
 ///
-/// Used under the locks of the components: see ``DependencyComponent``. Edges may end or be removed meanwhile, but none
-/// is added, and fewer edges need no other order.
+/// It is used under the locks of the components: see ``DependencyComponent``. Meanwhile edges may end or be removed,
+/// but none is added. The order stays correct with fewer edges.
 struct DependencyOrder {
-    /// On which side of an edge a search met a node.
+    /// The side of an edge on which a search found a node.
     enum Side: UInt8 {
         case neither
-        /// It waits for the downstream operation.
+        /// The node waits for the downstream operation.
         case below
-        /// The upstream operation waits for it.
+        /// The upstream operation waits for the node.
         case above
     }
 
-    /// How far an operation is placed from the next one.
+    /// The distance at which a new operation is placed from the next one.
     private static let gap: DependencyRank = 1 << 40
 
-    /// The nodes of the cycle that the edge would have closed, from the upstream one to the downstream one: each waits for
-    /// the next.
+    /// The nodes of the cycle that the edge would close, from the upstream node to the downstream one. Each node waits
+    /// for the next one.
     private var cycle: [DependencyNode] = []
     private var below: DependencySearch
     private var above: DependencySearch
@@ -40,7 +41,7 @@ struct DependencyOrder {
         above = DependencySearch(from: upstream, .above)
     }
 
-    /// Makes room for the edge in the order; false, and no rank has changed, if it would close a cycle.
+    /// Makes room for the edge in the order; returns false and changes no rank if the edge would close a cycle.
     mutating func admit() -> Bool {
         let (downstream, upstream) = (below.start, above.start)
         place(downstream, upstream)
@@ -59,22 +60,22 @@ struct DependencyOrder {
         return finished != .neither
     }
 
-    /// Sees to it that both nodes have a rank, and are of the same component.
+    /// Gives both nodes a rank, and joins their components.
     private func place(_ downstream: DependencyNode, _ upstream: DependencyNode) {
         let (lower, upper) = (downstream.component.root, upstream.component.root)
         guard lower === upper else {
             if !downstream.isPlaced { downstream.place(at: 0) }
             if !upstream.isPlaced { upstream.place(at: 0) }
-            // Nothing leads from one component to the other, so one of them may be shifted as a whole.
+            // No edge leads from one component to the other, so one of them can be shifted as a whole.
             let shift = upstream.rank &+ Self.gap &- downstream.rank
             return DependencyComponent.join(upper, lower, shifting: shift)
         }
-        // A node without other edges stands where this edge agrees with the order.
+        // A node without other edges gets a rank with which this edge agrees.
         if !upstream.isPlaced { upstream.place(at: downstream.isPlaced ? downstream.rank &- Self.gap : 0) }
         if !downstream.isPlaced { downstream.place(at: upstream.rank &+ Self.gap) }
     }
 
-    /// Returns the side that ran out, or neither if there is a cycle.
+    /// Returns the side whose search ended first, or neither if there is a cycle.
     private mutating func search() -> Side {
         while true {
             guard let lower = below.costOfNext else { return .below }
@@ -90,9 +91,10 @@ struct DependencyOrder {
         }
     }
 
-    /// The operations along the cycle, from `upstream` to the downstream one; nil if it is none any more.
+    /// Returns the operations along the cycle, from `upstream` to the downstream one; nil if the cycle no longer
+    /// exists.
     ///
-    /// Not to be asked for under a lock: one of them may be freed by this.
+    /// Do not call it under a lock, because it may release the last reference to an operation.
     func cycle(from upstream: ManagedOperation) -> [ManagedOperation]? {
         var operations = [upstream]
         for (node, next) in zip(cycle, cycle.dropFirst()) {
@@ -102,10 +104,10 @@ struct DependencyOrder {
         return operations
     }
 
-    /// Moves all of a side past the other end of the edge, in its present order.
+    /// Moves all nodes of a side past the other end of the edge, and keeps their order.
     ///
-    /// There is room up to the nearest node outside of the side. Where that is too near, it is moved away itself, and all
-    /// that is close to it: as many nodes as it takes for them to be far apart again, so that making room is rare.
+    /// There is room up to the nearest node outside of the side. If that node is too near, it is moved away, too,
+    /// together with the nodes close to it: so many that they are far apart again and room is rarely needed.
     private static func move(_ side: inout DependencySearch) {
         let limit = side.bound
         var count = side.rankCount
@@ -124,6 +126,7 @@ struct DependencyOrder {
         (nearest &- limit) / DependencyRank(count + 1)
     }
 
-    /// How far apart nodes are to be after so many were moved to make room: the more they are, the longer it lasts.
+    /// The distance between nodes after so many were moved to make room. The more nodes are moved, the farther apart
+    /// they are, so that the room lasts longer.
     private static func roomyStep(_ count: Int) -> DependencyRank { DependencyRank(count) << 16 }
 }

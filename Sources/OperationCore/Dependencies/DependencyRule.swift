@@ -23,7 +23,7 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     /// dependency without a rule were released. Operations whose edges have a rule, or which receive an input, are
     /// released afterwards, one after another. The closure must not wait for one of them.
     ///
-    /// - Parameter makeError: Makes the error of this operation.
+    /// - Parameter makeError: Returns the error of this operation.
     public static func fail(
         _ makeError: @escaping @Sendable (OperationFailure<any Error>) -> ErrorType
     ) -> Self {

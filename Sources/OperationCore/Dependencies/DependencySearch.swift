@@ -3,19 +3,19 @@
 
 /// One of the two searches for a cycle: along the dependents of an operation, or along its dependencies.
 ///
-/// It counts ranks in its own direction: on its way they rise. It marks the nodes that it finds, so that the other search
-/// sees them. Used under the lock of the component: see ``DependencyOrder``.
+/// Ranks are counted in the direction of the search, so that they rise along the way. The search marks the nodes that
+/// it finds, so that the other search sees them. It is used under the lock of the component: see ``DependencyOrder``.
 struct DependencySearch {
     let start: DependencyNode
     private let side: DependencyOrder.Side
-    /// Nodes with a higher rank are left out.
+    /// The search leaves out nodes with a higher rank.
     private(set) var bound = DependencyRank.zero
-    /// The lowest rank among those that were left out.
+    /// The lowest rank of the nodes that were left out.
     private(set) var nearestOutside: DependencyRank?
-    /// How many nodes and links it looked at.
+    /// The number of nodes and links that the search looked at.
     private(set) var cost = 0
     private var found: [DependencyNode] = []
-    /// By which of `found` each was found.
+    /// For each node in `found`, the index of the node from which it was found.
     private var parents: [Int] = []
     private var next = 0
 
@@ -29,10 +29,10 @@ struct DependencySearch {
         find(start, by: -1)
     }
 
-    /// What it will have cost after the next visit; nil if there is nothing left to visit.
+    /// The cost after the next visit; nil if no node is left to visit.
     var costOfNext: Int? { next < found.count ? cost + 1 + found[next].linkCount(side) : nil }
 
-    /// Visits the next node; returns it with a neighbour of it that the other search found, if there is one.
+    /// Visits the next node. If it has a neighbor that the other search found, returns both; otherwise returns nil.
     mutating func visit() -> (visited: DependencyNode, met: DependencyNode)? {
         let visited = found[next]
         let neighbours = visited.neighbours(side)
@@ -50,7 +50,7 @@ struct DependencySearch {
         return nil
     }
 
-    /// Goes on to nodes of higher ranks, once the other search does not matter any more.
+    /// Continues to nodes with higher ranks, when the other search is over.
     mutating func widen(to bound: DependencyRank) {
         self.bound = bound
         nearestOutside = nil
@@ -60,7 +60,7 @@ struct DependencySearch {
         unmark()
     }
 
-    /// The way from a node that was found back to the start.
+    /// The path from a found node back to the start.
     func way(to node: DependencyNode) -> [DependencyNode] {
         var way: [DependencyNode] = []
         var position = found.lastIndex { $0 === node } ?? -1
@@ -83,12 +83,12 @@ struct DependencySearch {
 
     // Moving what was found.
 
-    /// How many different ranks those have that were found.
+    /// The number of different ranks among the found nodes.
     var rankCount: Int { found.count == 1 ? 1 : Set(found.map(rank)).count }
 
-    /// Gives those that were found ranks from `limit` on, in their present order.
+    /// Gives the found nodes ranks above `limit`, in their present order.
     ///
-    /// None gets a lower rank than it has: so what comes before it from outside still does.
+    /// No node gets a lower rank than it has, so the nodes outside of the search that come before it still do.
     func spread(from limit: DependencyRank, step: DependencyRank) {
         var new = limit
         var last: DependencyRank?
@@ -105,7 +105,7 @@ struct DependencySearch {
         node.place(at: side == .below ? rank : 0 &- rank)
     }
 
-    /// Whether those that were found come after what they wait for, and before what waits for them.
+    /// Whether each found node comes after its dependencies and before its dependents.
     var isInOrder: Bool {
         found.allSatisfy { node in
             node.neighbours(.below).allSatisfy { node.rank < $0.rank }

@@ -16,7 +16,7 @@ extension ManagedOperation {
         return try life.connect(toForeign: upstream, judge: judge)
     }
 
-    /// Leads a rule that was made for mapped operations to them: the edge is that of their originals.
+    /// Makes a rule apply to the mapped operations that the user named, although the edge connects their originals.
     private func judging(_ judge: @escaping DependencyEdge.Judge, _ upstream: Operation) -> DependencyEdge.Judge {
         var named = upstream as? ManagedOperation
         if named?.original == nil { named = nil }
@@ -25,7 +25,7 @@ extension ManagedOperation {
         return { _ in judge(named) }
     }
 
-    /// Lets this mapped operation fail where a rule says so, with an error of its own type, and cancels the original.
+    /// Makes this mapped operation fail with an error of its own type if the rule says so, and cancels the original.
     private func failingMap(
         _ judge: @escaping DependencyEdge.Judge, _ named: ManagedOperation?
     ) -> DependencyEdge.Judge {
@@ -34,7 +34,7 @@ extension ManagedOperation {
             guard case .fail(let fail) = verdict else { return verdict }
             let cause = UnsuccessfulDependency(named ?? upstream)?.cause ?? .requested
             return .fail { [weak self] original in
-                // Held here, so that it is not freed under the lock.
+                // The reference keeps the operation from being freed under the lock.
                 let mapped = self
                 original.cancel(because: cause) { core in
                     guard core.machine.ending == nil else { return false }
@@ -46,7 +46,7 @@ extension ManagedOperation {
         }
     }
 
-    /// Feeds a mapped operation and not its original, whose edges it has.
+    /// Feeds the mapped operation itself, although the edges are those of its original.
     final func feeding(
         _ feed: @escaping @Sendable (ManagedOperation) -> Void
     ) -> @Sendable (ManagedOperation) -> Void {
@@ -95,7 +95,7 @@ extension ManagedOperation {
     /// The operation's place in the graph, made now if it had none.
     final var node: DependencyNode { node(in: nil) }
 
-    /// The node, made now in that component if there was none.
+    /// Returns the node, and makes it in that component if there is none.
     final func node(in component: DependencyComponent?) -> DependencyNode {
         core.withLock { $0.needNode(in: component) }
     }
@@ -109,7 +109,7 @@ extension ManagedOperation {
 }
 
 extension ManagedOperation.Core {
-    /// The node, made now if there was none: in that component, or in one of its own.
+    /// Returns the node. If there is none, makes it in that component, or in a component of its own.
     mutating func needNode(in component: DependencyComponent? = nil) -> DependencyNode {
         if let node { return node }
         let made = DependencyNode(in: component)

@@ -5,7 +5,7 @@
 public struct OperationNotice: Sendable, CustomStringConvertible {
     /// What kind of request it was.
     public let kind: Kind
-    /// The operation's name, or the name of its type; of a notice that is not about an operation, the type that reports it.
+    /// The operation's name or the name of its type. If the notice is not about an operation, the type that reports it.
     public let operation: String
     /// What was asked for, why it changed nothing, and what to do.
     public let message: String
@@ -17,7 +17,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
     public struct Kind: Hashable, Sendable, CustomStringConvertible {
         /// The name of the kind.
         public let description: String
-        /// Whether a correct program can bring it about, by a race that was lost or by the machine on which it runs.
+        /// A Boolean value that indicates whether a correct program can cause the notice, by losing a race or because
+        /// of the machine on which it runs.
         public let isHarmless: Bool
 
         private init(_ name: String, isHarmless: Bool = false) {
@@ -41,7 +42,7 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let noResult = Kind("noResult")
         /// A body waits for the operation, and so many do that it keeps its slot meanwhile.
         public static let tooManyWaits = Kind("tooManyWaits")
-        /// A file or folder is not used because another user of the computer can have written to it.
+        /// A file or folder is not used because another user of the computer could have written to it.
         public static let untrustedFile = Kind("untrustedFile")
         /// A body waits for the operation, which cannot end before that body has returned.
         public static let waitsForItself = Kind("waitsForItself")
@@ -49,8 +50,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let timing = Kind("timing")
         /// A condition, category or throttle was set after the start.
         public static let admission = Kind("admission")
-        /// libcurl cannot be used on this machine, and `URLSession` sends the requests instead: reported once in the life of a
-        /// process.
+        /// libcurl cannot be used on this machine, and `URLSession` sends the requests instead. The notice is reported
+        /// once per process.
         public static let sessionFallback = Kind("sessionFallback", isHarmless: true)
     }
 }

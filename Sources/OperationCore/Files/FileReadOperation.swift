@@ -37,7 +37,8 @@ public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
         var data = Data()
         if let expected {
             guard expected <= limit else { throw .failed(place.error(.tooLarge)) }
-            // A file may claim to be as long as it likes: it is believed up to a gibibyte, and grows from there.
+            // The length of a file may be wrong, so memory is reserved for a gibibyte at most. Longer data grows as it
+            // is read.
             data.reserveCapacity(Int(min(expected, 1 << 30)))
         }
         while let chunk = try source.next() {

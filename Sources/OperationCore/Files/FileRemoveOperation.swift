@@ -13,9 +13,9 @@ import Foundation
 /// print(try await remove.run())  // false
 /// ```
 ///
-/// A symbolic link is removed itself; what it leads to stays. A slash at the end of the URL means nothing: if a file has the
-/// name, the file is removed. The depth of a directory does not matter. Cancelled on the
-/// way, or failing on the way, the operation leaves what it has not removed yet.
+/// If the URL names a symbolic link, the link is removed and its target stays. A slash at the end of the URL has no
+/// meaning: if the name is that of a file, the file is removed. The depth of a directory does not matter. Cancelled on
+/// the way, or failing on the way, the operation leaves what it has not removed yet.
 public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable {
     // Sendable: it adds only constants.
 

@@ -13,8 +13,8 @@ import Foundation
 /// ```
 ///
 /// The data is written under a temporary name (`.operationkit-….tmp`) in the destination's directory and then renamed.
-/// If the destination is a symbolic link, the new file replaces the link, and the file to which the link leads stays as it is.
-/// To write through the link, use ``FileWriteOptions/Mode/inPlace``, or resolve the URL first.
+/// If the destination is a symbolic link, the new file replaces the link, and the target of the link stays as it is. To
+/// write through the link, use ``FileWriteOptions/Mode/inPlace``, or resolve the URL first.
 ///
 /// Cancelled before the renaming, the operation leaves nothing behind. A cancellation that comes later than that finds
 /// the file written.

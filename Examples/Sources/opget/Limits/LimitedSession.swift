@@ -6,7 +6,7 @@ import OperationCore
 import OperationNetworking
 import Synchronization
 
-/// A session that limits how fast the responses of all its tasks arrive together.
+/// A session that limits the rate at which the responses of all its tasks together arrive.
 ///
 /// It sits between the session that moves the bytes and the session that follows redirects. A task that received more than
 /// its share is held, so its connection slows the server down, and no bytes are kept in memory.
@@ -20,7 +20,7 @@ final class LimitedSession: NetworkSession {
     ///
     /// - Parameters:
     ///   - session: The session that moves the bytes.
-    ///   - bytesPerSecond: How many bytes of all responses together arrive in a second.
+    ///   - bytesPerSecond: The number of bytes per second that may arrive, counting all responses.
     ///   - clock: The clock on which the session waits.
     ///   - queue: The serial queue on which the session releases held tasks.
     init(
@@ -98,7 +98,7 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
         release { $0.isHeldByReceiver = false }
     }
 
-    /// Holds the task on this thread: called from within the receiver, no bytes arrive afterwards.
+    /// Holds the task on this thread. After a call from within the receiver, no more bytes arrive.
     private func hold(_ change: (inout State) -> Void) {
         let task = state.withLock { state in
             change(&state)
@@ -113,7 +113,7 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
         session.enqueue { [self] in proceedIfFree() }
     }
 
-    /// Lets the task proceed if nothing holds it any more; runs on the session's queue.
+    /// Lets the task proceed if nothing holds it anymore. It runs on the session's queue.
     private func proceedIfFree() {
         let task = state.withLock { state in
             guard state.wasHeld, state.mayReceive else { return nil as (any NetworkTask)? }
@@ -121,8 +121,8 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
             return state.task
         }
         task?.proceed()
-        // Another thread may have held the task before `proceed()` took effect, so the task is held again. The release of
-        // that hold is behind this block on the queue, so this hold cannot be the last word by mistake.
+        // Another thread may have held the task before `proceed()` took effect, so the task is held again. The block
+        // that releases that hold comes later on the queue, so the task does not stay held by mistake.
         if state.withLock({ $0.wasHeld }) { task?.hold() }
     }
 
@@ -133,7 +133,7 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
         receiver.task(self, didReceive: bytes)
         guard let pause = session.pause(for: bytes.count) else { return }
-        // The task is held before the timer is set: the release of a hold must come after the hold took effect.
+        // The hold comes before the timer, because a hold must take effect before its release.
         hold { $0.pauses += 1 }
         session.schedule(after: pause) { [self] in release { $0.pauses -= 1 } }
     }

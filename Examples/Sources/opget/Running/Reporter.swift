@@ -71,7 +71,7 @@ final class Reporter: Sendable {
             let old = state.starts[item.index]
             var start = old ?? Start(inherited: resumed)
             start.inherited = min(start.inherited, discarded > 0 ? resumed : start.inherited)
-            // What cards on the disk say of themselves is not added without a look.
+            // The numbers come from files on the disk and may be wrong, so the sum must not overflow.
             start.discarded = start.discarded > .max - discarded ? .max : start.discarded + discarded
             state.starts[item.index] = start
             if discarded > 0 { state.furthest[item.index] = nil }

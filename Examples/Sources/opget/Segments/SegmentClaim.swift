@@ -31,7 +31,7 @@ enum SegmentClaim {
         throw busy
     }
 
-    /// Returns the bytes of a small file; nil if there is none, or another user can have written to it.
+    /// Returns the bytes of a small file, or nil if there is no file or another user could have written to it.
     static func content(of url: URL) -> Data? {
         let number = Foundation.open(url.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard number >= 0 else { return nil }
@@ -41,7 +41,7 @@ enum SegmentClaim {
         return try? handle.readToEnd() ?? Data()
     }
 
-    /// Whether it is a file of one name to which nobody but the user of this program can have written.
+    /// Whether the file is a regular file with one name, to which only the user of this program could have written.
     private static func isTrusted(_ status: stat) -> Bool {
         status.st_mode & S_IFMT == S_IFREG && status.st_nlink == 1 && status.st_uid == geteuid()
             && status.st_mode & 0o022 == 0

@@ -9,7 +9,7 @@ import OperationNetworking
 enum SegmentProblem: Error, Equatable {
     /// The server sends the whole, and nothing of the file is there that would be lost.
     case sendsWhole
-    /// Its parts do not name their version, and nothing of the file is there that would be lost.
+    /// The server does not name the version of its parts, and nothing of the file is there that would be lost.
     case namesNoVersion
     /// It is another version than the one that was begun.
     case hasChanged

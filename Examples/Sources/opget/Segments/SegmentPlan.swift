@@ -14,8 +14,9 @@ enum SegmentPlan {
         guard total > 0 else { return [] }
         let count = max(min(Int64(count), total / max(smallest, 1)), 1)
         guard count > 1 else { return [0..<total] }
-        // Where pages end, so that no two pieces share one. The total is what a server said, and may be the largest number:
-        // of two pieces or more each is little longer than half of it.
+        // Each piece ends at the end of a page, so that no two pieces share a page. A server may announce a total of up
+        // to `Int64.max`. The sums cannot overflow, because each of two or more pieces is at most slightly longer
+        // than half of that.
         let pages = quotientRoundedUp(quotientRoundedUp(total, count), 4_096)
         let length = pages * 4_096
         var ranges: [Range<Int64>] = []
@@ -57,12 +58,13 @@ struct SegmentValidator: Codable, Sendable, Equatable {
         }
     }
 
-    /// Whether a response says that it is of this version.
+    /// Whether the headers of a response name this version.
     ///
-    /// A server that does not know `If-Range` sends a part of any version, so a response that names none proves nothing.
+    /// A server that ignores `If-Range` may send a part of any version, so a response that names no version proves
+    /// nothing.
     func isProven(by headers: HeaderFields) -> Bool { values(headers) == [field] }
 
-    /// Whether a response says that it is of another version: one that names none may be of any.
+    /// Whether the headers of a response name another version. A response that names no version may be of any.
     func contradicts(_ headers: HeaderFields) -> Bool { values(headers).contains { $0 != field } }
 
     private func values(_ headers: HeaderFields) -> [String] { headers.values(isTag ? "ETag" : "Last-Modified") }

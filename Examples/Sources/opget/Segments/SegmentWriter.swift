@@ -60,8 +60,7 @@ final class SegmentWriter: Sendable {
             let wasEnough = state.bytes.count >= Self.portion
             state.bytes += bytes
             if holds { state.held = flow }
-            // The queue is woken once for each portion, and for each transfer that is held: whatever makes the queue's work
-            // necessary is followed by a block of its own, so nothing can be missed.
+            // Each full portion and each held transfer adds a block of its own to the queue, so no work is missed.
             return holds || !wasEnough && state.bytes.count >= Self.portion
         }
         guard let begins else {

@@ -89,7 +89,7 @@ final class SegmentedFile: Sendable {
 
     /// Reserves the room, so that a full disk is found out before anything is downloaded.
     private static func makeRoom(_ part: OpenDescriptor, _ count: Int64) throws(FileFailure) {
-        // A server may announce more than any disk has, and some file systems would try to write all of it.
+        // A server may announce more bytes than any disk can hold, and some file systems would try to write them all.
         var status = statvfs()
         if fstatvfs(part.number, &status) == 0 {
             let (room, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))

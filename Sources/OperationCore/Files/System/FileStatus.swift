@@ -33,13 +33,15 @@ package struct FileStatus: Sendable {
     /// Whether it is something that a user puts there, and may want to be replaced.
     var isReplaceable: Bool { kind != .device && kind != .other }
 
-    /// Returns whether this program can believe what it finds there: no other user of the computer can have written it.
+    /// Returns whether this program can trust the file or directory, because no other user of the computer could have
+    /// written it.
     ///
-    /// This is the one rule for caches, cookies and downloads. The owner must be the user for whom this program runs, or the
-    /// administrator, who can change any file anyway; and no other user may write to it. In a directory with the sticky bit,
-    /// such as `/tmp`, other users can make files but cannot replace those of their owners, and each file is judged by itself.
+    /// Caches, cookies and downloads all use this rule. The owner must be the user for whom this program runs, or the
+    /// administrator, who can change any file anyway. No other user may be able to write to it. A directory with the
+    /// sticky bit, such as `/tmp`, is trusted: other users can create files in it but cannot replace files of other
+    /// owners, and each file is judged separately.
     ///
-    /// - Parameter expected: What it must be. A symbolic link is neither a file nor a directory.
+    /// - Parameter expected: The kind that it must have. A symbolic link is neither a file nor a directory.
     package func isTrusted(as expected: Kind) -> Bool {
         guard kind == expected, isOwnerTrusted else { return false }
         return permissions & 0o022 == 0 || kind == .directory && permissions & 0o1000 != 0

@@ -4,15 +4,15 @@
 import Foundation
 
 extension SystemError {
-    /// Another user may have written to the file or directory, or it is a symbolic link.
+    /// Another user could have written to the file or directory, or it is a symbolic link.
     package static let untrusted = SystemError(EPERM)
 }
 
 // Files that are read back later must be those that this program wrote.
 extension FileSystem {
-    /// Opens a regular file to read it, unless another user can have written to it.
+    /// Opens a regular file for reading, unless another user could have written to it.
     ///
-    /// A symbolic link is not followed, and a pipe is not waited for. The open file is what is judged, and not its name.
+    /// It does not follow a symbolic link and does not wait for a pipe. It judges the open file and not its name.
     package func openTrusted(_ entry: FolderEntry) -> Result<(file: OpenFile, status: FileStatus), SystemError> {
         switch open(entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) {
         case .failure(SystemError(ELOOP)): return .failure(.untrusted)
@@ -25,7 +25,7 @@ extension FileSystem {
         }
     }
 
-    /// Reads all bytes of a regular file, unless another user can have written to it.
+    /// Reads all bytes of a regular file, unless another user could have written to it.
     package func readTrusted(_ entry: FolderEntry, limit: Int) -> Result<[UInt8], SystemError> {
         openTrusted(entry).flatMap { file, status in
             guard status.size <= Int64(limit) else { return .failure(SystemError(EFBIG)) }
@@ -45,9 +45,9 @@ extension FileSystem {
         }
     }
 
-    /// Whether files in a directory are this program's own: other users can neither replace nor remove them.
+    /// Returns whether other users can neither replace nor remove this program's files in a directory.
     ///
-    /// A link to a directory counts if another user cannot have made it.
+    /// A symbolic link is accepted if no other user could have created it and the same is true of the directory.
     package func isTrustedFolder(_ entry: FolderEntry) -> Bool {
         guard case .success(let named) = status(of: entry) else { return false }
         guard named.kind == .symbolicLink else { return named.isTrusted(as: .directory) }
