@@ -20,7 +20,7 @@ extension GroupEngine {
 
     /// Brings children into line with the group, as it is now.
     func suspendChildren(_ children: [ManagedOperation]) {
-        // Another thread may change that, and come before this one.
+        // Another thread may change that meanwhile, so the latest state is applied.
         applyLatest({ state.withLock { $0.machine.isSuspended && !$0.machine.isDooming } }) { isSuspended in
             suspend(children, isSuspended)
         }

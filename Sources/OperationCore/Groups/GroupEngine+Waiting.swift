@@ -85,7 +85,7 @@ extension GroupEngine {
         other.whenEnded { [self] in release(state.withLock { $0.waits.endStranger(id) }, .elsewhere) }
     }
 
-    /// A group, this one or one around it, that holds one of these categories and leaves no room in it.
+    /// Returns the nearest group, this one or one around it, that holds one of these categories with a limit of one.
     func nearest(holding categories: [OperationCategory]) -> ManagedOperation? {
         var next: GroupEngine? = self
         while let engine = next {

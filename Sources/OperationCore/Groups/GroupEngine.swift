@@ -21,10 +21,11 @@ package final class GroupEngine: Sendable {
         var operation: ManagedOperation?
         /// The group around it.
         var outer: GroupEngine?
-        /// The queue on which its children run: the one given to the group, and from the start on the one in use.
+        /// The queue on which its children run: before the start the one that was given to the group, then the one in
+        /// use.
         ///
-        /// The group releases the queue when it has concluded. A queue keeps the operations that failed in it, so a failed
-        /// group that kept its queue would keep it forever.
+        /// The group releases the queue when it has concluded. A queue keeps the operations that failed in it, so a
+        /// failed group that kept its queue, too, would keep it forever.
         var queue: QueueEngine?
         /// Whether what that queue accepted includes the group, and with it its children.
         var isPartOfQueue = false

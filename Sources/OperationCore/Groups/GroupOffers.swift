@@ -42,7 +42,7 @@ extension GroupEngine {
 
 // The way outwards.
 extension ManagedOperation {
-    /// Whether it is a child of a group.
+    /// Whether the operation is a child of a group.
     package final var isInGroup: Bool { core.withLock { $0.parent != nil } }
 
     /// The group whose child it is, once that has begun.

@@ -8,8 +8,8 @@ extension GroupOperation {
     /// How far the children have come, each by the weight with which it was added.
     ///
     /// A child that ended, in whatever way, counts whole. One that runs counts by the share that it says is done:
-    /// groups and each ``MeasuredOperation`` do, as network and file operations, and what is mapped from those (`mapError` and
-    /// its relatives). Others count nothing before their end.
+    /// groups and each ``MeasuredOperation`` do, such as network and file operations, and so does an operation that is
+    /// mapped from one of them (`mapError` and its relatives). Others count nothing before their end.
     ///
     /// The fraction never runs backwards while no child is added: say with ``expect(totalWeight:)`` what is to come.
     /// With the group's result it is one; after a failure or a cancellation it stays where it was.

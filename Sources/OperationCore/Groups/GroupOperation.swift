@@ -85,7 +85,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 
     package override var bodyTask: Int { taskNumber.load(ordering: .relaxed) }
 
-    /// The task of the body begins, or ends.
+    /// Notes the number of the task that runs the body, or zero when that task ends.
     func noteBodyTask(_ number: Int) { taskNumber.store(number, ordering: .relaxed) }
 
     package override func releaseBody() {

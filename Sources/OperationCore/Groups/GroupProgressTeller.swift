@@ -12,7 +12,7 @@ final class GroupProgressTeller: Sendable {
         var handler: (@Sendable (GroupProgress) -> Void)?
         var foundation: Progress?
         var told: GroupProgress
-        /// Whether a turn on the callback queue is taken; what changes during a turn leads to another one.
+        /// Whether a turn on the callback queue is scheduled or running. A change during a turn leads to another one.
         var turns = RepeatFlag()
         /// Whether nothing follows, and the handler of the result comes next.
         var isLast = false
@@ -55,7 +55,7 @@ final class GroupProgressTeller: Sendable {
         }
         switch begins {
         case true?: schedule { [self] in takeTurns(engine) }
-        // The turn that is taken may come behind the handler of the result, so the last report has one of its own.
+        // The scheduled turn may run after the handler of the result, so the last report gets a turn of its own.
         case false? where isLast: schedule { [self] in tell(engine) }
         case false?, nil: break
         }
@@ -73,7 +73,7 @@ final class GroupProgressTeller: Sendable {
         while true {
             let (goesOn, isLast) = state.withLock { ($0.turns.finishRound(), $0.isLast) }
             guard goesOn else { return }
-            // Behind what else is to be done on that queue: under a flood there would always be another round.
+            // The next turn goes to the end of the queue, because under a flood of changes this one would never end.
             guard isLast else { return schedule { [self] in takeTurns(engine) } }
             tell(engine)
         }

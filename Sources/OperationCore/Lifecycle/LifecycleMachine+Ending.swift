@@ -69,9 +69,9 @@ extension LifecycleMachine {
         }
     }
 
-    /// A mapped operation, which is never started itself, is told that its original has an outcome.
+    /// Gives a mapped operation, which is never started itself, the converted outcome of its original.
     ///
-    /// - Returns: Whether that outcome, converted, is its own. If not, it was given another before, which counts.
+    /// - Returns: Whether the operation takes that outcome. If not, it already had another one, which counts.
     package mutating func adopt(_ converted: Ending) -> Bool {
         let kept = ending
         phase = .finishing(kept ?? converted)

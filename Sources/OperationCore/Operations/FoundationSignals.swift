@@ -30,7 +30,7 @@ import Foundation
             return didEnd
         }
 
-        /// The original of mapped operations has ended, and they with it.
+        /// Tells Foundation that the mapped operations have ended with their original.
         func signalEnd(of records: MapRecords) {
             for mapped in records.alive { _ = mapped.signalEnd { true } }
         }
@@ -86,7 +86,7 @@ import Foundation
             return true
         }
 
-        /// The original of mapped operations has ended: tells the queues that hold them, and Foundation's dependents.
+        /// Tells Foundation's queues and dependents that the mapped operations have ended with their original.
         func signalEnd(of records: MapRecords) {
             let mapped = core.withLock { _ in
                 records.all.compactMap { record -> (ManagedOperation, MapRecord.Standing)? in
@@ -94,8 +94,9 @@ import Foundation
                 }
             }
             for (operation, standing) in mapped {
-                // One that its queue has not started is left alone: the queue sees at the start that it finished. So is one
-                // that nobody started: a queue that is given it later would trap if it had been announced.
+                // An operation that its queue has not started is only announced as ready, because the queue sees at the
+                // start that it has finished. One that neither a caller nor a queue used is not announced: a queue that
+                // got it later would trap.
                 let isHeld =
                     switch standing {
                     case .idle: nil as Bool?
@@ -163,7 +164,7 @@ import Foundation
             return isReady
         }
 
-        /// The same for an operation that is mapped from this one: each is announced to the queue that holds it.
+        /// Answers the same question for an operation that is mapped from this one.
         private func reportReadiness(of record: MapRecord) -> Bool {
             let (isReady, isMissed) = core.withLock { core in
                 let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
@@ -189,7 +190,8 @@ import Foundation
     }
 
     extension MapRecords {
-        /// Those to be announced as ready: queues of Foundation were told before that they are not.
+        /// Returns the mapped operations to announce as ready, because a queue of Foundation was told that they are
+        /// not.
         fileprivate func beginAnnouncements() -> [(ManagedOperation, MapRecord)] {
             all.compactMap { record in
                 guard !record.wasStarted, record.readiness.wasDenied, let mapped = record.mapped else { return nil }
@@ -202,11 +204,12 @@ import Foundation
     extension ManagedOperation {
         /// Whether this start comes from somebody else than the Foundation queue that holds the operation.
         ///
-        /// An operation that is mapped from this one, and which a queue holds, counts as well: that queue will start both.
+        /// It is also true if a queue holds an operation that is mapped from this one, because that queue will start
+        /// both.
         ///
         /// - Parameters:
-        ///   - isByQueue: Whether it may come from that queue, which need not be slowed down by the question.
-        ///   - ignoresMaps: Whether only the operation itself is asked for.
+        ///   - isByQueue: Whether the start may come from that queue. Then a check that is faster comes first.
+        ///   - ignoresMaps: Whether mapped operations are ignored.
         func isHeldByQueue(isByQueue: Bool, ignoresMaps: Bool = false) -> Bool {
             if let original { return original.isHeldByQueue(isByQueue: isByQueue, ignoresMaps: ignoresMaps) }
             let (wasAsked, maps) = core.withLock { core in
@@ -215,13 +218,13 @@ import Foundation
             if wasAsked {
                 if isByQueue, isStartedByCurrentQueue { return false }
                 if FoundationQueueProbe.isHeld(self, mayBeStarting: !isByQueue) { return true }
-                // Held, and not before its start: its queue is starting it.
+                // The queue holds the operation, which no longer waits for its start. So the queue is starting it.
                 if isByQueue, !maps.isEmpty, FoundationQueueProbe.isHeld(self, mayBeStarting: true) { return false }
             }
             return maps.contains { FoundationQueueProbe.isHeld($0, mayBeStarting: true) }
         }
 
-        /// Where the start of a mapped operation comes from.
+        /// Returns where the start of a mapped operation comes from.
         func startOfMap(_ record: MapRecord, isByQueue: Bool) -> StartOfMap {
             guard core.withLock({ _ in record.wasAsked }) else { return .manual }
             if isByQueue, isStartedByCurrentQueue { return .byQueue }
@@ -229,8 +232,8 @@ import Foundation
             return isByQueue && FoundationQueueProbe.isHeld(self, mayBeStarting: true) ? .byQueue : .manual
         }
 
-        /// Whether it seems so: a queue starts its operations on a thread where it is the current one, and not inside another
-        /// body.
+        /// Whether the current queue of Foundation seems to start the operation. A queue starts its operations on a
+        /// thread on which it is the current queue, and not inside another body.
         private var isStartedByCurrentQueue: Bool {
             OperationQueue.current != nil && !Thread.isMainThread && ThreadNotes.current.queuedBodies == 0
         }

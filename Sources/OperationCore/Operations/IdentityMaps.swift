@@ -4,18 +4,18 @@
 #if DEBUG
     import Foundation
 
-    /// A mode of the tests: each operation that a queue or a group is given is replaced by one that is mapped from it and
-    /// converts nothing.
+    /// A mode of the tests in which each operation that is given to a queue or group is replaced by one that is mapped
+    /// from it and converts nothing.
     ///
-    /// As a mapped operation behaves like its original, all tests must pass in this mode, too.
+    /// A mapped operation behaves like its original, so all tests must pass in this mode, too.
     enum IdentityMaps {
-        /// How many are put around each operation: the number in the environment variable `OPERATION_MAPS`, 0 without one.
+        /// The number of maps around each operation: that in the environment variable `OPERATION_MAPS`, or 0.
         static let depth = ProcessInfo.processInfo.environment["OPERATION_MAPS"].flatMap { Int($0) } ?? 0
     }
 #endif
 
 extension ManagedOperation {
-    /// What a queue or a group holds in place of the operation: in the mode of the tests one that is mapped from it.
+    /// The object that a queue or group holds for the operation: in the mode of the tests a mapped one, else itself.
     @inline(__always) final var held: ManagedOperation {
         #if DEBUG
             (0..<IdentityMaps.depth).reduce(self) { operation, _ in operation.identityMap }

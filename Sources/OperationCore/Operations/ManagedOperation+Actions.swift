@@ -178,7 +178,7 @@ extension ManagedOperation.Core {
 
     mutating func takeRemains() -> Remains {
         node?.noteEndOfOperation()
-        // To its queue and its group it ended as that by which they got it.
+        // The queue and the group learn how the object ended that they were given, which may be a mapped operation.
         let ending = extras?.maps?.added?.ending ?? machine.ending ?? .cancelled
         return Remains(
             extras: exchange(&extras, with: extras?.remains), node: exchange(&node, with: nil), membership: membership,

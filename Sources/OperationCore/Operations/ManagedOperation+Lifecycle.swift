@@ -137,10 +137,11 @@ extension ManagedOperation {
     /// Starts a child for its group, on this thread.
     final func beginInGroup() { life.beginWithCare(onlyIfNeeded: true, isForGroup: true) }
 
-    /// Starts the original of a mapped operation that was started, unless somebody else will.
+    /// Starts the original of a mapped operation that was started, unless its queue or its group will start it.
     ///
-    /// - Parameter isByQueue: Whether a queue of Foundation started the mapped operation. Others that are mapped from the same
-    ///   original may be in queues, too; the first of them starts it.
+    /// - Parameter isByQueue: Whether a queue of Foundation started the mapped operation. Other operations that are
+    ///   mapped from the same original may be in queues, too. The first queue that starts one of them starts the
+    ///   original.
     final func beginUnlessTaken(isByQueue: Bool) { beginWithCare(onlyIfNeeded: true, ignoresMaps: isByQueue) }
 
     private func beginWithCare(onlyIfNeeded: Bool, isForGroup: Bool = false, ignoresMaps: Bool = false) {
@@ -175,7 +176,7 @@ extension ManagedOperation {
         let old = core.withLock { core in
             core.machine.isFinished ? nil : exchange(&core.need().selfReference, with: self)
         }
-        // It may be another operation that is mapped from the same original, and go by this.
+        // The old value may be another operation that is mapped from the same original, and may be freed here.
         withExtendedLifetime(old) {}
         start()
     }

@@ -81,13 +81,14 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// The operation's own state.
     ///
-    /// Only what has types reads this: the outcome, the handlers, the observers. All else reads ``core``, so that a mapped
-    /// operation has the life of its original.
+    /// Only the typed parts use it: the outcome, the handlers and the observers. Everything else uses ``core``, so that
+    /// a mapped operation has the life of its original.
     let storage = Locked(Core())
 
-    /// The operation at the root of a mapped operation; nil for all others.
+    /// The original of a mapped operation; nil for all other operations.
     ///
-    /// Not stored, since most operations have none, and each byte of one is in every operation that waits.
+    /// It is not stored here, because most operations have no original, and a stored property would make each of them
+    /// larger.
     var original: ManagedOperation? { nil }
 
     /// The state of the operation's life, which a mapped operation shares with its original.
@@ -122,20 +123,20 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         node?.tearDown()
     }
 
-    // What a mapped operation fills in.
+    // What a mapped operation overrides.
 
-    /// What the original knows of this operation, if it is a mapped one.
+    /// The record that the original keeps of this operation, if it is mapped.
     var mapRecord: MapRecord? { nil }
 
     /// Converts the outcome of the original, which is decided, and calls the handlers.
     ///
-    /// Called once, outside every lock.
+    /// It is called once, outside every lock.
     func convertOutcome() {}
 
-    /// Which operation's outcome is converted: the original, or another operation mapped from it.
+    /// The operation whose outcome is converted: the original, or another operation mapped from it.
     var mapSource: ManagedOperation? { nil }
 
-    /// The callback queue that was set.
+    /// The callback queue that was set on this operation; nil if none was.
     var chosenCallbackQueue: DispatchQueue? { nil }
 
     #if DEBUG
@@ -165,7 +166,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// What runs its children, if it is a group.
     package var groupEngine: GroupEngine? { nil }
 
-    /// The number of the task that runs its body; zero while none does.
+    /// The number of the task that runs its body; zero if no task does.
     package var bodyTask: Int { 0 }
 
     /// Its children have ended, if it is a group, and there was no body to say what its outcome is.
@@ -261,10 +262,10 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// Gives Foundation, which reads its own fields, the priority and the quality of service of the original.
+    /// Copies the priority and the quality of service of the original into the properties that Foundation reads.
     final func copyFoundationLevel() {
         guard let original else { return }
-        // Another thread may set one of them at the same time, and be overtaken by this one.
+        // Another thread may set one of them at the same time, so the latest value is applied.
         applyLatest({ original.queuePriority }) { super.queuePriority = $0 }
         applyLatest({ original.qualityOfService }) { super.qualityOfService = $0 }
     }
@@ -278,7 +279,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
             var block = newValue
             let isLate = core.withLock { core in
                 if core.machine.isFinished { return true }
-                // Each mapped operation has a block of its own, which is taken when the original ended.
+                // Each mapped operation has a block of its own, which is taken when the original has ended.
                 if original == nil {
                     core.setCompletion(&block)
                 } else {
@@ -292,7 +293,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Blocks the calling thread until the operation ended.
     ///
-    /// A body that waits for its own operation, or for a group around it, waits forever: that is reported as a notice.
+    /// A body that waits for its own operation, or for a group around it, waits forever. OperationKit reports a notice
+    /// then.
     ///
     /// Closures meant for the main thread (``MainQueueOperation``) go on while the main thread waits here.
     @available(*, noasync, message: "Await `ended()` instead: this blocks the thread.")

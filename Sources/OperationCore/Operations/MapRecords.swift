@@ -3,10 +3,10 @@
 
 import Foundation
 
-/// What an operation knows of one of the operations that are mapped from it.
+/// What an operation knows of one operation that is mapped from it.
 final class MapRecord: @unchecked Sendable {
-    // Sendable: `mapped` is written once, before anybody else knows the record, and loading a weak reference is atomic. All
-    // else is only touched under the lock of the original.
+    // Sendable: `mapped` is written once, before another thread can reach the record, and loading a weak reference is
+    // atomic. Everything else is only touched under the lock of the original.
 
     weak var mapped: ManagedOperation?
     /// Whether the mapped operation itself was cancelled, and with it the original.
@@ -15,36 +15,37 @@ final class MapRecord: @unchecked Sendable {
     var ending: LifecycleMachine.Ending?
     /// Whether the mapped operation itself was started.
     var wasStarted = false
-    /// Whether somebody asked the mapped operation if it is ready, as a queue of Foundation does that takes it in.
+    /// Whether the mapped operation was asked if it is ready, as a queue of Foundation does when the operation is
+    /// added.
     var wasAsked = false
-    /// Whether that was after its start.
+    /// Whether it was asked after its start.
     var wasAskedAfterStart = false
     #if !canImport(ObjectiveC)
         var readiness = ReadinessReports()
     #endif
 }
 
-/// All operations that are mapped from one, in the order in which they were made.
+/// All operations that are mapped from one operation, in the order in which they were made.
 ///
 /// Not Sendable on purpose: only touched under the lock of the original, and afterwards by the one thread that ended it.
 final class MapRecords {
     private(set) var all: [MapRecord] = []
-    /// How many of them were told, or are being told, that the outcome is to be converted.
+    /// The number of operations that were told, or are being told, to convert the outcome.
     private var toldCount = 0
-    /// The number at which those are forgotten that are gone.
+    /// The number of records at which those of freed operations are removed.
     private var pruningCount = 16
-    /// Whether a thread converts outcomes just now, and looks afterwards whether more came.
+    /// Whether a thread is converting outcomes. It looks afterwards whether operations were added meanwhile.
     var telling = RepeatFlag()
-    /// By which of them the original was given to its queue or group, if not by itself.
+    /// The mapped operation that was given to the queue or group in place of the original, if one was.
     var added: MapRecord?
-    /// Those that were started, which live until the original ended.
+    /// The started operations, which are kept alive until the original has ended.
     private var started: [ManagedOperation] = []
 
     var hasUntold: Bool { toldCount < all.count }
     var alive: [ManagedOperation] { all.compactMap(\.mapped) }
     var wasAnyAsked: Bool { all.contains { $0.wasAsked } }
 
-    /// Adds one; what is appended to `met` is to be let go of outside the lock.
+    /// Adds a record. The caller must release outside the lock what is appended to `met`.
     func append(_ record: MapRecord, met: inout [ManagedOperation]) {
         if toldCount == 0, all.count >= pruningCount {
             all.removeAll { record in
@@ -57,7 +58,7 @@ final class MapRecords {
         all.append(record)
     }
 
-    /// The next ones to be told; nil, and nobody tells any more, if there are none.
+    /// Returns the next operations to be told. If there are none, ends the telling and returns nil.
     func takeUntold() -> [ManagedOperation]? {
         guard hasUntold else {
             telling.stop()
@@ -67,20 +68,20 @@ final class MapRecords {
         return all[toldCount...].compactMap(\.mapped)
     }
 
-    /// Notes that who made the last one tells it.
+    /// Notes that the caller itself tells the operation that was added last.
     func skipUntold() { toldCount = all.count }
 
-    /// Keeps one that was started until the original ended.
+    /// Keeps a started operation alive until the original has ended.
     func keep(_ mapped: ManagedOperation) { started.append(mapped) }
 
-    /// Those that a queue of Foundation took in and has not started.
+    /// The operations that a queue of Foundation holds and has not started.
     var unstarted: [ManagedOperation] {
         all.compactMap { $0.wasAsked && !$0.wasStarted ? $0.mapped : nil }
     }
 }
 
 extension ManagedOperation.Core {
-    /// What is known of mapped operations, made now if there was nothing.
+    /// Returns what is known of mapped operations, and makes the records if there are none.
     fileprivate mutating func needMaps() -> MapRecords {
         let extras = need()
         if let maps = extras.maps { return maps }
@@ -89,7 +90,7 @@ extension ManagedOperation.Core {
         return made
     }
 
-    /// Notes by which object the operation was given to its queue or group.
+    /// Notes which object was given to the queue or group.
     mutating func noteAdded(_ operation: ManagedOperation) {
         if let record = operation.mapRecord { extras?.maps?.added = record }
     }
@@ -100,12 +101,12 @@ extension ManagedOperation.Core {
 
 // Mapped operations as their original sees them.
 extension ManagedOperation {
-    /// The operations that are mapped from this one, as far as they are alive.
+    /// The operations that are mapped from this one and still alive.
     final var maps: [ManagedOperation] { core.withLock { $0.extras?.maps?.alive } ?? [] }
 
     /// The nearest callback queue that was set, on the way from a mapped operation to its original.
     final var nearestCallbackQueue: DispatchQueue? {
-        // In a loop and not in a recursion: mapped operations are mapped, to any depth.
+        // In a loop and not in a recursion, because operations can be mapped to any depth.
         var next: ManagedOperation? = self
         while let operation = next {
             if let queue = operation.chosenCallbackQueue { return queue }
@@ -114,9 +115,9 @@ extension ManagedOperation {
         return original?.chosenCallbackQueue
     }
 
-    /// Makes a mapped operation known, and lets it convert the outcome at once if others have done so.
+    /// Registers a mapped operation, and lets it convert the outcome immediately if the others have already done so.
     ///
-    /// Called once, in its `init`.
+    /// It is called once, in the `init` of the mapped operation.
     final func register(_ mapped: ManagedOperation, _ record: MapRecord) {
         record.mapped = mapped
         mapped.copyFoundationLevel()
@@ -135,14 +136,14 @@ extension ManagedOperation {
 
     /// Lets the mapped operations convert the outcome, one after the other, in the order in which they were made.
     final func tellMaps() {
-        // A conversion is the user's, and may wait for what got ready.
+        // A conversion is user code, and may wait for operations that became ready.
         WorkerSeat.flushCurrent()
         while let untold = core.withLock({ $0.extras?.maps?.takeUntold() }) {
             for mapped in untold { BodyWait.within(self) { mapped.convertOutcome() } }
         }
     }
 
-    /// Runs the completion blocks of the mapped operations; the original has ended.
+    /// Runs the completion blocks of the mapped operations, after the original has ended.
     static func runCompletions(of maps: MapRecords) {
         for mapped in maps.alive {
             mapped.runCompletion(
@@ -150,7 +151,7 @@ extension ManagedOperation {
         }
     }
 
-    /// A mapped operation was started, by somebody or by the queue of Foundation that holds it.
+    /// Handles the start of a mapped operation, by a caller or by the queue of Foundation that holds it.
     final func begin(through mapped: ManagedOperation, _ record: MapRecord, onlyIfNeeded: Bool) {
         let start = mapped.startOfMap(record, isByQueue: !onlyIfNeeded)
         if start == .beside {
@@ -179,9 +180,9 @@ extension ManagedOperation {
     enum StartOfMap {
         /// The queue of Foundation that holds it.
         case byQueue
-        /// Somebody.
+        /// A caller.
         case manual
-        /// Somebody, though a queue of Foundation holds it and will start it.
+        /// A caller, although a queue of Foundation holds the operation and will start it.
         case beside
     }
 
@@ -204,7 +205,7 @@ extension ManagedOperation {
         return isTaken
     }
 
-    /// Keeps what somebody gave a mapped operation, in place of what the conversion would give.
+    /// Keeps the outcome that a caller gave a mapped operation, in place of the converted one.
     final func finishMap(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
         let (action, told) = storage.withLock { core in
             let action = core.machine.finish(ending, style: .atOnce)
@@ -222,7 +223,7 @@ extension ManagedOperation {
         return false
     }
 
-    /// Keeps the error that the rule of a dependency gave, until the original is cancelled for it.
+    /// Keeps the error from the rule of a dependency until the original is canceled because of it.
     final func failMapByRule(keeping box: OutcomeBox) -> Bool {
         storage.withLock { core in
             guard core.machine.failByRule() == .keep else { return false }
@@ -233,6 +234,6 @@ extension ManagedOperation {
 }
 
 extension Operation {
-    /// The operation itself, or the original of a mapped one: by it, pictures and recordings know both for the same.
+    /// The operation itself, or the original of a mapped operation, so that pictures and recordings treat both as one.
     var originalOrSelf: Operation { (self as? ManagedOperation)?.life ?? self }
 }

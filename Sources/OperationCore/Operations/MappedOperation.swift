@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Another operation, the original, with a result or an error of another type.
+/// An operation that converts the result or the error of another operation, its original, to another type.
 ///
 /// ``TypedOperation/mapResult(_:)``, ``TypedOperation/mapError(_:)`` and ``TypedOperation/mapOutcome(_:)`` create it:
 ///
@@ -14,9 +14,9 @@ import Foundation
 /// OperationQueue().addOperation(text)
 /// ```
 ///
-/// A mapped operation behaves like its original, because it does no work of its own. The two have one life. Adding the mapped
-/// operation to a queue or to a group, or starting it, adds or starts the original. Give a queue one of the two, not both:
-/// a ``QueueManager`` and a group refuse the second one.
+/// A mapped operation behaves like its original, because it does no work of its own and has the life of its original.
+/// Adding the mapped operation to a queue or to a group, or starting it, adds or starts the original. Give a queue one
+/// of the two, not both: a ``QueueManager`` and a group refuse the second one.
 ///
 /// - The original and every operation mapped from it start, suspend, resume and end together. They have the same name,
 ///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner. You can
@@ -36,7 +36,7 @@ import Foundation
 public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
-    // Sendable: nothing in it changes but the work, which is behind its lock.
+    // Sendable: only the work changes, and it is behind its lock.
 
     private struct Work {
         let source: ManagedOperation
@@ -58,7 +58,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     }
 
     deinit {
-        // The source may be mapped, too, and its source: freed in a loop, not in a recursion.
+        // The source may be mapped, too, and so may its source. They are freed in a loop, not in a recursion.
         var work = work.withLock { exchange(&$0, with: nil) }
         if work != nil { ThreadWorklist.letGo(exchange(&work, with: nil)) }
     }
@@ -106,10 +106,10 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         set { root.qualityOfService = newValue }
     }
 
-    /// Does nothing, since the body is that of the original.
+    /// Does nothing, because the body is that of the original.
     public override func main() {}
 
-    /// Whether the original, once it is canceled, ends only when its body says so.
+    /// A Boolean value that indicates whether the original, once it is canceled, ends only when its body has returned.
     public override var windsDownAfterCancellation: Bool { root.endStyle != .atOnce }
 
     package override var runsInPlace: Bool { root.runsInPlace }
@@ -118,10 +118,11 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 }
 
 extension TypedOperation {
-    /// Creates an operation that has the life of this one and another outcome, which `convert` makes of the outcome.
+    /// Creates an operation that has the life of this one, and the outcome that a closure makes of this one's outcome.
     ///
-    /// - Parameter convert: Converts the outcome, on the thread that ends this operation. It is called once. It is not called
-    ///   if the mapped operation itself is canceled.
+    /// - Parameter convert: Converts the outcome, on the thread that ends this operation, or on the calling thread if
+    ///   this operation has already ended. It is called at most once, and not at all if the mapped operation itself is
+    ///   canceled.
     public final func mapOutcome<NewResult: Sendable, NewError: Error>(
         _ convert:
             @escaping @Sendable (
@@ -146,7 +147,7 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that has the life of this one and converts its error, to that of your own program for instance.
+    /// Creates an operation that has the life of this one and converts its error, for instance to a type of your own.
     public final func mapError<NewError: Error>(
         _ convert: @escaping @Sendable (ErrorType) -> NewError
     ) -> MappedOperation<ResultType, NewError> {

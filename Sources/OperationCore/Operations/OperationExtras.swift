@@ -10,7 +10,7 @@
 final class OperationExtras {
     /// Told with the outcome, in the order in which they came.
     var observers = ForgettingList<OutcomeObserver>()
-    /// Whether a thread tells them just now: it sees to those that come meanwhile.
+    /// Whether a thread is telling the observers. It also tells those that are added meanwhile.
     var telling = RepeatFlag()
     /// Consumers of the operation's states.
     var feeds = ForgettingList<StateFeed>()
@@ -22,7 +22,7 @@ final class OperationExtras {
     var timing: OperationTiming?
     var admission: OperationAdmission?
     var suspension = SuspensionHooks()
-    /// What the threads of its body wait for.
+    /// The operations for which the threads of its body wait.
     var bodyWaits: [ManagedOperation] = []
     /// What it waits for in the middle of its work.
     var wait: OperationWait?
@@ -78,7 +78,7 @@ extension ManagedOperation.Core {
         if block != nil || extras != nil { swap(&need().completionBlock, &block) }
     }
 
-    /// The extras, made now if they were not there.
+    /// Returns the extras, and makes them if there are none.
     mutating func need() -> OperationExtras {
         if let extras { return extras }
         let made = OperationExtras()

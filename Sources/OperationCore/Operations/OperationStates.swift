@@ -40,11 +40,11 @@ private final class StateSubscription: Sendable {
     }
 }
 
-/// Under which numbers an operation has a feed; nil where no change will come.
+/// The numbers under which a feed is stored; nil where no change will come.
 private struct StateFeedPlace {
-    /// Where the operation itself has it.
+    /// The number in the operation itself.
     var own: UInt64?
-    /// Where the original of a mapped operation has it.
+    /// The number in the original of a mapped operation.
     var life: UInt64?
 }
 
@@ -68,7 +68,7 @@ extension ManagedOperation {
         }
     }
 
-    /// A mapped operation goes through the states of its original; the last one is its own.
+    /// A mapped operation goes through the states of its original, but its last state is its own.
     private func makeStateFeed(of original: ManagedOperation) -> (StateFeed, StateFeedPlace) {
         original.storage.withLock { core in
             let present = core.machine.stateBeforeConversion

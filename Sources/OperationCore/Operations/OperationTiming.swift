@@ -51,7 +51,7 @@ extension OperationExtras {
 }
 
 extension ManagedOperation.Core {
-    /// Whether the delay before the start is still to come, or goes on.
+    /// Whether there is a start delay that is not over yet.
     var hasDelayLeft: Bool { hasDelay && !isDelayServed }
     var hasDelay: Bool { extras?.timing.map { $0.startDelay > .zero } ?? false }
 }

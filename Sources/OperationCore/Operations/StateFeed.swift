@@ -12,7 +12,7 @@ final class StateFeed: Sendable {
     }
 
     private let state: Locked<State>
-    /// Whether it is that of a mapped operation, whose last state is not that of its original.
+    /// Whether the feed is that of a mapped operation, whose last state may differ from that of its original.
     private let isOfMap: Bool
 
     init(first: OperationState, isOfMap: Bool = false) {
@@ -25,7 +25,7 @@ final class StateFeed: Sendable {
         isOfMap && new.isFinishedOrCancelled ? nil : conclude(new)
     }
 
-    /// Adds the last state, or any other.
+    /// Adds a state, which may be the last one.
     func conclude(_ new: OperationState) -> (() -> Void)? {
         state.withLock { state in
             guard !state.isEnded else { return nil }

@@ -27,6 +27,6 @@ struct SuspensionHooks {
         return Step(isSuspended: isSuspended, tellsBody: tellsBody)
     }
 
-    /// That was done; whoever did it asks for the next step.
+    /// Notes that the step is done. The thread that did it then asks for the next one.
     mutating func finishTelling() { telling.stop() }
 }

@@ -1,10 +1,10 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// The task-local values and the priority of the task that makes it, for a body that begins on another thread.
+/// The task-local values and the priority of the task that creates it, for a body that begins on another thread.
 ///
-/// Swift copies both into an unstructured task, and only when the other task makes it. So this is such a task, whose one
-/// job is kept until the body is to begin, and then run on the thread of the body.
+/// Swift copies both into an unstructured task, and only when that task is created. So a context creates an
+/// unstructured task, keeps its only job until the body begins, and then runs the job on the thread of the body.
 final class TaskContext: Sendable {
     private let stage = Stage()
 
@@ -14,7 +14,7 @@ final class TaskContext: Sendable {
         Task(executorPreference: stage) { stage.takeBody()?() }
     }
 
-    // A job that never ran would keep its task, and the values with it.
+    // A job that never ran would keep its task and the values in memory.
     deinit { stage.perform(nil) }
 
     /// Runs the body on the calling thread.
@@ -48,7 +48,7 @@ final class TaskContext: Sendable {
                 return exchange(&state.job, with: nil)
             }
             job?.runSynchronously(on: asUnownedTaskExecutor())
-            // Should the job not have come yet, the body does not wait for it.
+            // If the job has not come yet, the body does not wait for it.
             takeBody()?()
         }
     }

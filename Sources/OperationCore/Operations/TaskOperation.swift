@@ -19,8 +19,8 @@ import Synchronization
 /// operation.
 ///
 /// The closure has the task-local values and the priority of the task that calls ``TypedOperation/run()``,
-/// ``GroupScope/run(_:weight:)`` or `start()`. A closure that a queue begins, and for which no task called one of these, has
-/// none: capture what it needs.
+/// ``GroupScope/run(_:weight:)`` or `start()`. If a queue begins the closure and no task called one of these methods,
+/// the closure has none of the values: capture what it needs.
 public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -40,9 +40,9 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     /// Makes an operation that runs `body` in a task of its own.
     ///
     /// - Parameters:
-    ///   - windsDownAfterCancellation: Whether a cancelled operation ends only when `body` has returned. The default is
-    ///     `false`: a cancelled operation ends immediately, and so does a cancelled group that waits for nothing else, although
-    ///     `body` may still run. Pass `true` if whatever comes after the operation needs `body` to be over.
+    ///   - windsDownAfterCancellation: Whether a canceled operation ends only when `body` has returned. The default is
+    ///     `false`: a canceled operation ends immediately, and so does a canceled group that waits for nothing else,
+    ///     although `body` may still run. Pass `true` if the code that follows the operation needs `body` to be over.
     ///   - body: The work. It should heed the cancellation of its task.
     public init(
         windsDownAfterCancellation: Bool = false,

@@ -16,9 +16,9 @@ extension ResultOperation {
 extension TypedOperation {
     /// The outcome, as soon as it is decided.
     ///
-    /// Cancelling the task that awaits cancels the operation. The task of the operation's own body, and that of a child of
-    /// a group which awaits the group, gets a cancellation with the cause `waitsForItself` instead of waiting forever; the
-    /// operation itself is not cancelled.
+    /// Canceling the task that awaits cancels the operation. If a body awaits its own operation or a group around it,
+    /// it gets a cancellation with the cause `waitsForItself`, because the wait would never end. The operation itself
+    /// is not canceled then.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
         get async {
             if let circle = BodyWait.circle(ofTaskThatAwaits: self) {
@@ -40,16 +40,16 @@ extension TypedOperation {
 
     /// Starts the operation on a global queue and gives its result; throws the error or the cancellation.
     ///
-    /// Cancelling the task that awaits cancels the operation. If the task is already cancelled, the body never begins.
+    /// Canceling the task that awaits cancels the operation. If the task is already canceled, the body never begins.
     ///
     /// The body has the task-local values and the priority of the task that calls this method, even if the body begins
     /// later because the operation waits for a dependency, a condition or a queue. If several tasks call this method before
     /// the body begins, the first one counts. The values do not reach a handler, a condition, or an operation that
     /// `start()` or a queue begins and for which no task called `run()`.
     ///
-    /// An operation that was started before is only awaited. So is one in a queue, on Linux and in queues of this package; an
-    /// `OperationQueue` of Apple's systems does not say what it holds, and what is in one must not be started by hand: await
-    /// `value` there.
+    /// An operation that was started before is only awaited. So is an operation in a ``QueueManager`` and, on Linux,
+    /// one in an `OperationQueue`. On Apple platforms an `OperationQueue` does not say what it holds, so do not call
+    /// this method for an operation that is in one: await `value` instead.
     @discardableResult
     public final func run() async throws(OperationFailure<ErrorType>) -> ResultType {
         if Task.isCancelled { cancelIfUndecided(because: .taskCancelled) }
@@ -65,8 +65,8 @@ extension TypedOperation {
     /// started before is only waited for. So is one in a queue, on Linux and in queues of this package; an
     /// `OperationQueue` of Apple's systems does not say what it holds, and what is in one must not be started by hand.
     ///
-    /// In a body that must return before the operation can end, it throws a cancellation with the cause `waitsForItself`.
-    /// The operation itself is not cancelled.
+    /// If the calling body must return before the operation can end, the method throws a cancellation with the cause
+    /// `waitsForItself`. The operation itself is not canceled then.
     ///
     /// Do not call this method, or a function that calls it, in a task. It blocks one of the few threads on which Swift runs
     /// all tasks, and if every such thread is blocked, no task can resume. The compiler refuses the call in an async function,
