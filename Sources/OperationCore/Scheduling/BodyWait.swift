@@ -3,12 +3,12 @@
 
 import Foundation
 
-/// The wait of the bodies on one thread for an operation.
+/// A wait of the bodies on one thread for an operation.
 ///
 /// The wait is noted with the operations whose bodies wait, so that ``QueueManager/explain(_:)`` can name it, and so that
 /// another body that is about to wait can see whether the two would wait for each other.
 struct BodyWait {
-    /// The operations that the wait joins to a circle, each waiting for the next one; nil if the wait can end.
+    /// The circle of operations that the wait would close, each waiting for the next one; nil if the wait can end.
     let circle: [ManagedOperation]?
 
     /// Why the wait is refused; nil if it can end.
@@ -24,7 +24,8 @@ struct BodyWait {
         guard !bodies.isEmpty else {
             return circle(ofTaskThatAwaits: operation).map { BodyWait(circle: $0, bodies: [], operation: operation) }
         }
-        // First the note, then the look: of two bodies that begin to wait for each other, one at least sees the other.
+        // The wait is noted before the search, so that of two bodies that begin to wait for each other one sees the
+        // other.
         for body in bodies {
             body.core.withLock { if !$0.machine.isFinished { $0.need().bodyWaits.append(operation) } }
         }
@@ -41,23 +42,23 @@ struct BodyWait {
         }
     }
 
-    /// Runs what must return before an operation can end.
+    /// Runs a closure that must return before an operation can end.
     static func within<Result, Failure: Error>(
         _ operation: ManagedOperation, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
         let notes = ThreadNotes.current
-        // Not retained: whoever runs the body holds the operation.
+        // Not retained, because the caller holds the operation.
         notes.bodies.append(Unmanaged.passUnretained(operation))
         defer { notes.bodies.removeLast() }
         return try body()
     }
 
-    /// How many operations a search visits at most.
+    /// The greatest number of operations that a search visits.
     private static let mostVisited = 64
 
-    /// The circle that a wait of these bodies for an operation closes.
+    /// Returns the circle that a wait of these bodies for an operation closes; nil if it closes none.
     private static func circle(from first: ManagedOperation, to bodies: [ManagedOperation]) -> [ManagedOperation]? {
-        // A group that is around a body ends after it.
+        // A group around a body ends after the body.
         var needing: [ObjectIdentifier: ManagedOperation] = [:]
         for body in bodies {
             var next: ManagedOperation? = body
@@ -86,12 +87,12 @@ struct BodyWait {
         return nil
     }
 
-    /// The way from what is waited for to what needs the body, as a circle.
+    /// Makes a circle of the way from the awaited operation to the one that needs the body.
     private static func closed(_ way: [ManagedOperation], by body: ManagedOperation) -> [ManagedOperation] {
         way.last === body ? [body] + way : [body] + way + [body]
     }
 
-    /// The circle that the calling task closes if it is the body of an operation, and awaits that one or a group around it.
+    /// The circle that the calling task closes if it is the body of an operation, and awaits it or a group around it.
     static func circle(ofTaskThatAwaits awaited: ManagedOperation) -> [ManagedOperation]? {
         let operation = awaited.life
         guard operation.bodyTask != 0 || operation.groupEngine != nil else { return nil }
@@ -110,7 +111,7 @@ struct BodyWait {
         return nil
     }
 
-    /// A number that tells the calling task from all others that exist; zero outside of tasks.
+    /// A number that identifies the calling task among all tasks that exist; zero outside of tasks.
     static var currentTask: Int { withUnsafeCurrentTask { $0?.hashValue ?? 0 } }
 }
 
@@ -118,7 +119,7 @@ extension ManagedOperation {
     /// The group whose child the operation is.
     fileprivate var operationAround: ManagedOperation? { groupOfChild }
 
-    /// What must end before this operation can, as far as that is known.
+    /// The operations that must end before this one can, as far as they are known.
     fileprivate var needed: [ManagedOperation] {
         let (isOver, waits, node) = core.withLock { core in
             let isWaiting = !core.machine.isStarted && !core.isReady
@@ -128,7 +129,7 @@ extension ManagedOperation {
         var needed = waits + (node?.liveUpstream ?? []) + (groupEngine?.neededChildren ?? [])
         switch admissionStanding {
         case .categories(let categories):
-            // Where several may hold a category, any of them may give it back.
+            // If several operations may hold a category, any of them may give it back.
             for category in categories where category.limit == 1 { needed += category.holders.filter { $0 !== self } }
         case .throttled(_, _, let runner): needed += [runner].compactMap { $0 }.filter { $0 !== self }
         case .none, .evaluating: break
@@ -146,7 +147,7 @@ extension ManagedOperation {
 extension GroupEngine {
     /// The children that must end before the group can.
     fileprivate var neededChildren: [ManagedOperation] {
-        // Where some results suffice, the others are canceled.
+        // If some results suffice, the other children are canceled.
         state.withLock { $0.machine.policy.hasWinners ? [] : $0.children.compactMap(\.operation?.life) }
     }
 }

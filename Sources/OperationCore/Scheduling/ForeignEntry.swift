@@ -6,8 +6,8 @@ import Synchronization
 
 /// A Foundation operation of any other kind in a queue of ours.
 ///
-/// The queue asks the operation whether it is ready when one of its dependencies has ended. A timer asks again every
-/// 20 ms. On Linux, Foundation reports neither a cancellation nor a readiness that an override of `isReady` decides.
+/// The queue asks the operation whether it is ready when one of its dependencies has ended. A timer asks again every 20
+/// ms, because Foundation on Linux reports neither a cancellation nor a change of an overridden `isReady`.
 package final class ForeignEntry: Sendable {
     let operation: Operation
     // Sendable: both are set before anybody else knows the entry, and under the queue's lock after.
@@ -46,11 +46,11 @@ package final class ForeignEntry: Sendable {
         unended.store(others.count, ordering: .releasing)
         watchers.withLock { $0 = [own] + others }
         for watcher in others + [own] { watcher.begin() }
-        // A dependency may have ended just now on a thread that has still to count it off.
+        // A dependency may just have ended on a thread that has not counted it off here yet.
         if !reconsider(), !isBehind { askSoon() }
     }
 
-    /// Asks whether the operation may begin; returns whether it may.
+    /// Asks whether the operation may begin, and returns the answer.
     @discardableResult
     func reconsider() -> Bool { engine?.reconsider(self) ?? true }
 
@@ -59,16 +59,17 @@ package final class ForeignEntry: Sendable {
     private func dependencyDidEnd(_ dependency: Operation) {
         let isBehind = unended.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue > 0
         if reconsider() { return }
-        // Foundation counts off a dependency in one dependent after another, in no order. Here it has come to the
-        // watcher, and perhaps not yet to the operation. It has come to all of them when the start of the dependency
-        // returns on this thread. Each thread asks again for itself: of two dependencies that end at the same time, the
-        // one that is counted off last need not be the one whose watcher is told last.
+        // Foundation counts off a dependency in one dependent after another, in no particular order. It has now reached
+        // the watcher, and perhaps not yet the operation. It has reached all of them when the start of the dependency
+        // returns on this thread. Each thread asks again itself: if two dependencies end at the same time, the one that
+        // is counted off last may not be the one whose watcher is notified last.
         if !ThreadNotes.leave(untilEndOf: dependency, { self.reconsider() }) { askSoon() }
-        // What is not ready after that overrides `isReady`, or the thread of the dependency was interrupted.
+        // An operation that is not ready after that overrides `isReady`, or the thread of the dependency was
+        // interrupted.
         if !isBehind { engine?.patrol(self) }
     }
 
-    /// Asks again when another thread, on which a dependency ended, has had time to come to this operation.
+    /// Asks again later, when the thread on which a dependency ended has had time to count it off here.
     private func askSoon() { DispatchQueue.global().async { [weak self] in self?.reconsider() } }
 
     /// Starts the operation; false if it is not ready after all.
@@ -137,7 +138,7 @@ extension QueueEngine {
         return entry
     }
 
-    /// Looks again whether an operation of another kind may begin; returns whether it may.
+    /// Asks again whether a plain `Foundation.Operation` may begin, and returns the answer.
     func reconsider(_ entry: ForeignEntry) -> Bool {
         guard entry.operation.isReady || entry.operation.isFinished else { return false }
         apply { state, _ in

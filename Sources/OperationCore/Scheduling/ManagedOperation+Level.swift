@@ -12,7 +12,7 @@ extension ManagedOperation {
 
     final func levelDidChange() {
         var (level, effective, host) = (QueueLevel.normal, QueueLevel.normal, nil as QueueEngine?)
-        // Another thread may set it at the same time, and be overtaken by this one.
+        // Another thread may set it at the same time, so the latest value is applied.
         applyLatest({ QueueLevel(queuePriority, qualityOfService) }) { present in
             level = present
             (effective, host) = noteOwnLevel(present)

@@ -20,9 +20,9 @@ struct QueuePlace {
     var slot: QueueMachine.Slot
     var level: QueueLevel
     var standing: Standing
-    /// Whether it is to ask for its categories when it gets a slot.
+    /// Whether the operation asks for its categories when it gets a slot.
     var asks = false
-    /// Whether it is the next one for its categories, though its suspended group keeps it from beginning.
+    /// Whether the operation is the next one for its categories, but cannot begin because its group is suspended.
     var blocksOthers = false
 }
 

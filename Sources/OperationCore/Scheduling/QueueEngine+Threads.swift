@@ -72,13 +72,14 @@ extension QueueEngine {
         }
     }
 
-    /// Asks for the categories of an operation that has a slot; false, and the slot is given up, if it may not begin now.
+    /// Asks for the categories of an operation that has a slot. If it may not begin now, gives up the slot and returns
+    /// false.
     ///
-    /// No lock of the queue is held while the register of categories is asked.
+    /// The thread holds no lock of the queue while it asks.
     private func askForCategories(of operation: ManagedOperation, _ key: QueueMachine.Key) -> Bool {
         if operation.askForCategories(in: self) {
             if apply({ state, _ in state.machine.beginAsked(key) }) { return true }
-            // The queue was suspended or made narrower meanwhile: the categories are for others.
+            // The queue was suspended or made narrower meanwhile, so other operations may have the categories.
             operation.yieldCategories()
         }
         applySettled { state, after in
@@ -124,7 +125,8 @@ extension QueueEngine {
     }
 
     private func visit(_ seat: WorkerSeat, mayPutOff: Bool) -> Choice {
-        // It may be the last reference, and what goes with it may wait: not before the seat says how the thread stands.
+        // This may be the last reference, and code that runs when the operation is freed may wait. So the operation is
+        // kept until the seat shows what the thread does next.
         let last = exchange(&seat.operation, with: nil)
         var after = After()
         let moment = recording.moment

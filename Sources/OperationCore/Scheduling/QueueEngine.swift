@@ -118,7 +118,7 @@ extension QueueEngine {
         /// Those that may ask for their admission now.
         var toAdmit: [ManagedOperation] = []
         var toDelay: [ManagedOperation] = []
-        /// Those that are the next for their categories, and cannot begin.
+        /// The operations that are next for their categories, but cannot begin.
         var toYield: [ManagedOperation] = []
         /// Wakes those who follow the queue.
         var calls: [@Sendable () -> Void] = []
@@ -243,7 +243,7 @@ extension QueueEngine {
         case .entering, .waiting, .held, .ready: break
         case .free, .dealt, .running, .ending: return
         }
-        // The thread that asks looks again afterwards.
+        // The thread that asks for the categories looks at the operation again afterwards.
         if state.machine.entries[Int(slot)].isAsking { return operation.wakeAsker() }
         state.machine.relevel(slot, place.level)
         state.machine.entries[Int(slot)].asks = place.asks

@@ -1,9 +1,9 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// Entries that ask for their categories with a slot in hand. Until they have them they are held.
+// Entries that have a slot and ask for their categories. They count as held until they have them.
 extension QueueMachine {
-    /// The entry has a slot, and a thread asks for its categories.
+    /// Gives an entry a slot, for a thread that is to ask for its categories.
     mutating func take(asking slot: Slot) -> Job {
         let index = Int(slot)
         entries[index].stage = .held
@@ -17,7 +17,7 @@ extension QueueMachine {
     /// Whether a thread asks for the categories of the entry.
     func isAsking(_ key: Key) -> Bool { entries.has(key) && entries[Int(key.slot)].isAsking }
 
-    /// The categories were granted: the entry runs; false, and nothing happened, if it may not begin now.
+    /// Lets an entry run whose categories were granted; returns false and changes nothing if it may not begin now.
     ///
     /// The queue may have been suspended or made narrower since the entry got its slot.
     mutating func beginAsked(_ key: Key) -> Bool {
@@ -32,7 +32,7 @@ extension QueueMachine {
         return true
     }
 
-    /// The entry gives up the slot with which it asked; false if it is not there any more.
+    /// Gives up the slot with which an entry asked; returns false if the entry does not ask any more.
     mutating func stopAsking(_ key: Key) -> Bool {
         guard isAsking(key) else { return false }
         stopAsking(Int(key.slot))

@@ -36,7 +36,7 @@ struct QueueMachine {
     struct Job {
         let key: Key
         let work: Work
-        /// Whether it is to ask for its categories first, for which it has a slot.
+        /// Whether the thread must first ask for the categories of the operation, which has a slot.
         var asks = false
     }
 
@@ -65,9 +65,9 @@ struct QueueMachine {
         var epoch: UInt32 = 0
         /// Counts up with each entry that stood here, so that one can be told from the next.
         var generation: UInt32 = 0
-        /// Whether it is to ask for its categories when it gets a slot.
+        /// Whether the entry asks for its categories when it gets a slot.
         var asks = false
-        /// Whether it is held, has a slot, and a thread asks for its categories.
+        /// Whether the entry is held and has a slot, and a thread asks for its categories.
         var isAsking = false
         /// Whether it runs and has given up its slot, because its body waits.
         var isResting = false

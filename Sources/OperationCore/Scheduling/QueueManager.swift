@@ -23,10 +23,10 @@ import Foundation
 /// asynchronous operation holds its place in the queue until it ends, but a thread only while `main()` runs. A body that
 /// waits through a call of this package (`startAndWait()`, `waitUntilFinished()`) gives up its place while it waits, and
 /// another thread takes over at once, up to ``threadLimit`` in the process. Bodies that block in other ways are noticed
-/// within milliseconds: if nothing begins although something could, while the process leaves cores idle by its processor
-/// time, the queue gets more threads, as far as its width allows and 64 at most. So 65 bodies that wait for each other by a
-/// semaphore or a latch never end, whatever the width. Bodies that compute get no more threads, and the threads that came go
-/// again once the cores are busy.
+/// within milliseconds. If no operation begins although one could, and the processor time of the process shows that
+/// cores are idle, the queue gets more threads: as many as its width allows, and 64 at most. So 65 bodies that wait for
+/// each other by a semaphore or a latch never end, whatever the width. Bodies that compute get no more threads, and the
+/// additional threads end when the cores are busy again.
 ///
 /// On Apple's systems too the quality of service says in which order operations begin, and not at what priority their
 /// threads run.

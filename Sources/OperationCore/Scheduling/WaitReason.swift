@@ -20,9 +20,9 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
         public static let release = Kind("release")
         /// Children: it is a group.
         public static let children = Kind("children")
-        /// An operation, for which a thread of the body waits.
+        /// An operation for which a thread of the body waits.
         public static let operation = Kind("operation")
-        /// A run that it shares with others: see ``SharedOperations``.
+        /// A run that the operation shares with others: see ``SharedOperations``.
         public static let sharedRun = Kind("sharedRun")
         /// A place of its queue: what it waited for came.
         public static let place = Kind("place")

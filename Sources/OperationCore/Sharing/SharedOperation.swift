@@ -6,12 +6,12 @@ import Foundation
 /// One asker's share in a run: an operation of its own, with the outcome of all.
 ///
 /// Made by ``SharedOperations/operation(for:make:)``. It has its own handlers, callback queue, timeout and owner.
-/// Cancelling it ends this share only; the run is cancelled when the last share was. That last share ends with the run: when
-/// the body of the run has wound down.
+/// Canceling it ends only this share. When the last share is canceled, the run is canceled, too, and that share ends
+/// when the body of the run has wound down.
 ///
-/// It joins the run when it is started, and ends when the run has ended. While it waits for a run that runs elsewhere, it
-/// takes no slot of a ``QueueManager``; in an `OperationQueue` it keeps its place. The run and its shares keep each other
-/// alive until the run ends.
+/// It joins the run when it is started, and ends when the run has ended. While it waits for a run that executes
+/// elsewhere, it takes no slot of a ``QueueManager``. In an `OperationQueue` it keeps its place. The run and its shares
+/// keep each other alive until the run ends.
 public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -20,20 +20,20 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     /// The ways to the run, which know its key.
     struct Share: Sendable {
         let join: @Sendable (SharedOperation) -> Void
-        /// Gives the share up; returns the run if nobody else shares it, and it is cancelled.
+        /// Gives up the share. If no other operation shares the run, cancels the run and returns it.
         let leave: @Sendable (SharedOperation) -> ManagedOperation?
     }
 
     private struct State {
         var share: Share?
         var hasBegun = false
-        /// Whether it is joining the run just now.
+        /// Whether the operation is joining the run.
         var isJoining = false
-        /// Whether it was cancelled after it began.
+        /// Whether the operation was canceled after it began.
         var isLeaving = false
-        /// How many threads give the share up just now: one that joined meanwhile leaves once more.
+        /// The number of threads that are giving up the share. If the operation joined meanwhile, it leaves once more.
         var leavers = 0
-        /// The run after which it ends.
+        /// The run after which the operation ends.
         var run: ManagedOperation?
     }
 
@@ -44,7 +44,7 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         super.init()
     }
 
-    /// Always true: the last share ends with the run, though the others end at once when they are cancelled.
+    /// Always true, because the last share ends with the run. The other shares end immediately when they are canceled.
     public override var windsDownAfterCancellation: Bool { true }
 
     /// Joins the run of the key, or begins it.
@@ -54,20 +54,20 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
             (work.hasBegun, work.isJoining) = (true, true)
             return share
         }
-        // Cancelled on the way here, it asks for nothing.
+        // The operation was canceled before it joined, so it asks for nothing.
         guard let share else { return bodyDidReturn() }
         share.join(self)
         let isLeaving = work.withLock { work in
             work.isJoining = false
             return work.isLeaving
         }
-        // Cancelled on another thread, perhaps just before it joined.
+        // Another thread canceled the operation, perhaps just before it joined.
         if isLeaving { leave() }
     }
 
     /// Gives the share up.
     public override func didCancel(because cause: CancellationCause) {
-        // If not, `main()` comes after this, finds no share, and ends it.
+        // If the operation has not begun, `main()` comes later, finds no share, and ends it.
         if work.withLock({ $0.hasBegun }) { leave() }
     }
 
@@ -81,7 +81,7 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         let (isLast, run, old) = work.withLock { work -> (Bool, ManagedOperation?, Share?) in
             if let last { work.run = last }
             work.leavers -= 1
-            // The thread that joins gives up what it joined, and then ends this.
+            // The thread that joins gives up what it joined, and then ends the operation.
             guard work.leavers == 0, !work.isJoining else { return (false, nil, nil) }
             return (true, exchange(&work.run, with: nil), exchange(&work.share, with: nil))
         }
@@ -92,7 +92,7 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     }
 
     package override func releaseBody() {
-        // Cancelled after it began, it needs the share once more.
+        // An operation that is canceled after it began needs the share once more.
         let isCancelled = isCancelled
         let share = work.withLock { work in
             work.hasBegun && isCancelled ? nil : exchange(&work.share, with: nil)
@@ -100,7 +100,7 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         withExtendedLifetime(share) {}
     }
 
-    /// The run has an outcome, and this ends when the run does.
+    /// Takes the outcome of the run, and ends this operation when the run has ended.
     func end(with outcome: OperationOutcome<ResultType, ErrorType>, of run: ManagedOperation) {
         let old = work.withLock { exchange(&$0.run, with: run) }
         withExtendedLifetime(old) {}
@@ -116,7 +116,7 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         }
     }
 
-    /// It needs no slot while a run that is elsewhere goes on.
+    /// Gives up the slot while a run continues elsewhere.
     func restForRun() { rest(1, because: .sharedRun) }
 
     private func finishIfUndecided(_ result: Result<ResultType, ErrorType>) {

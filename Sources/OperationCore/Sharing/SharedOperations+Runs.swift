@@ -20,7 +20,7 @@ extension SharedOperations {
         }
     }
 
-    /// An asker was cancelled; returns the run if that was the last one, which is cancelled.
+    /// Lets a canceled asker leave. If it was the last one, cancels the run and returns it.
     func leave(_ asker: SharedOperation<ResultType, ErrorType>, _ key: Key) -> Run? {
         guard let run = apply({ $0.leave(asker, key) }) else { return nil }
         forgetAfterEnd(run, key)
@@ -49,7 +49,7 @@ extension SharedOperations {
     private func start(_ run: Run, for asker: SharedOperation<ResultType, ErrorType>) {
         switch options.place.kind {
         case .firstAsker: break
-        // Before the run asks for a slot, which may be just that one.
+        // This comes before the run asks for a slot, because the run may need this very slot.
         case .manager, .foundation: asker.restForRun()
         }
         switch options.place.kind {
@@ -95,7 +95,7 @@ extension SharedOperations {
 
     /// Gives the run the highest priority of its askers.
     private func raise(_ run: Run, _ key: Key, _ number: UInt64) {
-        // Two askers may come at the same time.
+        // Two askers may come at the same time, so the latest value is applied.
         applyLatest({ apply { $0.urgency(key, number) } }) { urgency in
             guard urgency > run.queuePriority.rawValue, let priority = Operation.QueuePriority(rawValue: urgency)
             else { return }

@@ -31,10 +31,10 @@ public struct SharedRunPlace: Sendable {
     /// It is started on the thread, and so in the queue, in which the first asker is started.
     public static var firstAsker: Self { Self(kind: .firstAsker) }
 
-    /// It is added to this queue, which may be that of the askers: they need no slots while they wait.
+    /// The run is added to this queue. It may be the queue of the askers, because they need no slots while they wait.
     public static func queue(_ queue: QueueManager) -> Self { Self(kind: .manager(queue)) }
 
-    /// It is added to this queue, which must not be that of the askers: in an `OperationQueue` they keep their places while
-    /// they wait.
+    /// The run is added to this queue. It must not be the queue of the askers, because they keep their places in an
+    /// `OperationQueue` while they wait.
     public static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
 }

@@ -48,7 +48,7 @@ package final class UniqueWork: Sendable {
         _ added: ManagedOperation, _ key: UniqueWorkKey, _ policy: UniqueWorkPolicy, queue: String,
         by add: () throws(QueueError) -> Void
     ) throws(QueueError) -> Bool {
-        // A mapped operation may be gone before its original ended.
+        // A mapped operation may be freed before its original has ended.
         let operation = added.life
         // One that the queue will refuse replaces nobody.
         guard operation.isUnused else {

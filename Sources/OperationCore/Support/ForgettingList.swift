@@ -1,42 +1,43 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Elements in the order in which they came, under numbers that rise; any of them can be taken out at a small cost.
+/// A list of elements in the order in which they were added, under increasing numbers. Any of them can be removed at a
+/// small cost.
 ///
-/// It stores at most twice as many as it holds, however many come and go.
+/// However many elements come and go, it stores at most about twice as many entries as it ever held at the same time.
 package struct ForgettingList<Element> {
     private struct Entry {
         let id: UInt64
-        /// Nil once it was taken out.
+        /// Nil after it was removed.
         var element: Element?
     }
 
-    /// The last one of them holds an element.
+    /// The last entry holds an element.
     private var entries: [Entry] = []
 
     package init() {}
 
     package var isEmpty: Bool { entries.isEmpty }
 
-    /// How many are stored, taken out or not.
+    /// The number of stored entries, including those whose element was removed.
     package var storedCount: Int { entries.count }
 
-    /// The highest number; zero if there is none.
+    /// The highest number; zero if the list is empty.
     package var lastID: UInt64 { entries.last?.id ?? 0 }
 
     package var elements: [Element] { entries.compactMap(\.element) }
 
-    /// Adds an element under a number that is higher than all before.
+    /// Adds an element under a number that is higher than all numbers before.
     package mutating func append(_ element: Element, id: UInt64) {
         if entries.count == entries.capacity {
             entries.removeAll { $0.element == nil }
-            // Room for as many again, so that the next look for such entries is as far away.
+            // Reserves room for as many again, so that the next search for removed entries is as far away.
             if entries.count * 2 > entries.capacity { entries.reserveCapacity(max(entries.count * 2, 4)) }
         }
         entries.append(Entry(id: id, element: element))
     }
 
-    /// Takes an element out and returns it, to be let go of outside of a lock.
+    /// Removes an element and returns it, so that the caller can release it outside of a lock.
     package mutating func remove(_ id: UInt64) -> Element? {
         guard let position = position(of: id) else { return nil }
         let removed = exchange(&entries[position].element, with: nil)
@@ -44,7 +45,7 @@ package struct ForgettingList<Element> {
         return removed
     }
 
-    /// Changes the element with that number; nil if there is none.
+    /// Changes the element with that number; returns nil if there is none.
     package mutating func update<Result>(_ id: UInt64, _ change: (inout Element) -> Result) -> Result? {
         guard let position = position(of: id), var element = exchange(&entries[position].element, with: nil) else {
             return nil
@@ -53,12 +54,12 @@ package struct ForgettingList<Element> {
         return change(&element)
     }
 
-    /// Takes all out.
+    /// Removes and returns all elements.
     package mutating func takeAll() -> [Element] {
         exchange(&entries, with: []).compactMap(\.element)
     }
 
-    /// Takes those out for which it is true.
+    /// Removes and returns the elements for which the closure returns true.
     package mutating func takeAll(where isWanted: (Element) -> Bool) -> [Element] {
         var taken: [Element] = []
         for position in entries.indices {
@@ -71,7 +72,7 @@ package struct ForgettingList<Element> {
     }
 
     private func position(of id: UInt64) -> Int? {
-        // Numbers rise, so half of what is left can be put aside each time.
+        // The numbers increase, so each step leaves out half of the entries that are left.
         var first = 0
         var end = entries.count
         while first < end {

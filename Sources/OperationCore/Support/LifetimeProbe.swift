@@ -2,9 +2,9 @@
 // See LICENSE in the repository's root.
 
 #if DEBUG
-    /// Reports each queue and each operation that is made, so that tests can check that it is freed.
+    /// Reports each queue and each operation that is made, so that tests can check that all of them are freed.
     package enum LifetimeProbe {
-        /// Called with each object that is made in the task, in debug builds only; nil to call nothing.
+        /// A closure that is called with each object made in the task, in debug builds only. The default is nil.
         @TaskLocal package static var note: (@Sendable (AnyObject) -> Void)?
     }
 #endif

@@ -13,13 +13,14 @@ final class ThreadNotes {
     var queuedBodies = 0
     /// What the thread has in hand for a queue of this package, if it works for one.
     var seat: WorkerSeat?
-    /// The operations whose bodies run on the thread, or that wait for something else that does: one inside the other.
+    /// The operations whose bodies run on the thread, or which must wait for other code on it, from the outermost to
+    /// the innermost.
     var bodies: [Unmanaged<ManagedOperation>] = []
     /// Whether a queue may begin on it what takes but a moment: see ``LentThread``.
     var isLent = false
     /// How many children of groups it runs in place, one inside the other.
     var childrenInPlace = 0
-    /// The object whose end was begun last on this thread, and what is to be done after it.
+    /// The object whose end this thread performs, and the steps that are left for after the end.
     private var end: (of: AnyObject, after: [() -> Void])?
     /// How many steps from one operation to the next, through its body or its end, it is in.
     private var nestedSteps = 0
@@ -46,7 +47,7 @@ final class ThreadNotes {
         notes.nestedSteps -= 1
     }
 
-    /// Calls `end`, which ends an object, and then does what was left meanwhile for after the end.
+    /// Calls `end`, which ends an object, and then performs the steps that were left for after the end.
     static func performEnd(of object: AnyObject, _ end: () -> Void) {
         let notes = current
         let outer = exchange(&notes.end, with: (object, []))
@@ -55,7 +56,7 @@ final class ThreadNotes {
         for step in steps { step() }
     }
 
-    /// Leaves a step for after the end of the object; returns whether that end is the one which the thread performs.
+    /// Leaves a step for after the end of the object; returns false if this thread is not performing that end.
     static func leave(untilEndOf object: AnyObject, _ step: @escaping () -> Void) -> Bool {
         let notes = current
         guard notes.end?.of === object else { return false }

@@ -33,7 +33,7 @@ final class HoldSwitch: Sendable {
         /// What was noted last; nil at first.
         var isOffline: Bool?
         var isHeld = false
-        /// Whether a thread is telling the hold.
+        /// Whether a thread is notifying the hold.
         var telling = RepeatFlag()
         var timer: (any OperationTimer)?
         /// How often the network went, came or was let go of: a timer of the past is not heard.

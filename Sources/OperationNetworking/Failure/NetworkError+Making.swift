@@ -65,7 +65,7 @@ extension NetworkError {
 
     private static func message(_ error: DecodingError) -> String {
         func place(_ path: [any CodingKey]) -> String {
-            // The names may be those of a dictionary, which the server chose.
+            // The names may be the keys of a dictionary, which the server chose.
             let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue.quoted(limit: 40))" }
             let whole = steps.joined()
             if steps.isEmpty { return "at its top" }

@@ -26,8 +26,8 @@ public struct NetworkError: Error, Sendable, Hashable {
     /// - Parameters:
     ///   - code: The kind of the failure.
     ///   - phase: How far the request had come. Up to ``Phase/connecting`` it counts as unsent.
-    ///   - message: What happened, and what to do about it. Control characters and line breaks become blanks, so that nothing
-    ///     that a server wrote can control a terminal or begin a line of a log.
+    ///   - message: What happened, and what to do about it. Control characters and line breaks become blanks, so that
+    ///     text from a server can neither control a terminal nor begin a line of a log.
     ///   - request: Which request it was.
     ///   - underlying: What the layer beneath said.
     public init(

@@ -9,7 +9,8 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
     public let method: String
     /// The URL without user, password and fragment, and with each value of its query as three stars.
     ///
-    /// In its path, the values of parameters with the names of secrets, such as `;jsessionid=…`, and JSON web tokens are stars too.
+    /// In the path, JSON web tokens and the values of parameters with secret names, such as `;jsessionid=…`, are three
+    /// stars, too.
     public let url: String
 
     /// Summarises a request.
@@ -31,7 +32,7 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
         return "\(text)?\(items.joined(separator: "&"))"
     }
 
-    /// The origin, as it is for whatever is kept of it, or at least what stands there without user and password.
+    /// The normalized origin or, if the URL has none, the text in its place without user and password.
     private static func place(of reference: AddressReference) -> String {
         if let origin = reference.origin { return origin }
         let scheme = reference.scheme.map { $0 + ":" } ?? ""
@@ -50,7 +51,7 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
         let (name, value) = (part[..<equals], part.unicodeScalars[equals...].dropFirst())
         if value.isEmpty { return name.utf8.count > longestBareName ? nil : name }
         if value.allSatisfy({ $0 == "=" }) { return nil }
-        // What stands before the sign may be a pair itself, or a credential: `token%3D…=1`.
+        // The text before the sign may be a pair itself, or a credential: `token%3D…=1`.
         let isPlain = !name.utf8.contains { "%+:".utf8.contains($0) }
         return isPlain || LogRedaction.secrets.withoutNamedSecrets(String(name)) == name ? name : nil
     }

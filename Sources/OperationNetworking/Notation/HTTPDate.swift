@@ -11,7 +11,7 @@ package enum HTTPDate {
 
     /// The date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
     package static func text(_ date: Date) -> String {
-        // In this order, what is no number becomes the first day.
+        // With the arguments in this order, a date that is not a number becomes the first day.
         let seconds = Int(min(latest, max(-62_135_596_800, date.timeIntervalSince1970)).rounded(.down))
         let days = Int((Double(seconds) / 86_400).rounded(.down))
         let (year, month, day) = CivilDate.date(days: days)

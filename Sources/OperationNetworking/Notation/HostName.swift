@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// What the text of a host says, and the one form in which an address is written.
+/// Reads the text of a host, and writes IP addresses in their normalized form.
 package enum HostName {
     /// Whether it is an IP address, with or without brackets, and with or without a zone.
     package static func isAddress(_ host: String) -> Bool {
@@ -17,10 +17,10 @@ package enum HostName {
     /// Whether it is an IPv6 address, without brackets and without a zone.
     package static func isIPv6(_ host: String) -> Bool { ipv6(Array(host.utf8)[...]) != nil }
 
-    /// An IPv4 address as four decimal numbers; nil if the host is none.
+    /// Returns an IPv4 address as four decimal numbers; nil if the host is not an IPv4 address.
     ///
-    /// The host may have fewer numbers, of which the last fills the bytes that are left, and octal and hexadecimal ones,
-    /// as `127.1` and `0x7f.1` for `127.0.0.1`.
+    /// The host may have fewer numbers, of which the last one fills the remaining bytes. The numbers may also be octal
+    /// or hexadecimal. For example, `127.1` and `0x7f.1` are `127.0.0.1`.
     static func ipv4(_ host: ArraySlice<UInt8>) -> String? {
         let parts = host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         let numbers = parts.compactMap { number($0) }
@@ -31,7 +31,7 @@ package enum HostName {
         return [24, 16, 8, 0].map { "\(address >> $0 & 0xFF)" }.joined(separator: ".")
     }
 
-    /// Whether each part between the dots is a number: such a host is an IPv4 address, or no host at all.
+    /// Whether each part between the dots is a number. Such a host is an IPv4 address, or not a valid host.
     static func isNumeric(_ host: ArraySlice<UInt8>) -> Bool {
         let parts = host.split(separator: UInt8(ascii: "."))
         return !parts.isEmpty
@@ -40,7 +40,7 @@ package enum HostName {
             }
     }
 
-    /// An IPv6 address in its shortest form, without brackets; nil if the host is none.
+    /// Returns an IPv6 address in its shortest form, without brackets; nil if the host is not an IPv6 address.
     static func ipv6(_ host: ArraySlice<UInt8>) -> String? {
         let isPossible = host.allSatisfy { $0.isHexDigit || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }
         guard isPossible, host.count <= 45 else { return nil }
@@ -52,14 +52,14 @@ package enum HostName {
         return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// A number as C writes it: decimal, octal behind `0`, hexadecimal behind `0x`.
+    /// Reads a number as C does: decimal, octal after `0`, or hexadecimal after `0x`.
     private static func number(_ part: ArraySlice<UInt8>) -> UInt64? {
         if let digits = hexadecimalDigits(of: part) { return number(digits, radix: 16) }
         return number(part, radix: part.count > 1 && part.first == UInt8(ascii: "0") ? 8 : 10)
     }
 
     private static func number(_ digits: ArraySlice<UInt8>, radix: Int) -> UInt64? {
-        // The standard library would take a sign.
+        // The standard library would accept a sign.
         guard digits.allSatisfy(\.isHexDigit) else { return nil }
         return UInt64(String(decoding: digits, as: UTF8.self), radix: radix)
     }

@@ -1,13 +1,14 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// Servers write into errors and logs: in header values, in the names of JSON values, in the texts of libcurl. A terminal
-// obeys control characters, and a line break begins a line of a log that the library never wrote.
+// Text from servers comes into errors and logs: header values, names in JSON, messages of libcurl. A terminal obeys
+// control characters, and a line break begins a line of a log that the library did not write.
 extension String {
     /// The text without the characters that control a terminal, break a line or change the direction of writing.
     ///
-    /// Control characters (C0, DEL, C1) and separators of lines and paragraphs become blanks. Characters that are not visible, such
-    /// as bidirectional overrides, are removed. The two that join the letters of some scripts and emoji stay.
+    /// Control characters (C0, DEL, C1) and separators of lines and paragraphs become blanks. Invisible characters,
+    /// such as bidirectional overrides, are removed. The two invisible characters that some scripts and emoji need
+    /// between letters stay.
     ///
     /// - Parameter keepsLines: Whether line feeds and tabs stay, as in the text of a body. The default is `false`.
     package func printable(keepsLines: Bool = false) -> String {
@@ -28,6 +29,6 @@ extension String {
         return String(result)
     }
 
-    /// The same for a text of several lines, such as a body, in an entry of a log: all lines but the first are indented.
+    /// Returns the printable text of several lines, such as a body, for a log. All lines but the first are indented.
     var indentedPrintable: String { printable(keepsLines: true).replacing("\n", with: "\n  ") }
 }

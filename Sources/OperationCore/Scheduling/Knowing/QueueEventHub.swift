@@ -34,7 +34,7 @@ extension QueueEngine {
 
     package var counts: QueueCounts { applySettled { state, _ in QueueCounts(state) } }
 
-    /// Returns the number by which the feed is taken out.
+    /// Adds a feed; returns the number by which it can be removed.
     func subscribe(_ feed: QueueFeed) -> UInt64 {
         applySettled { state, _ in
             let hub = state.hub ?? QueueEventHub()

@@ -48,7 +48,7 @@ final class WeakEngine: Sendable {
 /// Takes its feed out of the queue when the iterator goes.
 private final class QueueSubscription: Sendable {
     private let feed: QueueFeed
-    /// Under which number the queue has it.
+    /// The number under which the queue stores the feed; nil if the queue was gone.
     private let id: UInt64?
     private let engine: WeakEngine
 

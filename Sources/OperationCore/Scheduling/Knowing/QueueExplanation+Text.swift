@@ -63,7 +63,7 @@ extension QueueExplanation.Hold {
     static func category(_ category: OperationCategory, for operation: ManagedOperation) -> Self? {
         let holders = category.holders.filter { $0 !== operation }
         let queue = operation.core.withLock { $0.host }
-        // Those of other queues are in lines of their own.
+        // The operations of other queues wait in lines of their own.
         let ahead = category.waiters.prefix { $0 !== operation }.filter { other in
             let host = other.core.withLock { $0.host }
             return host == nil || host === queue

@@ -30,8 +30,8 @@ extension QueueManager {
 
     /// The operations that failed and were not run again, the oldest first; the last ``failureLimit`` of them.
     ///
-    /// The list holds the operations. An operation that holds the queue, in a property for instance, keeps the queue in memory
-    /// for as long as it is in the list.
+    /// The list holds strong references to the operations. An operation that references the queue, for instance in a
+    /// property, keeps the queue in memory as long as the operation is in the list.
     public var failures: [QueueFailure] {
         engine.state.withLock { $0.failures.all }.compactMap { item in
             guard let error = item.operation.anyError else { return nil }

@@ -39,7 +39,7 @@ package final class QueueProgressMeter: QueueFollower, Sendable {
     /// Notes that the numbers changed; returns whether the caller must publish them, because no other thread does.
     package func noteDue() -> Bool { publishing.withLock { $0.request() } }
 
-    /// Publishes the numbers once; another thread publishes what changes meanwhile.
+    /// Publishes the numbers, unless another thread is publishing them and will do so again.
     package func publish() {
         if noteDue() { publishOnce() }
     }
@@ -47,7 +47,7 @@ package final class QueueProgressMeter: QueueFollower, Sendable {
     private func publishOnce() {
         publishing.withLock { $0.startRound() }
         if let counts = counts() { show(counts) }
-        // Not on this thread, which has more to do: under a flood of changes there would always be another round.
+        // The next round is for another thread, because under a flood of changes this one would never end.
         if publishing.withLock({ $0.finishRound() }) { DispatchQueue.global().async { [self] in publishOnce() } }
     }
 

@@ -5,9 +5,9 @@ import OperationCore
 
 /// Decides what becomes of what a server sends for a file of which a part may be there already.
 ///
-/// One machine lives as long as its download; each of its requests begins with `ask` and ends with `end`. The bytes of a
-/// response are added to a part only where the response names the version of the part: bytes of two versions are in one file
-/// only where a server gives both the same name.
+/// One machine serves one download. Each of its requests begins with `ask` and ends with `end`. The bytes of a response
+/// are added to a part only if the response names the version of the part. So bytes of two versions can be in one file
+/// only if a server gives both versions the same name.
 package struct DownloadMachine: Sendable {
     /// What the next request asks for.
     package enum Ask: Hashable, Sendable {
@@ -99,8 +99,8 @@ package struct DownloadMachine: Sendable {
         guard resumes, let part, part.card.source == source, let validator = part.card.validator, part.length > 0,
             part.length <= part.card.total ?? .max
         else { return (nil, .whole) }
-        // What may be all there is asked for its last byte once more: only a response with bytes of the file says which
-        // version it is of, and how long that is.
+        // If the part may be complete, its last byte is requested again. Only a response with bytes of the file names
+        // its version and its length.
         let mayBeComplete = part.length == part.card.total ?? part.length
         let offset = mayBeComplete ? part.length - 1 : part.length
         return offset > 0 ? (part, .rest(from: offset, validator)) : (nil, .whole)

@@ -45,11 +45,11 @@ package enum DownloadValidator: Hashable, Sendable, Codable {
         }
     }
 
-    /// Whether a response says that it is of this version.
+    /// Whether a response names this version.
     ///
-    /// A server that does not know `If-Range` sends the rest of any version, so a response that names none proves nothing. A
-    /// 206 must name its entity tag (RFC 9110, section 15.3.7). It may leave out the date where the request named it; then the
-    /// file is requested again from its beginning.
+    /// A server that ignores `If-Range` may send the rest of any version, so a response that names no version proves
+    /// nothing. A 206 must name its entity tag (RFC 9110, section 15.3.7). It may leave out the date if the request
+    /// named it. The file is then requested again from its beginning.
     package func isProven(by head: ResponseHead) -> Bool {
         switch self {
         case .entityTag(let tag): head.headers.values("ETag") == [tag]

@@ -35,7 +35,7 @@ package struct WebAddress: Hashable, Sendable {
         let reference = AddressReference(try Self.checked(text))
         var target = reference.resolved(against: base.reference)
         target.fragment = reference.fragment ?? base.fragment
-        // The authority of the base was checked when it was made.
+        // The authority of the base was checked when the base was made.
         try self.init(target, writtenBy: reference.authority == nil ? .user : .server)
     }
 

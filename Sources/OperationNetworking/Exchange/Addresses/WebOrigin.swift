@@ -7,9 +7,9 @@ import Foundation
 public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     /// `http` or `https`.
     public let scheme: String
-    /// The host in lower case, with letters outside of ASCII as the Domain Name System has them (`xn--`).
+    /// The host in lowercase, with letters outside of ASCII in punycode (`xn--`).
     ///
-    /// An IPv4 address is four decimal numbers. An IPv6 address is in brackets and in its shortest form.
+    /// An IPv4 address is written as four decimal numbers. An IPv6 address is in brackets and in its shortest form.
     public let host: String
     /// The port, also where it is the scheme's own.
     public let port: Int

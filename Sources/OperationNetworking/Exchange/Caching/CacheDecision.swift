@@ -9,8 +9,8 @@ package enum CacheDecision: Equatable, Sendable {
     case serve(Int, age: Int)
     /// The same, and the server is asked meanwhile whether it still holds.
     case serveAndRevalidate(Int, age: Int)
-    /// The server is asked whether it still holds, if there is something to ask with; and it may be the answer if the server
-    /// fails.
+    /// The server is asked whether the stored response is still valid, if the response has a validator. If the server
+    /// fails, the stored response may be the answer.
     case revalidate(Int)
     /// The server is asked as if nothing was kept.
     case forward

@@ -8,8 +8,8 @@ package enum CacheSelection {
     /// What the request says in the fields that the response depends on.
     ///
     /// `Authorization` is always among them, though the RFC does not ask for that of a private cache: what one user got
-    /// is never shown to another. `Cookie` is among them where the response is `private`: the folder does not know whose it
-    /// is, and two jars, or two users of one jar, may share it.
+    /// is never shown to another. `Cookie` is among them if the response is `private`, because two cookie jars, or two
+    /// users of one jar, may share the folder.
     ///
     /// So is `Accept-Encoding` where the body is kept as it was compressed: who did not ask for that could not read it. And
     /// who wants a body decompressed never gets what was kept for somebody who wants it as it comes, nor the other way

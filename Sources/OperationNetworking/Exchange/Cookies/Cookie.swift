@@ -54,7 +54,7 @@ public struct Cookie: Hashable, Sendable, Codable {
     public init(name: String, value: String, domain: String, path: String = "/", expires: Date? = nil) {
         self.name = name
         self.value = value
-        // The name of an interface, behind an IPv6 address, is as it is.
+        // The zone of an IPv6 address is the name of an interface, so its letter case is kept.
         let zone = domain.firstIndex(of: "%") ?? domain.endIndex
         self.domain = String(domain[..<zone]).asciiLowercased + domain[zone...]
         self.isHostOnly = true

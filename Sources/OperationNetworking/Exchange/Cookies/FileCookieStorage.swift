@@ -17,7 +17,7 @@ public struct FileCookieStorage: CookieStorage {
         self.url = url
     }
 
-    /// A jar has no more than a few thousand cookies of a few kilobytes.
+    /// The largest file that is read. A jar has no more than a few thousand cookies of a few kilobytes.
     private static let largest = 256 << 20
 
     private struct Contents: Codable {
@@ -25,10 +25,11 @@ public struct FileCookieStorage: CookieStorage {
         var cookies: [Cookie]
     }
 
-    /// Returns the cookies in the file; none if it is not there.
+    /// Returns the cookies in the file, or none if there is no file.
     ///
-    /// A file that another user can have written counts as empty, and so does a symbolic link: otherwise that user could choose
-    /// what this program sends. OperationKit reports such a file with the notice `OperationNotice.Kind.untrustedFile`.
+    /// A file that another user could have written counts as empty, and so does a symbolic link. Otherwise that user
+    /// could choose what this program sends. OperationKit reports such a file with the notice
+    /// `OperationNotice.Kind.untrustedFile`.
     public func load() throws -> [Cookie] {
         switch FileSystem().readTrusted(FolderEntry(PathBytes(url.path)), limit: Self.largest) {
         case .success(let bytes): return try JSONDecoder().decode(Contents.self, from: Data(bytes)).cookies

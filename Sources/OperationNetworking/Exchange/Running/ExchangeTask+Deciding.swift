@@ -30,7 +30,7 @@ extension ExchangeTask {
     private func afterAsking(_ head: ResponseHead, _ flight: Flight) -> NextStep? {
         guard let kept = flight.kept else { return nil }
         let prepared = flight.prepared
-        // Only a response with a validator was asked about: otherwise a 304 is about nothing that is kept.
+        // The server is asked only about a stored response with a validator. Otherwise a 304 is not about it.
         if head.status == 304, let validator = CacheValidator(kept.response.headers) {
             guard validator.isMeant(by: head) else {
                 configuration.cache?.perform { disk, _ in disk.forget(prepared.resource) }

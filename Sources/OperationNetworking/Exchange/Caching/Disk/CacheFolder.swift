@@ -6,7 +6,7 @@ import OperationCore
 
 /// The folder of a cache: reads, writes aside and renames, and never says more than that it did not work.
 ///
-/// A cache that cannot read or write is an empty one, and so is one in whose folder another user can have put something.
+/// A cache that cannot read or write counts as empty, and so does one to whose folder another user could have written.
 /// Nothing is brought to the disk on purpose: what a power cut leaves
 /// behind shows by its checksum.
 package struct CacheFolder {
@@ -23,7 +23,7 @@ package struct CacheFolder {
         self.claimTries = claimTries
     }
 
-    /// Makes the folder if it is not there, for its owner alone, and reports one that other users can write to.
+    /// Makes the folder if it is missing, for its owner alone, and reports a folder to which other users can write.
     package func prepare() {
         try? FileManager.default.createDirectory(
             at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -34,7 +34,7 @@ package struct CacheFolder {
                 + "Use a folder of your own with the permissions 0700.")
     }
 
-    /// Whether no other user can have put something into the folder.
+    /// Whether no other user could have put something into the folder.
     private var isTrusted: Bool { files.isTrustedFolder(place) }
 
     private var place: FolderEntry { FolderEntry(PathBytes(url.path)) }
@@ -65,19 +65,19 @@ package struct CacheFolder {
         return nil
     }
 
-    /// All bytes of a small file that no other user can have written.
+    /// Returns all bytes of a small file, unless another user could have written it.
     package func read(_ name: String, limit: Int = 4 << 20) -> [UInt8]? {
         guard isTrusted else { return nil }
         return try? files.readTrusted(entry(name), limit: limit).get()
     }
 
-    /// Opens a file for reading that no other user can have written.
+    /// Opens a file for reading, unless another user could have written it.
     func open(_ name: String) -> (file: OpenFile, status: FileStatus)? {
         guard isTrusted else { return nil }
         return try? files.openTrusted(entry(name)).get()
     }
 
-    /// Makes a file that was not there, for its owner alone.
+    /// Creates a new file, for its owner alone.
     func create(_ name: String) -> OpenFile? {
         guard isTrusted else { return nil }
         return try? files.createFile(entry(name), permissions: 0o600).get()
