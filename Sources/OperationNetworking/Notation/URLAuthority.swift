@@ -3,13 +3,13 @@
 
 import Foundation
 
-/// The authority of a URL (RFC 3986, section 3.2): user information, host and port, with the host in its one form.
+/// The authority of a URL (RFC 3986, section 3.2): user information, host and port, with the host in normalized form.
 ///
-/// Everything that is kept for a host goes by what this type makes of the text: origins, realms, slots for connections,
-/// budgets and pauses of retry, cookies, cached responses, logs and recordings. A second reading would let two spellings of
-/// one host be two hosts, and the token of one realm go to another.
+/// Everything that is stored for a host uses this type: origins, realms, slots for connections, budgets and pauses of
+/// retry, cookies, cached responses, logs and recordings. A second parser could take two spellings of one host for two
+/// hosts, and send the token of one realm to another.
 package struct URLAuthority: Hashable, Sendable {
-    /// Why a text is no authority.
+    /// The reason why a text is not a valid authority.
     package enum Flaw: Error, Hashable, Sendable {
         /// The host is missing.
         case noHost
@@ -21,28 +21,28 @@ package struct URLAuthority: Hashable, Sendable {
 
     /// Who wrote the URL.
     package enum Writer: Sendable {
-        /// The user of this library, who may write a host in each way that RFC 3986 allows, and name an interface of this
-        /// machine (RFC 6874).
+        /// The user of this library, who may write a host in every way that RFC 3986 allows, and name an interface of
+        /// this machine (RFC 6874).
         case user
-        /// A server. A host that is percent-encoded or has a zone only serves to deceive there.
+        /// A server. It only percent-encodes a host, or gives it a zone, to deceive.
         case server
     }
 
-    /// What stands before the at sign, as it is written; nil if there is none.
+    /// The text before the at sign, as it is written; nil if there is none.
     package let userInformation: String?
     /// The host in lower case: a name in ASCII, four decimal numbers, or an IPv6 address in brackets in its shortest form.
     package let host: String
     /// The port; nil if none is named.
     package let port: Int?
 
-    /// The ports of the schemes of the web.
+    /// The default ports of `http` and `https`.
     package static let defaultPorts = ["http": 80, "https": 443]
 
     /// Reads the text between the two slashes and the path.
     package init(_ text: String, writtenBy writer: Writer) throws(Flaw) {
         var rest = Array(text.utf8)[...]
         if let at = rest.lastIndex(of: UInt8(ascii: "@")) {
-            // With two at signs nobody can tell where the host begins, and readers differ.
+            // With two at signs it is unclear where the host begins, and parsers disagree.
             guard rest.firstIndex(of: UInt8(ascii: "@")) == at else { throw .host }
             userInformation = String(decoding: rest[..<at], as: UTF8.self)
             rest = rest[(at + 1)...]
@@ -63,7 +63,7 @@ package struct URLAuthority: Hashable, Sendable {
         self.host = host
     }
 
-    /// The origin as it stands at the beginning of a URL, without the port that the scheme has anyway.
+    /// Returns the origin as it stands at the beginning of a URL, without the default port of the scheme.
     package func origin(scheme: String) -> String {
         Self.origin(scheme: scheme, host: host, port: port ?? Self.defaultPorts[scheme])
     }
@@ -81,7 +81,7 @@ package struct URLAuthority: Hashable, Sendable {
         return Int(port)
     }
 
-    /// An IPv6 address and its zone.
+    /// Returns an IPv6 address with its zone, if it has one, in brackets; nil if it is not valid.
     private static func literal(_ text: ArraySlice<UInt8>, _ writer: Writer) -> String? {
         let end = text.firstIndex(of: UInt8(ascii: "%")) ?? text.endIndex
         guard let address = HostName.ipv6(text[..<end]) else { return nil }
@@ -94,7 +94,7 @@ package struct URLAuthority: Hashable, Sendable {
         return "[\(address)%25\(String(decoding: zone, as: UTF8.self))]"
     }
 
-    /// A name that the Domain Name System can hold, or an IPv4 address.
+    /// Returns a name that the Domain Name System can hold, or an IPv4 address; nil if the text is neither.
     private static func name(_ text: ArraySlice<UInt8>, _ writer: Writer) -> String? {
         var name = text
         if writer == .user {
@@ -108,10 +108,10 @@ package struct URLAuthority: Hashable, Sendable {
         return String(decoding: name, as: UTF8.self).asciiLowercased
     }
 
-    /// The name in the letters of the Domain Name System (RFC 5891); nil if it cannot be written in them.
+    /// Returns the name in ASCII, in punycode if necessary (RFC 5891); nil if it cannot be converted.
     private static func asciiName(_ bytes: [UInt8]) -> ArraySlice<UInt8>? {
         if bytes.allSatisfy({ $0 < 0x80 }) { return bytes[...] }
-        // Foundation writes the host of a URL in them.
+        // Foundation converts the host of a URL.
         guard bytes.allSatisfy({ $0 >= 0x80 || isOfName($0) }), let name = String(bytes: bytes, encoding: .utf8),
             let text = URL(string: "http://\(name)/")?.absoluteString, text.hasPrefix("http://"), text.hasSuffix("/")
         else { return nil }
@@ -124,7 +124,7 @@ package struct URLAuthority: Hashable, Sendable {
 }
 
 extension AddressReference {
-    /// The origin of an address on the web in its one form; nil of anything else.
+    /// The normalized origin of an `http` or `https` URL; nil for anything else.
     package var origin: String? {
         guard let scheme = scheme?.asciiLowercased, URLAuthority.defaultPorts[scheme] != nil,
             let authority = try? URLAuthority(authority ?? "", writtenBy: .user)

@@ -105,7 +105,7 @@ public struct NetworkLog: Sendable {
     }
 
     private func write(_ entry: Entry, _ event: NetworkEvent) {
-        // A server must not write lines of its own, nor control a terminal.
+        // A server must neither add lines to a log nor control a terminal.
         var lines = ["\(entry.sign) #\(event.operationID) \(entry.text)".printable()]
         if level >= .headers, let fields = entry.fields {
             lines += fields.map { "  \($0.name): \(redaction.value(of: $0))".printable() }

@@ -12,8 +12,8 @@ import OperationCore
 /// The session that operations use to which no other is given: that of the platform, until you set another.
 ///
 /// `urlSession: .shared` means this one. It follows redirects and keeps limits (``ExchangeSession``): on Linux over a
-/// ``CurlSession``, on Apple's systems, and where libcurl cannot be used, over a `URLSession`. In the last case a notice says
-/// so, once in the life of a process: see `OperationDiagnostics`.
+/// ``CurlSession``, and over a `URLSession` on Apple platforms and where libcurl cannot be used. In the last case a
+/// notice says so, once per process: see `OperationDiagnostics`.
 public final class DefaultNetworkSession: NetworkSession {
     /// The one there is.
     public static let standard = DefaultNetworkSession()
@@ -59,7 +59,7 @@ public final class DefaultNetworkSession: NetworkSession {
     private static func makeTransport() -> any NetworkSession {
         #if os(Linux)
             guard let problem = CurlSession.problem else { return CurlSession.shared }
-            // Not on this thread: others may wait for it, and the handler may ask for this very session.
+            // This is not done on this thread: others may wait for it, and the handler may ask for this very session.
             DispatchQueue.global().async {
                 OperationDiagnostics.report(
                     .sessionFallback, by: "DefaultNetworkSession",

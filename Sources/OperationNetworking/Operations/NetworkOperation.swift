@@ -126,10 +126,11 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// - Parameters:
     ///   - request: What to send.
     ///   - session: The operation's session, bound to it: what comes for a task made by `session.makeTask(with:)` goes to
-    ///     the operation. So does the response to a task that you made by `makeTask(with:)` of another session, and return
-    ///     without having called it; if it was called before, the operation fails with the code
-    ///     ``NetworkError/Code/unboundTask``. A task with a receiver of your own tells only that; then finish the operation
-    ///     by yourself.
+    ///     the operation. The same is true for a task that you made by `makeTask(with:)` of another session and return
+    ///     without having called it. If it was called before, the operation fails with the code
+    ///     ``NetworkError/Code/unboundTask``. A task with a receiver of your own reports only to that receiver. Finish
+    ///     the
+    ///     operation yourself in that case.
     open func createTask(
         with request: NetworkRequest, using session: any NetworkSession
     ) throws -> any NetworkTask {

@@ -5,10 +5,10 @@ import Foundation
 
 /// What a log leaves out.
 ///
-/// Three stars take the place of a secret. A header, a field of a form and a value of JSON are secret by their names. In every
-/// text, whatever its name, a secret is also recognized by its own words, such as `password=…`, `token: …`, `Bearer …`,
-/// `Basic …` and JSON web tokens. If in doubt, a value is hidden. The query and the fragment of a URL are left out, whatever the
-/// names in them. A body that is longer than a mebibyte is left out completely.
+/// Three stars replace a secret. Headers, fields of forms and values of JSON are recognized as secrets by their names.
+/// In any text, whatever its name, secrets are also recognized by their form, such as `password=…`, `token: …`, `Bearer
+/// …`, `Basic …` and JSON web tokens. If in doubt, a value is hidden. The query and the fragment of a URL are left out,
+/// whatever the names in them. A body that is longer than a mebibyte is left out completely.
 public struct LogRedaction: Sendable, Hashable {
     /// Whether everything is shown, secrets included.
     public private(set) var keepsSecrets = false
@@ -54,7 +54,7 @@ public struct LogRedaction: Sendable, Hashable {
         return String(scalars).lowercased()
     }
 
-    /// Returns whether a header is a secret, by its name or by what its value says, such as `Bearer …` or `token=…`.
+    /// Returns whether a header is a secret, by its name or by the form of its value, such as `Bearer …` or `token=…`.
     ///
     /// A redirect to another origin leaves out the headers that ``secrets`` hides.
     public func hides(_ header: HeaderFields.Field) -> Bool {
@@ -69,12 +69,12 @@ public struct LogRedaction: Sendable, Hashable {
         return withoutSecrets(inHeader: Self.withoutQueries(field.value, isOneAddress: isOneAddress))
     }
 
-    /// The value of a header without what its own words call a secret.
+    /// Returns the value of a header without the secrets that its text reveals.
     package func withoutSecrets(inHeader value: String) -> String {
         keepsSecrets ? value : json(value) ?? SecretText.shown(value, isHeader: true, hides: hides)
     }
 
-    /// The path of a URL without the parameters that have the name of a secret, and without JSON web tokens.
+    /// Returns the path of a URL without JSON web tokens, and without the values of parameters that have secret names.
     package func withoutSecrets(inPath path: String) -> String {
         guard !keepsSecrets, path.utf8.contains(0x3D) || path.contains("eyJ") else { return path }
         var result = String.UnicodeScalarView()
@@ -93,7 +93,7 @@ public struct LogRedaction: Sendable, Hashable {
         return String(result)
     }
 
-    /// A text that is JSON without the secrets in it; `nil` if it is no JSON.
+    /// Returns a text of JSON without its secrets; `nil` if the text is not JSON.
     private func json(_ text: String) -> String? {
         guard Self.isJSON(text) else { return nil }
         let clean = SecretJSON.redacted(Data(text.utf8), self, keepsKinds: true) { text in
@@ -178,13 +178,13 @@ public struct LogRedaction: Sendable, Hashable {
             let clean = SecretJSON.redacted(
                 body, self, keepsKinds: false,
                 text: { text in
-                    // JSON within JSON has names, too; of what cannot be understood nothing is known.
+                    // JSON within JSON has names, too. If it cannot be read, all of it is hidden.
                     Self.isJSON(text)
                         ? withoutSecrets(Data(text.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? Self.stars
                         : withoutNamedSecrets(Self.withoutQueries(text))
                 }),
             let value = try? JSONSerialization.jsonObject(with: clean),
-            // A number may be too large for what is written.
+            // A number may be too large to be written.
             JSONSerialization.isValidJSONObject(value)
         else { return nil }
         return try? JSONSerialization.data(withJSONObject: value, options: .sortedKeys)

@@ -5,8 +5,8 @@ import Foundation
 
 /// A reader of JSON that replaces secret values and copies everything else byte by byte.
 ///
-/// The JSON may break off anywhere, as a transfer does. The reader looks at every name, so that a name that occurs twice in
-/// an object hides no other.
+/// The JSON may end anywhere, as after an interrupted transfer. The reader looks at every name, so that a name that
+/// occurs twice in an object hides no other.
 package struct SecretJSON {
     private enum Expected {
         /// A value; the first one of an array, or its end.
@@ -28,7 +28,7 @@ package struct SecretJSON {
         let isHidden: Bool
         /// Where it begins.
         let start: Int
-        /// Where the result ended when it began, if stars take the place of all of it.
+        /// The length of the result when the container began, if stars replace all of the container; else nil.
         let shownEnd: Int?
         /// Whether its value is a secret, since it is called so: `{"name": "password", "value": "…"}`.
         let hidesValue: Bool
@@ -64,11 +64,11 @@ package struct SecretJSON {
         result.reserveCapacity(bytes.count)
     }
 
-    /// Returns the JSON without the values of secret names; `nil` if the data is no JSON.
+    /// Returns the JSON without the values of secret names; `nil` if the data is not JSON.
     ///
     /// - Parameters:
     ///   - data: The JSON.
-    ///   - redaction: Which names are those of secrets.
+    ///   - redaction: Decides which names are those of secrets.
     ///   - keepsKinds: Whether a hidden text becomes `***`, a number 0, and an array or object keeps its shape, so that the
     ///     result can still be decoded. Otherwise every hidden value becomes the text `***`.
     ///   - text: Returns a text without the secrets in it. It is called with every text whose name is not secret.
@@ -142,7 +142,7 @@ package struct SecretJSON {
     private mutating func takeName() {
         let string = string()
         name = JSONText.decoded(bytes[string.inside])
-        // A name may have a secret in itself, as in `{"token=…": true}`.
+        // A name may itself contain a secret, as in `{"token=…": true}`.
         let shown = redaction.withoutNamedSecrets(name)
         if shown == name {
             copy(string.end - index)

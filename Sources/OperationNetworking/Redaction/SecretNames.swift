@@ -21,7 +21,7 @@ enum SecretNames {
         "ssn",
         "iban", "subscription",
     ]
-    /// Names that are secret as a whole, of which each word is also that of a harmless header.
+    /// Names that are secret only as a whole, because each of their words also occurs in harmless headers.
     private static let wholeNames: Set = ["xaccess", "xidentity"]
     /// Words that do so at the end of a name.
     private static let lastWords: Set = ["ticket", "seed", "pan"]

@@ -18,14 +18,14 @@ struct SecretText {
     private static let schemes: Set = [
         "bearer", "basic", "token", "apikey", "api-key", "dpop", "negotiate", "ntlm", "jwt", "kerberos",
     ]
-    /// What a challenge says behind the name of a scheme, which is no credential.
+    /// The parameters that follow the name of a scheme in a challenge, which are not credentials.
     private static let challengeParameters: Set = [
         "realm", "charset", "error", "error_description", "error_uri", "scope", "algorithm", "qop", "nonce", "opaque",
         "stale", "domain",
     ]
 
     private let hides: (String) -> Bool
-    /// Whether the text is the value of a header, which may be nothing but a credential.
+    /// Whether the text is the value of a header, which may consist of a credential alone.
     private let isHeader: Bool
     private let text: Scalars
     private var index = 0
@@ -63,7 +63,7 @@ struct SecretText {
             shown.append(contentsOf: text[start..<end])
             index = end
             guard let isQuoted = isSecret(before: start, sign) else { continue }
-            // Some write an arrow between a name and its value, or compare them; JSON may break the line there.
+            // An arrow or a second equals sign may follow the sign before the value, and JSON may break the line there.
             copy {
                 Self.isBlank($0) || isQuoted && ($0 == "\n" || $0 == "\r") || sign == "=" && ($0 == ">" || $0 == "=")
             }
@@ -71,7 +71,8 @@ struct SecretText {
         }
     }
 
-    /// The sign between a name and a value that begins there, and where it ends: it may be escaped, also several times.
+    /// Returns the sign between a name and a value at a position, and its end. The sign may be escaped, even
+    /// repeatedly.
     private func sign(at start: Int) -> (sign: Unicode.Scalar, end: Int)? {
         let first = text[start]
         if first == "=" || first == ":" { return (first, start + 1) }
@@ -154,7 +155,8 @@ struct SecretText {
         }
     }
 
-    /// Hides the lines behind a value that are indented more than the line in which its pair begins: they belong to it.
+    /// Hides the lines after a value that are indented more than the line of its name, because they belong to the
+    /// value.
     private mutating func hideFoldedLines(below start: Int) {
         guard index < text.count, text[index] != "&" else { return }
         let lineStart = text[..<start].lastIndex { $0 == "\n" || $0 == "\r" }.map { $0 + 1 } ?? 0
@@ -288,7 +290,7 @@ struct SecretText {
         }
     }
 
-    /// Whether a word begins a parameter of a challenge, such as `realm="…"`; base64 may end in the same signs.
+    /// Whether a word begins a parameter of a challenge, such as `realm="…"`. Base64 may end in an equals sign, too.
     private func isParameter(_ word: String, endingAt end: Int) -> Bool {
         guard let equals = word.firstIndex(of: "=") else { return false }
         let isKnown = Self.challengeParameters.contains(word[..<equals].lowercased())
@@ -304,7 +306,7 @@ struct SecretText {
 
     /// Whether a word is more than one of a language.
     private static func isCredential(_ word: String, of scheme: String) -> Bool {
-        // A name and a password, however short.
+        // Base64 of a name and a password, however short.
         if scheme == "basic", Data(base64Encoded: word)?.contains(0x3A) == true { return true }
         let letters = word.utf8
         guard letters.count >= 6 else { return false }

@@ -2,7 +2,8 @@
 // See LICENSE in the repository's root.
 
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
-    /// The name and the value; three stars for a secret, which is known by the name or by what the value says.
+    /// The name and the value. Three stars replace a secret, which is recognized by its name or by the form of its
+    /// value.
     public var description: String { "\(name): \(LogRedaction.secrets.value(of: self))".printable() }
 
     /// What debuggers and `dump` show: no secrets.

@@ -33,9 +33,9 @@ public struct NetworkRequest: Sendable {
     public var method: String { content.method }
     /// The URL in the form in which it is sent: absolute, without user, password and fragment.
     ///
-    /// The scheme and the host are in lower case, and the port is left out where it is the scheme's own. A host with letters
-    /// outside of ASCII is written as the Domain Name System has it (`xn--`), and an IP address in its usual form. So two
-    /// spellings of one host are one host for credentials, connections, retry budgets, cookies and the cache.
+    /// The scheme and the host are in lowercase, and the default port of the scheme is left out. A host with letters
+    /// outside of ASCII is written in punycode (`xn--`), and an IP address in its usual form. So two spellings of one
+    /// host are the same host for credentials, connections, retry budgets, cookies and the cache.
     ///
     /// An IPv6 address may name an interface of this machine, as in `http://[fe80::1%25eth0]/` (RFC 6874).
     public var url: URL { content.url }

@@ -5,9 +5,9 @@ import Foundation
 
 /// Scheme, host and port: whose connections a request shares.
 ///
-/// It is the beginning of the URL that is sent, letter for letter: see ``NetworkRequest/url``.
+/// It is exactly the beginning of the URL that is sent: see ``NetworkRequest/url``.
 package struct RequestOrigin: Sendable, Hashable {
-    /// As in a URL, in its one form: see `URLAuthority`.
+    /// The origin as in a URL, normalized: see `URLAuthority`.
     package let name: String
 
     /// Whether it is reached by TLS.
@@ -17,7 +17,7 @@ package struct RequestOrigin: Sendable, Hashable {
         name = authority.origin(scheme: scheme)
     }
 
-    /// The origin of a URL; nil if nothing can be sent there.
+    /// Creates the origin of a URL; nil if nothing can be sent there.
     package init?(of url: URL) {
         let text = url.absoluteString
         if let origin = RequestOrigin(ofPlain: text) {
@@ -53,10 +53,10 @@ package struct RequestOrigin: Sendable, Hashable {
     }
 }
 
-/// The scheme, the host and the port of a URL that is in its one form already, as bytes.
+/// The scheme, the host and the port of a URL that is already normalized, as bytes.
 private struct PlainAuthority {
     private let bytes: UnsafeRawBufferPointer
-    /// Where the port ends, or the host if there is none.
+    /// Where the port ends, or the host if there is no port.
     private let end: Int
 
     init?(_ bytes: UnsafeRawBufferPointer) {
@@ -72,7 +72,7 @@ private struct PlainAuthority {
         self.end = end
     }
 
-    /// Where a host ends of which nothing must be changed; nil if it has to be looked at more closely.
+    /// Returns where a host ends that is already normalized; nil if it needs a closer look.
     private static func hostEnd(of bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
         var (end, label) = (start, start)
         scan: while end < bytes.count {
@@ -84,7 +84,7 @@ private struct PlainAuthority {
             end += 1
         }
         guard label < end, end - start <= 255, bytes[start] != 0x2E else { return nil }
-        // Where the last part begins with a digit the host may be an IPv4 address in some form.
+        // If the last part begins with a digit, the host may be an IPv4 address in some form.
         return !bytes[label].isDigit || isIPv4(bytes[start..<end]) ? end : nil
     }
 
@@ -104,12 +104,12 @@ private struct PlainAuthority {
         return parts == 4 && digits > 0
     }
 
-    /// Where a port ends that must be named, or the host if there is none.
+    /// Returns where the port ends, or the host if there is no port; nil if the port needs a closer look.
     private static func portEnd(of bytes: UnsafeRawBufferPointer, from hostEnd: Int, usualPort: Int) -> Int? {
         guard hostEnd < bytes.count, bytes[hostEnd] == 0x3A else { return hostEnd }
         var (number, end) = (0, hostEnd + 1)
         while end < bytes.count, bytes[end].isDigit, number <= 65535 {
-            // Without zeros before it.
+            // A normalized port has no leading zeros.
             guard number > 0 || bytes[end] != 0x30 else { return nil }
             number = number * 10 + Int(bytes[end]) - 0x30
             end += 1

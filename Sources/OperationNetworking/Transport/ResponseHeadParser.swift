@@ -133,7 +133,7 @@ extension HTTPVersion {
 }
 
 extension HeaderFields {
-    /// Adds the field of a line, or to the last field if the line begins with a blank; returns what is wrong with it.
+    /// Adds the field of a line, or adds the line to the last field if it begins with a blank; returns what is wrong.
     fileprivate mutating func append(line: UnsafeRawBufferPointer) -> String? {
         if line[0] == 0x20 || line[0] == 0x09 {
             guard let last = removeLast() else { return "a header field has no name" }
@@ -148,11 +148,12 @@ extension HeaderFields {
             add(String(headerBytes: name), String(headerBytes: value, ofField: name))
             return nil
         }
-        // Whoever reads the wire may see another framing in it.
+        // Another reader of the same bytes may see another framing in them.
         if name.isName("content-length") || name.isName("transfer-encoding") {
             return "the framing of the body has a control character in it"
         }
-        // A cookie with one is none (RFC 6265bis, 5.7); in other values they are blanks (RFC 9110, 5.5).
+        // A cookie with a control character is not valid (RFC 6265bis, 5.7). In other values such a character becomes a
+        // blank (RFC 9110, 5.5).
         let text = name.isName("set-cookie") ? "" : String(headerBytes: value, ofField: name).withoutControls
         add(String(headerBytes: name), text.trimmedBlanks)
         return nil
@@ -202,7 +203,7 @@ extension String {
         (1...18).contains(utf8.count) && utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// The same with a blank in the place of each control character but a tab.
+    /// The text with a blank in place of each control character but a tab.
     var withoutControls: String {
         guard utf8.contains(where: { $0.isControl && $0 != 0x09 }) else { return self }
         let bytes = utf8.map { $0.isControl && $0 != 0x09 ? 0x20 : $0 }

@@ -29,7 +29,7 @@ struct PlaybackKey: Hashable, Sendable {
         let fields = rules.comparedHeaders.map { $0.lowercased() }.sorted().map { name in
             "\(name): \(headers.values(name).joined(separator: ", "))"
         }
-        // However it is written, in a recording that was edited or made by an earlier version.
+        // A recording that was edited or made by an earlier version may spell the host differently.
         let origin = AddressReference(String(address)).origin ?? String(address[..<slash])
         parts = [
             method, rules.comparesHost ? origin : "", String(address[slash...]),

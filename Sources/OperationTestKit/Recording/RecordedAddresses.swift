@@ -65,7 +65,7 @@ struct RecordedAddresses {
         return text.removingPercentEncoding ?? String(text)
     }
 
-    /// Whether a value says itself that a part of it is a secret, as JSON does, or an address with a password.
+    /// Whether the value itself shows that a part of it is secret, as JSON or a URL with a password does.
     private func hidesPart(of value: String) -> Bool {
         redaction.withoutSecrets(inHeader: value) != value || withoutUser(value.unicodeScalars[...]) != value
     }

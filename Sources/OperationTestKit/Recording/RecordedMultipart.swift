@@ -25,7 +25,7 @@ struct RecordedMultipart {
         return text.isEmpty ? nil : text.startIndex..<text.endIndex
     }
 
-    /// The same with that boundary, and with other heads and contents of its parts.
+    /// Returns the body with another boundary, and with other headers and contents of its parts.
     ///
     /// Nil if it has no such parts, or there is nothing in the place of the content of one. It may break off.
     func rewritten(

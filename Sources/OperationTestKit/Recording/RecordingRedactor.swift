@@ -4,8 +4,8 @@
 import Foundation
 import OperationNetworking
 
-/// Leaves the secrets out of exchanges, by the names that a ``LogRedaction`` hides and by what texts say themselves, and keeps
-/// all else as it is: what is recorded must still be an answer.
+/// Removes the secrets from exchanges: the values whose names a ``LogRedaction`` hides, and texts that have the form of
+/// a secret. It keeps everything else as it is, because a recording must still work as a response.
 struct RecordingRedactor: Sendable {
     static let stars = "***"
     /// Fields whose value is one address, to its end.
@@ -98,7 +98,8 @@ struct RecordingRedactor: Sendable {
 
     private func shown(_ text: String) -> String { redaction.withoutNamedSecrets(addresses.redacted(in: text)) }
 
-    /// A text without what its own words call a secret; the same bytes if it is none; nil if it is in two bytes a character.
+    /// Returns a text without the secrets that it reveals, other data as it is, and nil for a text in two-byte
+    /// characters.
     private func text(_ data: Data, isText: Bool) -> Data? {
         guard !data.contains(0) else { return isText ? nil : data }
         if let text = String(validating: data, as: UTF8.self) {

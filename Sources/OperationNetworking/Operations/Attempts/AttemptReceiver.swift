@@ -27,7 +27,7 @@ package final class AttemptReceiver: NetworkReceiver {
         withExtendedLifetime(left) {}
     }
 
-    /// Whether the attempt is over, so that nothing is heard any more.
+    /// Whether the attempt is over, so that all calls are ignored.
     var isOver: Bool { present == nil }
 
     private var present: NetworkAttempts? { attempts.withLock { $0 } }

@@ -17,7 +17,7 @@ final class BoundSession: NetworkSession {
         self.receiver = receiver
     }
 
-    /// Whether its attempt is over: a hook that kept the session for a later attempt gets tasks that are not bound.
+    /// Whether its attempt is over. A hook that kept the session for a later attempt gets tasks that are not bound.
     var isOutdated: Bool { receiver.isOver }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {

@@ -57,7 +57,7 @@ final class UnboundTask: NetworkTask {
         if isFirst { make(SilentReceiver()) }
     }
 
-    /// Asks the session for the task, and makes the calls that came until then in their order.
+    /// Asks the session for the task, and makes the calls that arrived meanwhile, in their order.
     @discardableResult
     private func make(_ receiver: any NetworkReceiver) -> any NetworkTask {
         let task = session.withPolicy.makeTask(with: request, receiver: receiver)
@@ -92,7 +92,7 @@ final class TaskCreation: Sendable {
 
     private let state = Locked(State())
 
-    /// Calls the hook; returns a task that tells the receiver, or one that the hook's own code follows.
+    /// Calls the hook; returns a task that reports to the receiver, or one that the hook's own code follows.
     func run(_ receiver: AttemptReceiver, _ hook: () throws -> any NetworkTask) throws -> any NetworkTask {
         defer { state.withLock { $0 = State(isOver: true) } }
         let task = try Self.$current.withValue(self, operation: hook)
@@ -102,7 +102,7 @@ final class TaskCreation: Sendable {
             throw NetworkError.unboundTask
         }
         let made = state.withLock { $0 }
-        // A task of the user's own around a task that nothing has called yet: its response can only be for the operation.
+        // The hook wrapped a task that nothing has called yet in its own. The response can only be for the operation.
         if !made.hasBoundTask, made.unbound.count == 1 { _ = made.unbound[0].adopt(receiver) }
         return task
     }
@@ -123,7 +123,7 @@ extension NetworkError {
             + "without calling it, or give the other session to the operation.")
 }
 
-/// Lets everything go by.
+/// A receiver that ignores everything.
 private final class SilentReceiver: NetworkReceiver {
     func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}

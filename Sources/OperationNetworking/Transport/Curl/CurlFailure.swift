@@ -30,7 +30,7 @@
             return error
         }
 
-        /// Why there is no connection.
+        /// The system's number of the error because of which there is no connection.
         private var systemError: Int {
             transfer.socketError == 0
                 ? transfer.handle.long(OKCurlInfoSystemErrorNumber) : Int(transfer.socketError)

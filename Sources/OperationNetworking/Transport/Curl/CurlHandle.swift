@@ -254,7 +254,7 @@
 
         /// Whether the request may share a connection with others.
         ///
-        /// Whether a connection can carry several requests is known when TLS is established, and without TLS none can.
+        /// Without TLS no connection can carry several requests. With TLS this is known when TLS is established.
         var mayMultiplex: Bool { origin.isSecure && options.newestVersion >= .http2 }
     }
 

@@ -68,10 +68,10 @@
         /// Whether it can let go of a transfer without waiting for the thread that looks a name up (7.87).
         package var leavesLookupsBehind: Bool { number >= 0x07_57_00 }
 
-        /// Whether its remarks tell which streams an HTTP/2 server did not process.
+        /// Whether its messages tell which streams an HTTP/2 server did not process.
         ///
-        /// From 7.88 on libcurl reports a GOAWAY with its last stream. The upper limit is the newest version whose source
-        /// was read: only that shows that a transfer cannot change its connection without a new redirect time.
+        /// From 7.88 on libcurl reports a GOAWAY with its last stream. The upper limit is the newest version whose
+        /// source was read. The source shows that a transfer cannot change its connection without a new redirect time.
         var tellsRefusals: Bool { (0x07_58_00..<0x08_13_00).contains(number) }
 
         /// Whether a handle may serve a second transfer.

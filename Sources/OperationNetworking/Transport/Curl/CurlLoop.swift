@@ -20,11 +20,11 @@
         /// How many transfers are under way beyond the limits, since others wait for what they bring.
         var ahead = 0
         var places: CurlPlaces
-        /// Which requests a server said that it did not process.
+        /// The requests that a server said it did not process.
         var refusedStreams = RefusedStreams()
-        /// How many requests are under way that must not be sent twice and may share a connection.
+        /// The number of requests under way that must not be sent twice and may share a connection.
         var delicateCount = 0
-        /// How many times in succession sockets were only ready to be written to, without anything being sent.
+        /// The number of rounds in succession in which sockets were only ready for writing, and nothing was sent.
         var fruitlessRounds = 0
         /// When transfers must be looked at, by their numbers.
         var deadlines = DeadlineHeap()
@@ -151,13 +151,14 @@
             return count
         }
 
-        /// As many rounds without progress as no transfer needs.
+        /// A number of rounds without progress that no transfer needs.
         private static var fruitlessLimit: Int { 1000 }
 
-        /// Ends the transfers that make libcurl ask again and again whether a socket can be written to.
+        /// Ends the transfers that make libcurl ask again and again whether a socket is ready for writing.
         ///
-        /// libcurl 7.88 does so where an HTTP/2 server answered without reading the body of the request and then reset the
-        /// stream. The response is complete. Any other case is slowed down until a time limit ends the transfer.
+        /// libcurl 7.88 does so if an HTTP/2 server responded without reading the body of the request and then reset
+        /// the stream. The response is complete. In any other case the loop slows down until a time limit ends the
+        /// transfer.
         private func stopSpinning() {
             var answered: [CurlTransfer] = []
             transfers.forEach { if $0.isAnsweredEarly { answered.append($0) } }

@@ -29,7 +29,7 @@
             self.isRefused = isRefused
         }
 
-        /// The numbers that mean that a stream of HTTP/2, or its connection, ended too early.
+        /// The codes with which libcurl reports that a stream of HTTP/2, or its connection, ended too early.
         package static let endsOfStreams: Set<Int32> = [0, 16, 18, 52, 55, 56, 92]
 
         /// The kind of the failure, and the sentence to show.
@@ -46,7 +46,7 @@
                 (.connectionLost, "The connection ended before the head of the response was complete. Try again.")
             case 0: (.invalidResponse, "The response has no head: the server does not speak HTTP.")
             case 1, 8: (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
-            // So says libcurl of a head whose first line behind the status begins with a blank.
+            // libcurl says so of a head whose first header line begins with a blank.
             case 43 where phase == .awaitingResponse || phase == .receiving:
                 (.invalidResponse, "What the server sent is no valid HTTP: a header field has no name.")
             case 3: (.invalidURL, "The URL cannot be sent. Check it.")

@@ -2,20 +2,20 @@
 // See LICENSE in the repository's root.
 
 #if os(Linux)
-    /// A line of text in which libcurl says what it does with HTTP/2, if the line is one of two.
+    /// A message of libcurl that tells something about HTTP/2.
     package enum CurlRemark: Equatable, Sendable {
         /// The transfer's request was submitted as a stream of its connection.
         case stream(UInt32)
         /// The server of the transfer's connection sent a GOAWAY: it processes no stream above the last one.
         case goAway(lastStream: UInt32)
 
-        /// Reads a line; `nil` if it is any other.
+        /// Reads a line; `nil` if it is any other message.
         package init?(_ text: UnsafeRawBufferPointer) {
-            // Most lines begin otherwise.
+            // Most other lines begin with another letter.
             guard let first = text.first, first == 0x55 || first == 0x5B || first == 0x72 else { return nil }
             var line = Line(text)
             if line.skips("Using Stream ID: ") {
-                // Up to 8.1.
+                // Versions up to 8.1 write this.
                 guard let number = line.number(), line.skips(" (easy handle ") else { return nil }
                 self = .stream(number)
             } else if line.skips("[HTTP/2] [") {

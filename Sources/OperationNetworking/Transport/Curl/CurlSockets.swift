@@ -92,7 +92,7 @@
             return fitting.count == 1 ? fitting.first : nil
         }
 
-        /// Returns the socket of a connection, or `nil` if several sockets have its port at our end.
+        /// Returns the socket of a connection; `nil` if no socket, or more than one, has its local port.
         mutating func onlySocket(_ ports: Ports) -> Int32? {
             guard let sockets = sockets(at: ports.local), sockets.count == 1 else { return nil }
             return sockets.first

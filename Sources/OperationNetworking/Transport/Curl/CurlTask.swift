@@ -15,7 +15,7 @@
             var repetitions = 0
             /// Whether it is not to go over a connection that was made before.
             var wantsNewConnection = false
-            /// Whether an attempt before the present one may have reached the server.
+            /// Whether an earlier attempt may have reached the server.
             var wasSentBefore = false
         }
     }

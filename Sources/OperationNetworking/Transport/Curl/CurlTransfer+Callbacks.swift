@@ -51,7 +51,8 @@
                 else { return -1 }
                 let kind = address.type | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
                 let descriptor = socket(address.family, kind, address.protocol)
-                // libcurl is not told why there is none, and would say that the server does not accept connections.
+                // libcurl does not learn why there is no socket, and would report that the server does not accept
+                // connections.
                 transfer.socketError = descriptor < 0 ? errno : 0
                 if descriptor >= 0 { transfer.opened(descriptor) }
                 return descriptor

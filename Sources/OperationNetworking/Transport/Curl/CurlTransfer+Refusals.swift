@@ -4,27 +4,27 @@
 #if os(Linux)
     import CurlDeclarations
 
-    // Requests that an HTTP/2 server did not process, as when it closes its connections gracefully.
+    // Requests that an HTTP/2 server did not process, for instance because it closed a connection gracefully.
     extension CurlTransfer {
         /// Whether the server said that it did not process the request.
         var isRefused: Bool { headerCount == 0 && loop.refusedStreams.isRefused(number) }
 
-        /// Whether all of the response is there that its head promised, over HTTP/2.
+        /// Whether the response came over HTTP/2 and is complete.
         var isAnswered: Bool {
             status != nil && bodyCount.isComplete && problem == nil && handle.long(OKCurlInfoHTTPVersion) == 3
         }
 
-        /// Whether libcurl still has the transfer although all of the response is there.
+        /// Whether libcurl still has the transfer although the response is complete.
         var isAnsweredEarly: Bool { task != nil && !isDone && brakes.isEmpty && !isReceivingStalled && isAnswered }
 
-        /// Takes note of the connection over which the request is about to be sent, and listens to what libcurl says of it,
-        /// if that matters for this request or for others.
+        /// Notes the connection over which the request is about to be sent and, if it matters for this request or for
+        /// others, makes libcurl report what it does.
         ///
-        /// It matters for requests that must not be sent twice. The others listen with them, since a GOAWAY is reported to
-        /// whichever transfer of the connection reads it.
+        /// It matters for requests that must not be sent twice. While one is under way, the others listen, too, because
+        /// libcurl reports a GOAWAY to whichever transfer of the connection reads it.
         func watch(_ ports: CurlSockets.Ports, _ task: CurlTask) {
             self.ports = ports
-            // The most common case takes no time.
+            // The most common case returns immediately.
             if loop.delicateCount == 0, task.request.method == "GET" { return }
             guard loop.library.tellsRefusals, task.request.mayMultiplex else { return }
             if !task.request.isIdempotent, !isDelicate {
@@ -38,9 +38,10 @@
             handle.makeRemarks()
         }
 
-        /// Listens from now on, with the request already under way.
+        /// Begins to listen while the request is under way.
         ///
-        /// A request that libcurl may have repeated is not known to have the connection with which it began.
+        /// If libcurl may have repeated the request, it is not known whether it still has the connection with which it
+        /// began.
         private func joinWatching() {
             guard let task, !isDone, requestCount > 0, task.request.mayMultiplex else { return }
             redirectTime = 0
@@ -49,7 +50,7 @@
             handle.makeRemarks()
         }
 
-        /// Whether the transfer has the connection over which it was about to send its request last.
+        /// Whether the transfer still has the connection over which it was last about to send its request.
         private var hasItsConnection: Bool {
             task != nil && !isDone && requestCount > 0 && handle.size(OKCurlInfoRedirectTime) == redirectTime
         }
@@ -59,15 +60,15 @@
             loop.refusedStreams.note(remark, of: number) { loop.transfers[$0]?.hasItsConnection ?? false }
         }
 
-        /// The request ended, or begins again.
+        /// Stops listening, because the request has ended or begins again.
         func stopWatching() {
             loop.refusedStreams.ended(number)
             if exchange(&isDelicate, with: false) { loop.delicateCount -= 1 }
         }
 
-        /// If the server did not process the request, the last attempt does not count as sent.
+        /// Marks the last attempt as not sent, if the server did not process the request.
         ///
-        /// - Returns: Whether that is so.
+        /// - Returns: Whether the server did not process the request.
         func takeBackRefused(_ task: CurlTask) -> Bool {
             guard isRefused else { return false }
             task.confined.wasSent = task.confined.extras.wasSentBefore

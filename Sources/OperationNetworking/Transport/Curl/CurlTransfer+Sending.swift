@@ -120,7 +120,7 @@
         func isToBeginAgain(after code: Int32) -> Bool {
             guard problem == nil, let task else { return false }
             if code == 0, !isRefused { return isGivenUp }
-            // libcurl may have been about to repeat what must not be sent twice, and have waited for a connection.
+            // libcurl may have waited for a connection in order to repeat a request that must not be sent twice.
             guard requestCount == 0 || isRefused || task.request.isIdempotent else { return false }
             if code == 28 { followPauses() }
             let isTooEarly = code == 28 && deadlines.outlastsLibcurl(at: loop.engine.now)
@@ -134,7 +134,7 @@
         private func isWorthRepeating(after code: Int32) -> Bool {
             if isRefused { return isRefusedWorthRepeating(after: code) }
             let isOldConnection = (code == 55 || code == 16) && handle.long(OKCurlInfoNewConnections) == 0
-            // libcurl has repeated it as often as it does, and counts what an HTTP/2 server refused, too.
+            // libcurl has repeated the request as often as it does. It also counts what an HTTP/2 server refused.
             let isGivenUpByLibcurl = (code == 55 || code == 56) && requestCount > Self.maximumRepetitions
             guard isOldConnection || isGivenUpByLibcurl, headerCount == 0, let task, task.request.isIdempotent,
                 task.request.body.canBeSentAgain, task.confined.extras.repetitions < Self.maximumRepetitions

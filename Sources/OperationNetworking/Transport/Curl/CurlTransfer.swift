@@ -30,7 +30,7 @@
         /// When it got its slot, and when libcurl was given the request last.
         private(set) var beganAt: Int64 = 0
         private(set) var soughtAt: Int64 = 0
-        /// Why the system gave no socket for the last address; 0 if it gave one.
+        /// The error number with which the system refused a socket for the last address; 0 if it made one.
         var socketError: Int32 = 0
         /// How often libcurl was about to send the request.
         var requestCount = 0
@@ -38,7 +38,7 @@
         var ports = CurlSockets.Ports(local: 0, remote: 0)
         /// libcurl's redirect time at that moment, which changes whenever the transfer leaves its connection.
         var redirectTime: Int64 = 0
-        /// Whether the transfer counts among the ``CurlLoop/delicateCount``.
+        /// Whether the transfer is counted in ``CurlLoop/delicateCount``.
         var isDelicate = false
         /// Nothing was sent, and libcurl gave it up for us: it was suspended, or the connection was broken.
         var isGivenUp = false

@@ -2,35 +2,35 @@
 // See LICENSE in the repository's root.
 
 #if os(Linux)
-    /// The requests that an HTTP/2 server said that it did not process: a small book of streams and connections.
+    /// A record of the requests that an HTTP/2 server said it did not process.
     ///
-    /// A GOAWAY names the last stream that the server may have processed. All streams above it are safe to repeat, whatever
-    /// the method (RFC 9113, 8.7). Nothing is concluded from anything else that libcurl says or does: it repeats requests of
-    /// connections that broke in the same way as requests that were refused.
+    /// A GOAWAY names the last stream that the server may have processed. All streams above it are safe to repeat,
+    /// whatever the method (RFC 9113, 8.7). Nothing else that libcurl says or does counts as proof, because it repeats
+    /// requests of broken connections in the same way as refused requests.
     package struct RefusedStreams {
         private struct Entry {
-            /// Nil if it is not known.
+            /// The socket of the connection; nil if it is not known.
             var connection: Int32?
             var stream: UInt32?
             var isRefused = false
         }
 
-        /// By the numbers of transfers.
+        /// The entries of transfers, by their numbers.
         private var entries: [Int: Entry] = [:]
-        /// By the sockets of connections.
+        /// The last streams of connections that got a GOAWAY, by their sockets.
         private var lastStreams: [Int32: UInt32] = [:]
 
         package init() {}
 
-        /// A transfer is about to send its request over a connection, or is known to have it there.
+        /// Notes that a transfer is about to send its request over a connection, or still has it there.
         package mutating func began(_ transfer: Int, on connection: Int32?) {
             entries[transfer] = Entry(connection: connection)
         }
 
-        /// libcurl made a remark about a transfer.
+        /// Notes a message of libcurl about a transfer.
         ///
-        /// - Parameter isThere: Whether a transfer still has the connection with which it began. The remarks about one that
-        ///   looks for another connection may be about any connection.
+        /// - Parameter isThere: Returns whether a transfer still has the connection with which it began. Messages about
+        ///   a transfer that looks for another connection may be about any connection.
         package mutating func note(_ remark: CurlRemark, of transfer: Int, isThere: (Int) -> Bool) {
             guard let connection = entries[transfer]?.connection, isThere(transfer) else { return }
             switch remark {
@@ -53,12 +53,12 @@
             !entries.isEmpty && entries[transfer]?.isRefused == true
         }
 
-        /// The transfer is over, or begins again.
+        /// Notes that the transfer is over, or begins again.
         package mutating func ended(_ transfer: Int) {
             if !entries.isEmpty { entries[transfer] = nil }
         }
 
-        /// A connection was closed: its socket's number may soon be that of another one.
+        /// Notes that a connection was closed. The number of its socket may soon be that of another connection.
         package mutating func closed(_ connection: Int32) {
             lastStreams[connection] = nil
             for (number, entry) in entries where entry.connection == connection { entries[number]?.connection = nil }

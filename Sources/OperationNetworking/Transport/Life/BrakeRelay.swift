@@ -17,11 +17,12 @@ package final class BrakeRelay: Sendable {
         /// Whether a hold was passed on, and not taken back since.
         var isHeld = false
 
-        /// Whether the task must be told to proceed for this order, which the calling thread is about to carry out after another
-        /// one; `nil` if there is a newer order by now.
+        /// Returns whether the calling thread must tell the task to proceed for this order, which it carries out after
+        /// the order `done`; `nil` if there is a newer order by now.
         ///
-        /// Nobody calls `proceed()` of a task that was not held: the call could come late, behind the hold of another thread.
-        /// But a thread takes back its own hold, which may itself have come late, behind the `proceed()` of another thread.
+        /// No thread calls `proceed()` of a task that was not held, because a late call could undo the hold of another
+        /// thread. But a thread takes back its own hold, which may have come later than the `proceed()` of another
+        /// thread.
         mutating func proceeds(for wanted: BrakeOrder, after done: BrakeOrder?) -> Bool? {
             guard wanted == newest else { return nil }
             let proceeds = wanted.isHeld == false && (isHeld || done?.isHeld == true)
