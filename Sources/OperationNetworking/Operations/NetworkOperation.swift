@@ -129,8 +129,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///     the operation. The same is true for a task that you made by `makeTask(with:)` of another session and return
     ///     without having called it. If it was called before, the operation fails with the code
     ///     ``NetworkError/Code/unboundTask``. A task with a receiver of your own reports only to that receiver. Finish
-    ///     the
-    ///     operation yourself in that case.
+    ///     the operation yourself in that case.
     open func createTask(
         with request: NetworkRequest, using session: any NetworkSession
     ) throws -> any NetworkTask {

@@ -6,9 +6,9 @@ import Foundation
 /// What a log leaves out.
 ///
 /// Three stars replace a secret. Headers, fields of forms and values of JSON are recognized as secrets by their names.
-/// In any text, whatever its name, secrets are also recognized by their form, such as `password=…`, `token: …`, `Bearer
-/// …`, `Basic …` and JSON web tokens. If in doubt, a value is hidden. The query and the fragment of a URL are left out,
-/// whatever the names in them. A body that is longer than a mebibyte is left out completely.
+/// In any text, whatever its name, secrets are also recognized by their form, such as `password=…`, `token: …`,
+/// `Bearer …`, `Basic …` and JSON web tokens. If in doubt, a value is hidden. The query and the fragment of a URL are
+/// left out, whatever the names in them. A body that is longer than a mebibyte is left out completely.
 public struct LogRedaction: Sendable, Hashable {
     /// Whether everything is shown, secrets included.
     public private(set) var keepsSecrets = false
