@@ -26,8 +26,8 @@ extension ManagedOperation {
     }
 
     /// Changes a knob that only counts until the operation asks to be admitted.
+    ///
     /// - Parameter change: Makes the change and returns what it replaced, which is released outside the lock.
-    /// - Parameter change: Returns what it replaced, which is let go of after the lock.
     private func setAdmission<Replaced>(
         _ name: @autoclosure () -> String, _ change: (inout OperationAdmission) -> Replaced
     ) {

@@ -24,8 +24,8 @@ struct BodyWait {
         guard !bodies.isEmpty else {
             return circle(ofTaskThatAwaits: operation).map { BodyWait(circle: $0, bodies: [], operation: operation) }
         }
-        // The wait is noted before the search, so that of two bodies that begin to wait for each other one sees the
-        // other.
+        // The wait is noted before the search. So of two bodies that begin to wait for each other, at least one sees
+        // the other.
         for body in bodies {
             body.core.withLock { if !$0.machine.isFinished { $0.need().bodyWaits.append(operation) } }
         }
