@@ -89,17 +89,18 @@ import Foundation
         /// Tells Foundation's queues and dependents that the mapped operations have ended with their original.
         func signalEnd(of records: MapRecords) {
             let mapped = core.withLock { _ in
-                records.all.compactMap { record -> (ManagedOperation, MapRecord.Standing)? in
-                    record.mapped.map { ($0, record.standing) }
+                records.all.compactMap { record -> (ManagedOperation, MapRecord.Standing, Bool)? in
+                    record.mapped.map { ($0, record.standing, record === records.added) }
                 }
             }
-            for (operation, standing) in mapped {
+            for (operation, standing, wasAdded) in mapped {
                 // An operation that its queue has not started is only announced as ready, because the queue sees at the
                 // start that it has finished. One that neither a caller nor a queue used is not announced: a queue that
-                // got it later would trap.
+                // got it later would trap. A `QueueManager` or a group starts the original of the operation that was
+                // added, so that operation counts as used.
                 let isHeld =
                     switch standing {
-                    case .idle: nil as Bool?
+                    case .idle: wasAdded ? false : nil as Bool?
                     case .started: false
                     case .asked: FoundationQueueProbe.isHeld(operation, mayBeStarting: true)
                     case .askedAfterStart: FoundationQueueProbe.isHeld(operation, mayBeStarting: false)

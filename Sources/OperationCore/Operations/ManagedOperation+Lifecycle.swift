@@ -39,6 +39,8 @@ extension ManagedOperation {
     /// Before the body begins, it will never run. In flight, the work is stopped and the operation ends there and then,
     /// unless its subclass winds down by itself.
     public final func cancel(because cause: CancellationCause) {
+        // A mapped operation may have an outcome of its own while its original has none.
+        if original != nil, storage.withLock({ $0.machine.ending != nil }) { return reportLateCancellation() }
         cancel(because: cause) { _ in true }
     }
 

@@ -29,10 +29,14 @@ import Foundation
 /// - Canceling a mapped operation cancels the original and, with it, all operations mapped from the original. The operation
 ///   that you cancel is canceled, and its conversion is not called. The others convert the cancellation. In the same way,
 ///   `mapOutcome` can turn a timeout of the original into an error.
-/// - Calling `finish` on a mapped operation replaces what its conversion would give. The original is not affected.
+/// - Calling `finish` on a mapped operation replaces what its conversion would give. The original is not affected, and a
+///   later `cancel()` on the mapped operation changes nothing.
+/// - On Linux, call `addDependency(_:)` of a plain `Foundation.Operation` with the mapped operation itself, and not with a
+///   value of the type `Operation`. Through such a value, the plain operation begins only if exactly this mapped operation
+///   was started, or added to a queue or group.
 ///
 /// A mapped operation keeps its original alive. The original keeps a mapped operation alive from the start of the mapped
-/// operation until the end of both.
+/// operation until the end of both. So if a started mapped operation never ends, neither of the two is freed.
 public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -123,6 +127,10 @@ extension TypedOperation {
     /// - Parameter convert: Converts the outcome, on the thread that ends this operation, or on the calling thread if
     ///   this operation has already ended. It is called at most once, and not at all if the mapped operation itself is
     ///   canceled.
+    ///
+    /// The outcome is converted when the handlers of this operation are called. This is later than its ``finalOutcome`` in
+    /// two cases. If this operation is finished before its start, the mapped operation has its outcome after the start. If a
+    /// ``SyncOperation`` finishes before its `main()` returns, the mapped operation has its outcome after `main()` returns.
     public final func mapOutcome<NewResult: Sendable, NewError: Error>(
         _ convert:
             @escaping @Sendable (

@@ -150,6 +150,30 @@ struct MappedOutcomeTests {
         #expect(Look(mapped) == .finished)
     }
 
+    @Test func `cancelling one that has its own outcome changes nothing and is reported`() {
+        let notices = NoticeHub.recorder(for: "decided"), original = HandDriven("decided")
+        let mapped = original.mapResult { $0 }
+        mapped.start()
+        mapped.finish(withResult: 7)
+        mapped.cancel()
+        #expect(original.state == .executing)
+        #expect(notices.events.map(\.kind) == [.cancelledAfterEnd])
+        original.finish(withResult: 1)
+        #expect(mapped.outcome == .success(7) && original.outcome == .success(1))
+    }
+
+    @Test func `a group that is cancelled stops the work of a child that has its own outcome`() async throws {
+        let original = HandDriven(), group = GroupOperation()
+        let mapped = original.mapResult { $0 }
+        try group.add(mapped)
+        group.startAndKeepAlive()
+        _ = await original.calls.events(atLeast: 1)
+        mapped.finish(withResult: 7)
+        group.cancel()
+        await group.ended()
+        #expect(original.isCancelled && mapped.outcome == .success(7))
+    }
+
     @Test func `each has a completion block and observers of its own`() async throws {
         let calls = EventRecorder<String>()
         let original = HandDriven()
@@ -278,6 +302,30 @@ struct MappedInFoundationTests {
         _ = await original.calls.events(atLeast: 1)
         original.finish(withResult: 1)
         #expect(await result.events(atLeast: 1) == [true])
+    }
+
+    /// Who starts a mapped operation.
+    enum Host: CaseIterable, Sendable { case queueManager, group, caller }
+
+    @Test(
+        "an operation of Foundation that depends on it begins, whoever starts it", .comparesObjects,
+        arguments: Host.allCases, [true, false])
+    func dependentsOfHosted(_ host: Host, isInFoundation: Bool) async throws {
+        let original = SyncProbe { $0.finish(withResult: 1) }
+        let mapped = original.mapResult { $0 }, manager = QueueManager("hosted"), group = GroupOperation()
+        let hasRun = EventRecorder<Bool>()
+        let after = BlockOperation { hasRun.record(mapped.isFinished) }
+        // Without the type, the overload of the package would be called.
+        after.addDependency(mapped as Operation)
+        if isInFoundation { OperationQueue().addOperation(after) } else { try manager.add(after) }
+        switch host {
+        case .queueManager: try manager.add(mapped)
+        case .group:
+            try group.add(mapped)
+            group.startAndKeepAlive()
+        case .caller: mapped.start()
+        }
+        #expect(await hasRun.events(atLeast: 1) == [true])
     }
 
     private func emptied(_ queue: OperationQueue) async throws {
