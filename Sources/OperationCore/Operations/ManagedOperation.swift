@@ -207,7 +207,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Started before its dependencies have ended, it begins when the last of them has, on a global queue. Started while
     /// it is suspended, it is resumed. Started twice, it runs once. Do not start by hand what you gave to a queue.
     ///
-    /// Starting does not keep the operation alive, not even while it waits to begin: see ``startAndKeepAlive()``.
+    /// Starting does not keep the operation alive, not even while it waits to begin: see ``startAndKeepAlive()``. The
+    /// exception is a ``MappedOperation``, which stays alive from its start until its end.
     public final override func start() {
         begin(onlyIfNeeded: false)
     }

@@ -48,7 +48,8 @@ final class TaskContext: Sendable {
                 return exchange(&state.job, with: nil)
             }
             job?.runSynchronously(on: asUnownedTaskExecutor())
-            // If the job has not come yet, the body does not wait for it.
+            // The job is always there by now, because `Task.init` gives it to its executor before it returns. Should a
+            // runtime give it later, the body begins here without the context, and the job does nothing when it comes.
             takeBody()?()
         }
     }
