@@ -97,18 +97,27 @@ extension FlightTable {
         return run.map { .raise($0, number) } ?? .wait
     }
 
-    /// An asker was cancelled; returns the run if that was the last one, to be cancelled.
-    package mutating func leave(_ asker: Asker, _ key: Key) -> Run? {
-        guard let left = lines[key]?.flight?.askers.removeValue(forKey: ObjectIdentifier(asker)) else { return nil }
+    package enum LeaveAction {
+        /// The asker shares no run: it left before, or `runEnded` has returned it.
+        case none
+        /// The asker has left. There is no run to be canceled.
+        case left
+        /// The asker has left, and was the last one: cancel the run.
+        case cancel(Run)
+    }
+
+    /// An asker was canceled.
+    package mutating func leave(_ asker: Asker, _ key: Key) -> LeaveAction {
+        guard let left = lines[key]?.flight?.askers.removeValue(forKey: ObjectIdentifier(asker)) else { return .none }
         trash.append(left.asker)
-        guard let flight = lines[key]?.flight, flight.askers.isEmpty else { return nil }
+        guard let flight = lines[key]?.flight, flight.askers.isEmpty else { return .left }
         lines[key]?.flight = nil
         guard case .running(let run) = flight.phase else {
             removeIfEmpty(key)
-            return nil
+            return .left
         }
         lines[key]?.predecessors.append(run)
-        return run
+        return .cancel(run)
     }
 }
 

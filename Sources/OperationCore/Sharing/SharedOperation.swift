@@ -10,8 +10,9 @@ import Foundation
 /// when the body of the run has wound down.
 ///
 /// It joins the run when it is started, and ends when the run has ended. While it waits for a run that executes
-/// elsewhere, it takes no slot of a ``QueueManager``. In an `OperationQueue` it keeps its place. The run and its shares
-/// keep each other alive until the run ends.
+/// elsewhere or has not begun, it takes no slot of a ``QueueManager``. In an `OperationQueue` it keeps its place. If
+/// the run executes in the slot of a share, that share keeps the slot until the run has ended, even if the share is
+/// canceled. The run and its shares keep each other alive until the run ends.
 public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -20,8 +21,10 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     /// The ways to the run, which know its key.
     struct Share: Sendable {
         let join: @Sendable (SharedOperation) -> Void
-        /// Gives up the share. If no other operation shares the run, cancels the run and returns it.
-        let leave: @Sendable (SharedOperation) -> ManagedOperation?
+        /// Gives up the share.
+        ///
+        /// If no other operation shares the run, cancels the run.
+        let leave: @Sendable (SharedOperation) -> ShareDeparture
     }
 
     private struct State {
@@ -33,6 +36,10 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         var isLeaving = false
         /// The number of threads that are giving up the share. If the operation joined meanwhile, it leaves once more.
         var leavers = 0
+        /// Whether the operation gave up its share, or was notified of the end of the run.
+        ///
+        /// Until then it may not end.
+        var isOut = false
         /// The run after which the operation ends.
         var run: ManagedOperation?
     }
@@ -44,7 +51,9 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         super.init()
     }
 
-    /// Always true, because the last share ends with the run. The other shares end immediately when they are canceled.
+    /// Always true, because the last share ends with the run, and so does a share in whose slot the run executes.
+    ///
+    /// The other shares end immediately when they are canceled.
     public override var windsDownAfterCancellation: Bool { true }
 
     /// Joins the run of the key, or begins it.
@@ -77,16 +86,21 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
             work.leavers += 1
             return work.share
         }
-        let last = share?.leave(self)
-        let (isLast, run, old) = work.withLock { work -> (Bool, ManagedOperation?, Share?) in
-            if let last { work.run = last }
+        let departure = share?.leave(self) ?? .notSharing
+        let (old, run) = work.withLock { work -> (Share?, ManagedOperation?) in
+            switch departure {
+            case .notSharing: break
+            case .left(after: let run):
+                work.isOut = true
+                if let run { work.run = run }
+            }
             work.leavers -= 1
-            // The thread that joins gives up what it joined, and then ends the operation.
-            guard work.leavers == 0, !work.isJoining else { return (false, nil, nil) }
-            return (true, exchange(&work.run, with: nil), exchange(&work.share, with: nil))
+            // The thread that joins gives up what it joined, and then ends the operation. If the operation shares no
+            // run and was not notified of an end, another thread is about to notify it.
+            guard work.leavers == 0, !work.isJoining, work.isOut, work.share != nil else { return (nil, nil) }
+            return (exchange(&work.share, with: nil), exchange(&work.run, with: nil))
         }
-        withExtendedLifetime(old) {}
-        guard isLast else { return }
+        guard old != nil else { return }
         guard let run else { return bodyDidReturn() }
         run.whenEnded { [self] in bodyDidReturn() }
     }
@@ -102,8 +116,13 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 
     /// Takes the outcome of the run, and ends this operation when the run has ended.
     func end(with outcome: OperationOutcome<ResultType, ErrorType>, of run: ManagedOperation) {
-        let old = work.withLock { exchange(&$0.run, with: run) }
+        let (old, isLeaving) = work.withLock { work in
+            work.isOut = true
+            return (exchange(&work.run, with: run), work.isLeaving)
+        }
         withExtendedLifetime(old) {}
+        // The operation was canceled after the run had its outcome, and could not give up its share.
+        if isLeaving { leave() }
         if case .cancelled(let cause) = outcome { cancelIfUndecided(because: cause) }
         run.whenEnded { [self] in
             switch outcome {
@@ -111,9 +130,26 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
             case .failure(let error): finishIfUndecided(.failure(error))
             case .cancelled: break
             }
-            let old = work.withLock { exchange(&$0.run, with: nil) }
-            withExtendedLifetime(old) {}
+            forget(run)
         }
+    }
+
+    /// Keeps the slot of a ``QueueManager`` for the run that was started in it, or gives the slot up if the run has not
+    /// begun: it may need the slot for an operation for which it waits.
+    func runDidStart(_ run: ManagedOperation) {
+        if run.isFinished { return }
+        // A run that shares another run has begun, but only waits.
+        guard run.isExecuting, run.waitReason?.kind != .sharedRun else { return restForRun() }
+        guard core.withLock({ $0.host != nil }) else { return }
+        let old = work.withLock { exchange(&$0.run, with: run) }
+        withExtendedLifetime(old) {}
+        // The end of the run may have been reported before.
+        if run.isFinished { forget(run) }
+    }
+
+    private func forget(_ run: ManagedOperation) {
+        let old = work.withLock { $0.run === run ? exchange(&$0.run, with: nil) : nil }
+        withExtendedLifetime(old) {}
     }
 
     /// Gives up the slot while a run continues elsewhere.
@@ -123,4 +159,12 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         // Its share may have ended before, without a word about it.
         if core.withLock({ $0.machine.ending == nil }) { finish(with: result) }
     }
+}
+
+/// How an operation gave up its share in a run.
+enum ShareDeparture {
+    /// It shares no run: it gave up its share before, or the run has just ended.
+    case notSharing
+    /// It has left, and ends after this run if that is not nil.
+    case left(after: ManagedOperation?)
 }

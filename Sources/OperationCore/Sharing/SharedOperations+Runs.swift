@@ -20,13 +20,19 @@ extension SharedOperations {
         }
     }
 
-    /// Lets a canceled asker leave. If it was the last one, cancels the run and returns it.
-    func leave(_ asker: SharedOperation<ResultType, ErrorType>, _ key: Key) -> Run? {
-        guard let run = apply({ $0.leave(asker, key) }) else { return nil }
-        forgetAfterEnd(run, key)
-        let cause = CancellationCause.allAskersLeft(asker.cancellationCause)
-        ThreadNotes.atBoundedDepth { run.cancelIfUndecided(because: cause) }
-        return run
+    /// Lets a canceled asker leave.
+    ///
+    /// If it was the last one, cancels the run.
+    func leave(_ asker: SharedOperation<ResultType, ErrorType>, _ key: Key) -> ShareDeparture {
+        switch apply({ $0.leave(asker, key) }) {
+        case .none: return .notSharing
+        case .left: return .left(after: nil)
+        case .cancel(let run):
+            forgetAfterEnd(run, key)
+            let cause = CancellationCause.allAskersLeft(asker.cancellationCause)
+            ThreadNotes.atBoundedDepth { run.cancelIfUndecided(because: cause) }
+            return .left(after: run)
+        }
     }
 
     private func begin(
@@ -53,7 +59,11 @@ extension SharedOperations {
         case .manager, .foundation: asker.restForRun()
         }
         switch options.place.kind {
-        case .firstAsker: ThreadNotes.atBoundedDepth { run.startIfNeeded() }
+        case .firstAsker:
+            ThreadNotes.atBoundedDepth {
+                run.startIfNeeded()
+                asker.runDidStart(run)
+            }
         case .foundation(let queue): if run.isUnused { queue.addOperation(run) }
         case .manager(let queue):
             guard run.isUnused else { return }

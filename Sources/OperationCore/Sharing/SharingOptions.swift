@@ -28,7 +28,8 @@ public struct SharedRunPlace: Sendable {
 
     let kind: Kind
 
-    /// It is started on the thread, and so in the queue, in which the first asker is started.
+    /// The run is started on the thread, and so in the queue, in which the first asker is started. If it cannot begin
+    /// then, it begins later outside the queue, and the asker gives up its slot of a ``QueueManager`` meanwhile.
     public static var firstAsker: Self { Self(kind: .firstAsker) }
 
     /// The run is added to this queue. It may be the queue of the askers, because they need no slots while they wait.

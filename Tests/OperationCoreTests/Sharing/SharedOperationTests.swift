@@ -226,6 +226,69 @@ struct SharedOperationTests {
         #expect(Look(after) == .cancelled)
     }
 
+    @Test func `a run that must wait leaves the slot of its asker to the operation for which it waits`() async throws {
+        let queue = QueueManager("login", width: 1)
+        let runs = Runs()
+        let login = ClosureOperation { 1 }
+        let inner = SharedOperations<Int, Int, Flaw>(
+            {
+                var options = SharingOptions()
+                options.place = .queue(queue)
+                return options
+            }())
+        let askers = [
+            flights.operation(for: "dependency") {
+                let run = runs.make()
+                run.addDependency(login)
+                return run
+            },
+            // The run of this one shares another run, which needs a slot of the same queue.
+            flights.operation(for: "share") { inner.operation(for: 1) { runs.make() } },
+        ]
+        try queue.add(askers)
+        try queue.add(login)
+        #expect(await eventually { login.isFinished && runs.all.count == 2 && runs.all.allSatisfy(\.isExecuting) })
+        #expect(askers.allSatisfy { $0.waitReason?.kind == .sharedRun })
+        login.cancel()
+        for run in runs.all { run.finish(withResult: 4) }
+        await queue.drained()
+        #expect(askers.map(\.outcome) == [.success(4), .success(4)])
+    }
+
+    @Test func `the slot in which the run executes is free when the run has ended, even if its asker is canceled`()
+        async throws
+    {
+        let queue = QueueManager("first asker", width: 1)
+        let runs = Runs()
+        let first = flights.operation(for: "a") { runs.make() }, second = flights.operation(for: "a") { runs.make() }
+        let next = HandDriven("next")
+        try queue.add([first, next])
+        #expect(await eventually { runs.all.count == 1 && runs.all[0].isExecuting })
+        second.start()
+        // The thread of the queue may not have returned from the body yet; the cancellation may then take effect later.
+        first.cancel()
+        #expect(Look(first) == .windingDown && runs.all[0].state == .executing)
+        #expect(next.calls.events.isEmpty)
+        runs.all[0].finish(withResult: 2)
+        #expect(await eventually { first.isFinished })
+        #expect(second.outcome == .success(2) && first.isCancelled)
+        #expect(await next.calls.events(atLeast: 1) == ["main"])
+        next.finish(withResult: 1)
+        await queue.drained()
+    }
+
+    @Test func `an asker that is canceled while another one learns of the end ends with the run`() {
+        let runs = Runs(windsDown: true)
+        let askers = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
+        for asker in askers { asker.start() }
+        askers[0].addObserver(isWaiter: true) { _ in askers[1].cancel() }
+        runs.all[0].cancel(because: .requested("no more"))
+        #expect(askers[1].cancellationCause == .requested)
+        for asker in askers { #expect(Look(asker) == .windingDown) }
+        runs.all[0].finish(withResult: 0)
+        for asker in askers { #expect(Look(asker) == .cancelled) }
+    }
+
     @Test func `what depends on an asker begins when the run has ended`() async throws {
         for _ in 0..<100 {
             let run = SyncProbe { $0.finish(withResult: 1) }
