@@ -9,10 +9,11 @@ extension ManagedOperation {
     final func connect(
         to upstream: Operation, judge: DependencyEdge.Judge?, input: NewDependencyInput? = nil
     ) throws(DependencyError) -> DependencyEdge {
-        let judge = judge.map { judging($0, upstream) }
-        if let upstream = upstream as? ManagedOperation {
+        if let upstream = (upstream as? ManagedOperation)?.held {
+            let judge = judge.map { judging($0, upstream) }
             return try DependencyGraph.connect(life, to: upstream, judge: judge, input: input)
         }
+        let judge = judge.map { judging($0, upstream) }
         return try life.connect(toForeign: upstream, judge: judge)
     }
 

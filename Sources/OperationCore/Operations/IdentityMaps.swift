@@ -4,8 +4,8 @@
 #if DEBUG
     import Foundation
 
-    /// A mode of the tests in which each operation that is given to a queue or group is replaced by one that is mapped
-    /// from it and converts nothing.
+    /// A mode of the tests in which each operation that is given to a queue or group, or that an edge names, is replaced
+    /// by one that is mapped from it and converts nothing.
     ///
     /// A mapped operation behaves like its original, so all tests must pass in this mode, too.
     enum IdentityMaps {
@@ -15,7 +15,8 @@
 #endif
 
 extension ManagedOperation {
-    /// The object that a queue or group holds for the operation: in the mode of the tests a mapped one, else itself.
+    /// The object that a queue or group holds for the operation, or that an edge names: in the mode of the tests a mapped
+    /// one, else itself.
     @inline(__always) final var held: ManagedOperation {
         #if DEBUG
             (0..<IdentityMaps.depth).reduce(self) { operation, _ in operation.identityMap }

@@ -190,7 +190,8 @@ struct DependencyRuleTests {
         #expect(!pending.isFinished)
     }
 
-    @Test func `one dependency may be there by two rules and both count`() throws {
+    @Test(.comparesObjects)
+    func `one dependency may be there by two rules and both count`() throws {
         let upstream = HandDriven(), downstream = HandDriven()
         downstream.addDependency(upstream)
         try downstream.depend(on: upstream, otherwise: .cancel)

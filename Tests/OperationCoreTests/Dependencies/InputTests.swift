@@ -53,7 +53,8 @@ struct InputTests {
         #expect(cancelled.log + failed.log == [])
     }
 
-    @Test func `a key path is written, of an optional property too`() throws {
+    @Test(.comparesObjects)
+    func `a key path is written, of an optional property too`() throws {
         let number = ClosureOperation { 5 }, text = ClosureOperation { "five" }, receiver = Receiver()
         try receiver.receive(\.number, from: number)
         try receiver.receive(\.text, from: text)
@@ -103,7 +104,8 @@ struct InputTests {
         #expect(receiver.log == [])
     }
 
-    @Test func `one source may be asked twice`() throws {
+    @Test(.comparesObjects)
+    func `one source may be asked twice`() throws {
         let source = HandDriven(), receiver = Receiver()
         try receiver.receive(\.number, from: source)
         try receiver.receive(from: source, otherwise: .cancel) { $0.text = "\($1 * 2)" }

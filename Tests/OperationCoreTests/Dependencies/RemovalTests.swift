@@ -51,7 +51,8 @@ struct RemovalTests {
         #expect(Look(downstream) == .waiting)
     }
 
-    @Test func `removing what is not there, or has ended, changes nothing`() {
+    @Test(.comparesObjects)
+    func `removing what is not there, or has ended, changes nothing`() {
         let upstream = HandDriven(), other = HandDriven(), downstream = HandDriven()
         downstream.removeDependency(upstream)
         #expect(downstream.isReady)
@@ -79,7 +80,7 @@ struct RemovalTests {
     }
 
     /// Long lists are found by an index, short ones are not: nothing may fall between the two.
-    @Test(arguments: [1, 8, 9, 10, 30])
+    @Test(.comparesObjects, arguments: [1, 8, 9, 10, 30])
     func `a dependency added after others were removed can be removed too`(count: Int) {
         let downstream = HandDriven(), first = (0..<count).map { _ in HandDriven() }, last = HandDriven()
         for upstream in first { downstream.addDependency(upstream) }
@@ -123,7 +124,8 @@ struct RemovalTests {
         #expect(downstream.isReady)
     }
 
-    @Test func `the list of dependencies holds each once, ended ones too, in order, until the end`() {
+    @Test(.comparesObjects)
+    func `the list of dependencies holds each once, ended ones too, in order, until the end`() {
         let sources = (0..<3).map { HandDriven("\($0)") }, operation = HandDriven()
         for source in sources + sources { operation.addDependency(source) }
         UpstreamEnd.succeeds.perform(on: sources[1])

@@ -24,7 +24,7 @@ struct SnapshotTests {
         #expect(snapshot.ready.map(\.name) == ["ready"])
         #expect(snapshot.waiting.map(\.name) == ["waiting"])
         #expect(snapshot.held.map(\.name) == ["held"])
-        #expect(snapshot.running.first?.operation === running)
+        #expect(isMapping || snapshot.running.first?.operation === running)
         #expect(snapshot.counts == queue.counts)
         #expect(snapshot.counts.unended == 4)
         #expect(snapshot.width == 1)

@@ -19,8 +19,8 @@ extension OperationQueue {
 }
 
 extension Trait where Self == ConditionTrait {
-    /// For tests that compare the operations which a queue shows with those that it was given.
+    /// For tests that compare the operations which a queue or `dependencies` shows with those that were given.
     static var comparesObjects: Self {
-        .disabled(if: isMapping, "In this mode the queue was given mapped operations.")
+        .disabled(if: isMapping, "In this mode the queue or the edge was given mapped operations.")
     }
 }
