@@ -66,7 +66,7 @@ extension ManagedOperation {
                 host.map { CategoryRegistry.lineUp(ticket, for: categories, in: $0) }
                 ?? CategoryRegistry.ask(ticket, for: categories)
             if !isCurrent(ticket) { CategoryRegistry.leave(ticket) }
-            if !isGranted { cancelIfHeldAround(categories) }
+            if !isGranted { cancelIfHeldAround() }
             return isGranted
         }
     }
@@ -170,10 +170,11 @@ extension ManagedOperation {
     /// Wakes a thread that waits for the categories, because something about the operation changed.
     final func wakeAsker() { core.withLock { $0.extras?.admission?.ticket }?.wakeAsker() }
 
-    /// Cancels the operation if it waits for a category that a group around it holds until the operation ends.
-    private func cancelIfHeldAround(_ categories: [OperationCategory]) {
-        guard let group = core.withLock({ $0.parent })?.nearest(holding: categories) else { return }
-        cancelIfUndecided(because: .waitsForItself([self, group, self].map(\.displayName)))
+    /// Cancels a child of a group if all holders of a category for which it waits need its end, as a group around it
+    /// does.
+    private func cancelIfHeldAround() {
+        guard core.withLock({ $0.parent != nil }), let circle = CircleSearch.circle(of: self) else { return }
+        cancelIfUndecided(because: .waitsForItself(circle.map(\.displayName)))
     }
 
     /// Gives back what was granted, or is asked for, if a dependency was added before the start.

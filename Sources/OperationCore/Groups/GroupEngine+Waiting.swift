@@ -85,18 +85,6 @@ extension GroupEngine {
         other.whenEnded { [self] in release(state.withLock { $0.waits.endStranger(id) }, .elsewhere) }
     }
 
-    /// Returns the nearest group, this one or one around it, that holds one of these categories with a limit of one.
-    func nearest(holding categories: [OperationCategory]) -> ManagedOperation? {
-        var next: GroupEngine? = self
-        while let engine = next {
-            let (operation, outer) = engine.state.withLock { ($0.operation, $0.outer) }
-            let isHolder = categories.contains { $0.limit == 1 && $0.holders.contains { $0 === operation } }
-            if let operation, isHolder { return operation }
-            next = outer
-        }
-        return nil
-    }
-
     /// Whether that group is this one or around it.
     private func encloses(_ other: GroupEngine) -> Bool {
         var next: GroupEngine? = self
@@ -183,8 +171,13 @@ extension GroupEngine {
         }
         let wait = child.isFinished ? nil : BodyWait.begin(for: child)
         defer { wait?.end() }
-        let refusal = wait?.refusal
-        if refusal == nil, waiter.wait(for: child) { return .ended }
+        var refusal = wait?.refusal
+        if refusal == nil {
+            wait?.lookAgain { _ in waiter.wake() }
+            let hasWaited = waiter.wait(for: child)
+            refusal = child.isFinished ? nil : wait?.refusal
+            if hasWaited, refusal == nil { return .ended }
+        }
         let cause = refusal ?? .tooManyWaits
         child.cancelIfUndecided(because: cause)
         return .refused(cause)
@@ -201,7 +194,12 @@ extension GroupEngine {
         if let refusal = wait?.refusal { return .refused(refusal) }
         let id = state.withLock { $0.waits.nextStranger() }
         waitForStranger(other, id, .thread(waiter), isShielded: isShielded)
+        wait?.lookAgain { _ in waiter.wake() }
         guard waiter.wait(for: other) else { return .refused(.tooManyWaits) }
+        if !other.isFinished, let refusal = wait?.refusal {
+            _ = state.withLock { $0.waits.endStranger(id) }
+            return .refused(refusal)
+        }
         return other.isFinished ? .elsewhere : .refused(causeForChildren)
     }
 

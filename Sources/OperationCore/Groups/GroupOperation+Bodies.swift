@@ -125,8 +125,8 @@ extension GroupOperation {
         let work = Work { operation in
             guard operation.engine.begin(operation) else { return }
             let task = Task {
-                operation.noteBodyTask(BodyWait.currentTask)
-                defer { operation.noteBodyTask(0) }
+                let number = BodyTasks.begin(operation)
+                defer { BodyTasks.end(number) }
                 do throws(Thrown) {
                     let result = try await body(GroupScope(engine: operation.engine))
                     operation.bodyDidEnd(result)

@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import Synchronization
 
 /// Many operations as one: written top to bottom, cancelled as one, with one typed result.
 ///
@@ -54,7 +53,6 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
     let engine: GroupEngine
     private let work: Locked<Work>
     private let isSynchronous: Bool
-    private let taskNumber = Atomic(0)
 
     init(_ engine: GroupEngine, _ work: Work, isSynchronous: Bool = false) {
         self.engine = engine
@@ -82,11 +80,6 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
     package override var runsInPlace: Bool { isSynchronous }
 
     package override var groupEngine: GroupEngine? { engine }
-
-    package override var bodyTask: Int { taskNumber.load(ordering: .relaxed) }
-
-    /// Notes the number of the task that runs the body, or zero when that task ends.
-    func noteBodyTask(_ number: Int) { taskNumber.store(number, ordering: .relaxed) }
 
     package override func releaseBody() {
         engine.outcomeWasDecided(self)

@@ -166,9 +166,6 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// What runs its children, if it is a group.
     package var groupEngine: GroupEngine? { nil }
 
-    /// The number of the task that runs its body; zero if no task does.
-    package var bodyTask: Int { 0 }
-
     /// Its children have ended, if it is a group, and there was no body to say what its outcome is.
     package func concludeGroup(_ verdict: GroupMachine.Verdict) {}
 
@@ -294,8 +291,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Blocks the calling thread until the operation ended.
     ///
-    /// A body that waits for its own operation, or for a group around it, waits forever. OperationKit reports a notice
-    /// then.
+    /// A body that waits for its own operation, or for another one that needs its end, waits forever. OperationKit
+    /// reports a notice then: immediately, or within about a minute if the circle is closed while the body waits.
     ///
     /// Closures meant for the main thread (``MainQueueOperation``) go on while the main thread waits here.
     @available(*, noasync, message: "Await `ended()` instead: this blocks the thread.")
@@ -303,6 +300,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         let wait = core.withLock({ $0.machine.isFinished }) ? nil : BodyWait.begin(for: self)
         defer { wait?.end() }
         if let circle = wait?.circle { reportCircle(circle) }
+        wait?.lookAgain { [self] circle in reportCircle(circle) }
         let waiter = BlockingWaiter()
         whenEnded { waiter.wake() }
         if !waiter.wait(for: self) {

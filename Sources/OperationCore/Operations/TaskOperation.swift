@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import Synchronization
 
 /// An async closure as an operation: its value is the result, what it throws is the error.
 ///
@@ -35,7 +34,6 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
 
     private let work: Locked<Work>
     private let waitsForBody: Bool
-    private let taskNumber = Atomic(0)
 
     /// Makes an operation that runs `body` in a task of its own.
     ///
@@ -74,8 +72,8 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
             return
         }
         let task = Task { [self] in
-            taskNumber.store(BodyWait.currentTask, ordering: .relaxed)
-            defer { taskNumber.store(0, ordering: .relaxed) }
+            let number = BodyTasks.begin(self)
+            defer { BodyTasks.end(number) }
             do throws(ErrorType) {
                 let result = try await body()
                 if isAwaited { finish(withResult: result) }
@@ -97,8 +95,6 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
         // Cancelled between the start and here: the hook found no task to cancel.
         if isOver { task.cancel() }
     }
-
-    package override var bodyTask: Int { taskNumber.load(ordering: .relaxed) }
 
     /// Whether the end of the body means anything: not to an operation that ended when it was cancelled.
     private var isAwaited: Bool { waitsForBody || !isCancelled }

@@ -66,7 +66,8 @@ extension TypedOperation {
     /// `OperationQueue` of Apple's systems does not say what it holds, and what is in one must not be started by hand.
     ///
     /// If the calling body must return before the operation can end, the method throws a cancellation with the cause
-    /// `waitsForItself`. The operation itself is not canceled then.
+    /// `waitsForItself`: immediately, or within about a minute if another thread closes the circle while the body waits.
+    /// The operation itself is not canceled then.
     ///
     /// Do not call this method, or a function that calls it, in a task. It blocks one of the few threads on which Swift runs
     /// all tasks, and if every such thread is blocked, no task can resume. The compiler refuses the call in an async function,
@@ -81,7 +82,9 @@ extension TypedOperation {
         if let refusal = wait?.refusal { throw .cancelled(refusal) }
         let waiter = BlockingWaiter()
         addObserver(isWaiter: true) { _ in waiter.wake() }
+        wait?.lookAgain { _ in waiter.wake() }
         guard waiter.wait(for: self) else { throw .cancelled(.tooManyWaits) }
+        if outcome == nil, let refusal = wait?.refusal { throw .cancelled(refusal) }
         return try (outcome ?? .cancelled(.requested)).get()
     }
 }

@@ -8,32 +8,52 @@ import Foundation
 /// The wait is noted with the operations whose bodies wait, so that ``QueueManager/explain(_:)`` can name it, and so that
 /// another body that is about to wait can see whether the two would wait for each other.
 struct BodyWait {
-    /// The circle of operations that the wait would close, each waiting for the next one; nil if the wait can end.
-    let circle: [ManagedOperation]?
+    /// The circle of operations that the wait closes, each waiting for the next one; nil if the wait can end.
+    ///
+    /// Another thread may close a circle later: see ``lookAgain(_:)``.
+    var circle: [ManagedOperation]? { firstCircle ?? looks?.circle }
 
     /// Why the wait is refused; nil if it can end.
     var refusal: CancellationCause? { circle.map { .waitsForItself($0.map(\.displayName)) } }
 
+    private let firstCircle: [ManagedOperation]?
     private let bodies: [ManagedOperation]
     private let operation: ManagedOperation
+    /// The later looks; nil if the first one has found a circle.
+    private let looks: BodyWaitLooks?
+
+    private init(_ circle: [ManagedOperation]?, _ bodies: [ManagedOperation], _ operation: ManagedOperation) {
+        firstCircle = circle
+        self.bodies = bodies
+        self.operation = operation
+        looks = circle == nil ? BodyWaitLooks(bodies, operation) : nil
+    }
 
     /// Notes that the bodies on the calling thread are about to wait; nil if no body runs there.
     static func begin(for awaited: ManagedOperation) -> BodyWait? {
         let operation = awaited.life
         let bodies = ThreadNotes.current.bodies.map { $0.takeUnretainedValue() }
         guard !bodies.isEmpty else {
-            return circle(ofTaskThatAwaits: operation).map { BodyWait(circle: $0, bodies: [], operation: operation) }
+            return circle(ofTaskThatAwaits: operation).map { BodyWait($0, [], operation) }
         }
         // The wait is noted before the search. So of two bodies that begin to wait for each other, at least one sees
         // the other.
         for body in bodies {
             body.core.withLock { if !$0.machine.isFinished { $0.need().bodyWaits.append(operation) } }
         }
-        let circle = circle(from: operation, to: bodies) ?? circle(ofTaskThatAwaits: operation)
-        return BodyWait(circle: circle, bodies: bodies, operation: operation)
+        let circle =
+            CircleSearch.circle(from: operation, to: bodies, visiting: CircleSearch.fewOperations)
+            ?? circle(ofTaskThatAwaits: operation)
+        return BodyWait(circle, bodies, operation)
     }
 
+    /// Looks again every now and then whether the wait can end, on the clock of the awaited operation.
+    ///
+    /// - Parameter whenFound: Called once, on a thread of the clock, if the wait cannot end.
+    func lookAgain(_ whenFound: @escaping @Sendable ([ManagedOperation]) -> Void) { looks?.begin(whenFound) }
+
     func end() {
+        looks?.end()
         for body in bodies {
             body.core.withLock { core in
                 guard let index = core.extras?.bodyWaits.lastIndex(where: { $0 === operation }) else { return }
@@ -53,90 +73,25 @@ struct BodyWait {
         return try body()
     }
 
-    /// The greatest number of operations that a search visits.
-    private static let mostVisited = 64
-
-    /// Returns the circle that a wait of these bodies for an operation closes; nil if it closes none.
-    private static func circle(from first: ManagedOperation, to bodies: [ManagedOperation]) -> [ManagedOperation]? {
-        // A group around a body ends after the body.
-        var needing: [ObjectIdentifier: ManagedOperation] = [:]
-        for body in bodies {
-            var next: ManagedOperation? = body
-            while let operation = next, needing.updateValue(body, forKey: ObjectIdentifier(operation)) == nil {
-                next = operation.operationAround
-            }
-        }
-        if let body = needing[ObjectIdentifier(first)] { return closed([first], by: body) }
-        var search = [(operation: first, from: -1)]
-        var seen: Set = [ObjectIdentifier(first)]
-        var position = 0
-        while position < min(search.count, mostVisited) {
-            for next in search[position].operation.needed where seen.insert(ObjectIdentifier(next)).inserted {
-                search.append((next, position))
-                guard let body = needing[ObjectIdentifier(next)] else { continue }
-                var way: [ManagedOperation] = []
-                var last = search.count - 1
-                while last >= 0 {
-                    way.append(search[last].operation)
-                    last = search[last].from
-                }
-                return closed(way.reversed(), by: body)
-            }
-            position += 1
-        }
-        return nil
-    }
-
-    /// Makes a circle of the way from the awaited operation to the one that needs the body.
-    private static func closed(_ way: [ManagedOperation], by body: ManagedOperation) -> [ManagedOperation] {
-        way.last === body ? [body] + way : [body] + way + [body]
-    }
-
     /// The circle that the calling task closes if it is the body of an operation, and awaits it or a group around it.
     static func circle(ofTaskThatAwaits awaited: ManagedOperation) -> [ManagedOperation]? {
         let operation = awaited.life
-        guard operation.bodyTask != 0 || operation.groupEngine != nil else { return nil }
-        let task = currentTask
-        guard task != 0, operation.core.withLock({ $0.machine.ending == nil }) else { return nil }
-        if operation.bodyTask == task { return [operation, operation] }
-        var groups = [operation]
-        var position = 0
-        while position < min(groups.count, mostVisited) {
-            for child in groups[position].groupEngine?.neededChildren ?? [] {
-                if child.bodyTask == task { return [child, operation, child] }
-                if child.groupEngine != nil { groups.append(child) }
-            }
-            position += 1
+        guard operation.core.withLock({ $0.machine.isExecuting && $0.machine.ending == nil }),
+            let body = BodyTasks.operation
+        else { return nil }
+        if body === operation { return [operation, operation] }
+        guard operation.groupEngine != nil else { return nil }
+        var next = body.groupOfChild
+        // If some results suffice for a group, it can end without the body.
+        while let group = next, group.groupEngine?.needsAllChildren == true {
+            if group === operation { return [body, operation, body] }
+            next = group.groupOfChild
         }
         return nil
     }
-
-    /// A number that identifies the calling task among all tasks that exist; zero outside of tasks.
-    static var currentTask: Int { withUnsafeCurrentTask { $0?.hashValue ?? 0 } }
 }
 
 extension ManagedOperation {
-    /// The group whose child the operation is.
-    fileprivate var operationAround: ManagedOperation? { groupOfChild }
-
-    /// The operations that must end before this one can, as far as they are known.
-    fileprivate var needed: [ManagedOperation] {
-        let (isOver, waits, node) = core.withLock { core in
-            let isWaiting = !core.machine.isStarted && !core.isReady
-            return (core.machine.isFinished, core.extras?.bodyWaits ?? [], isWaiting ? core.node : nil)
-        }
-        if isOver { return [] }
-        var needed = waits + (node?.liveUpstream ?? []) + (groupEngine?.neededChildren ?? [])
-        switch admissionStanding {
-        case .categories(let categories):
-            // If several operations may hold a category, any of them may give it back.
-            for category in categories where category.limit == 1 { needed += category.holders.filter { $0 !== self } }
-        case .throttled(_, _, let runner): needed += [runner].compactMap { $0 }.filter { $0 !== self }
-        case .none, .evaluating: break
-        }
-        return needed
-    }
-
     /// Reports a wait that cannot end.
     func reportCircle(_ circle: [ManagedOperation]) {
         let names = circle.map(\.displayName)
@@ -144,10 +99,59 @@ extension ManagedOperation {
     }
 }
 
-extension GroupEngine {
-    /// The children that must end before the group can.
-    fileprivate var neededChildren: [ManagedOperation] {
-        // If some results suffice, the other children are canceled.
-        state.withLock { $0.machine.policy.hasWinners ? [] : $0.children.compactMap(\.operation?.life) }
+/// The looks at a wait of bodies after it has begun.
+///
+/// Another thread may close a circle while the bodies wait: it adds a dependency, or an operation asks for a category.
+private final class BodyWaitLooks: Sendable {
+    private struct State {
+        var timer: (any OperationTimer)?
+        var circle: [ManagedOperation]?
+        var isOver = false
+    }
+
+    private static let longestPause = Duration.seconds(60)
+
+    private let bodies: [ManagedOperation]
+    private let operation: ManagedOperation
+    private let state = Locked(State())
+
+    init(_ bodies: [ManagedOperation], _ operation: ManagedOperation) {
+        self.bodies = bodies
+        self.operation = operation
+    }
+
+    var circle: [ManagedOperation]? { state.withLock { $0.circle } }
+
+    func begin(_ whenFound: @escaping @Sendable ([ManagedOperation]) -> Void) {
+        look(after: .seconds(1), on: operation.clock, whenFound)
+    }
+
+    func end() {
+        let timer = state.withLock { state in
+            state.isOver = true
+            return exchange(&state.timer, with: nil)
+        }
+        timer?.cancel()
+    }
+
+    private func look(
+        after pause: Duration, on clock: any OperationClock,
+        _ whenFound: @escaping @Sendable ([ManagedOperation]) -> Void
+    ) {
+        let timer = clock.schedule(after: pause) { [weak self] in
+            guard let self, !state.withLock({ $0.isOver }) else { return }
+            let most = CircleSearch.manyOperations
+            guard let circle = CircleSearch.circle(from: operation, to: bodies, visiting: most) else {
+                return look(after: min(pause * 2, Self.longestPause), on: clock, whenFound)
+            }
+            let isWanted = state.withLock { state in
+                if !state.isOver { state.circle = circle }
+                return !state.isOver
+            }
+            if isWanted { whenFound(circle) }
+        }
+        let (old, isOver) = state.withLock { state in (exchange(&state.timer, with: timer), state.isOver) }
+        withExtendedLifetime(old) {}
+        if isOver { timer.cancel() }
     }
 }

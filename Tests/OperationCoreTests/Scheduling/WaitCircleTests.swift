@@ -183,6 +183,146 @@ struct WaitCircleTests {
         #expect(isCircle(errors.events[0], "holder") && isCircle(errors.events[1], "child"))
     }
 
+    @Test("Of two bodies that hold a category for two, one gets an error if each waits for what wants it, too")
+    func categoryForTwo() async throws {
+        let (errors, category) = (EventRecorder<any Error>(), OperationCategory("for two", limit: 2))
+        let (queue, gate) = (QueueManager("for two", width: 2), Gate())
+        let holders = [0, 1].map { number in
+            let holder = catching("holder \(number)", errors) {
+                if number == 1 { gate.wait() }
+                let inner = Closure { 1 }
+                inner.name = "inner \(number)"
+                inner.categories = [category]
+                defer { inner.cancel() }
+                try inner.startAndWait()
+            }
+            holder.categories = [category]
+            return holder
+        }
+        try queue.add([holders[1]])
+        #expect(await eventually { category.holders.count == 1 })
+        try queue.add([holders[0]])
+        #expect(await eventually { category.holders.count == 2 && category.waitingCount == 1 })
+        #expect(errors.events.isEmpty)
+        gate.open()
+        #expect(await eventually { holders.allSatisfy(\.isFinished) })
+        #expect(errors.events.count == 1 && errors.events.allSatisfy { isCircle($0, "holder 1", "inner 1") })
+        for waiter in category.waiters { waiter.cancel() }
+        await queue.drained()
+    }
+
+    @Test("Of two groups that hold a category for two, one ends if a child of each wants it, too")
+    func groupsAndCategoryForTwo() async throws {
+        let category = OperationCategory("for two groups", limit: 2)
+        let first = HandDriven("before both")
+        let children = [0, 1].map { _ in
+            let child = Closure { 1 }
+            child.categories = [category]
+            child.addDependency(first)
+            return child
+        }
+        let groups = children.map { child in
+            let group = GroupOperation.all([child])
+            group.categories = [category]
+            return group
+        }
+        for group in groups { group.start() }
+        #expect(await eventually { category.holders.count == 2 })
+        first.start()
+        first.finish(withResult: 1)
+        #expect(await eventually { groups.allSatisfy(\.isFinished) })
+        #expect(children.contains { $0.cancellationCause?.code == .waitsForItself })
+        for group in groups { group.cancel() }
+    }
+
+    private enum Call: CaseIterable {
+        case startAndWait, perform, performElsewhere, waitUntilFinished
+    }
+
+    @Test("A circle that is closed while a body waits is found later", arguments: Call.allCases)
+    private func laterCircle(call: Call) async throws {
+        let (clock, errors) = (ManualClock(), EventRecorder<any Error>())
+        let hold = HandDriven("hold"), awaited = Closure { 1 }
+        let name = "awaited by \(call)"
+        awaited.name = name
+        awaited.clock = clock
+        awaited.addDependency(hold)
+        let notices = NoticeHub.recorder(for: name)
+        let body: ManagedOperation
+        switch call {
+        case .startAndWait: body = catching("early", errors) { _ = try awaited.startAndWait() }
+        case .waitUntilFinished:
+            body = catching("early", errors) {
+                awaited.start()
+                awaited.waitUntilFinished()
+            }
+        case .perform, .performElsewhere:
+            let group = GroupOperation<Int, GroupFailure>(synchronous: { group in
+                if call == .performElsewhere { awaited.start() }
+                do { _ = try group.perform(awaited) } catch { errors.record(error) }
+                return 1
+            })
+            group.name = "early"
+            body = group
+        }
+        DispatchQueue.global().async { body.start() }
+        #expect(await eventually { clock.pendingCount == 1 })
+        clock.advance(by: .seconds(1))
+        #expect(clock.pendingCount == 1 && errors.events.isEmpty && notices.events.isEmpty)
+        hold.addDependency(body)
+        clock.advance(by: .seconds(2))
+        if call == .waitUntilFinished {
+            #expect(notices.events.count == 1)
+            #expect(notices.events.first?.kind == .waitsForItself)
+            #expect(notices.events.first?.message.contains("early → \(name) → hold → early") == true)
+        } else {
+            #expect(await eventually { errors.events.count == 1 })
+            #expect(errors.events.allSatisfy { isCircle($0, "early", name, "hold") })
+        }
+        #expect(clock.pendingCount == 0)
+        hold.cancel()
+        hold.start()
+        await body.ended()
+        await awaited.ended()
+    }
+
+    @Test("A circle through a category for which the awaited operation asks after a delay is found later")
+    func laterCategory() async throws {
+        let (clock, errors) = (ManualClock(), EventRecorder<any Error>())
+        let category = OperationCategory("wanted later")
+        let inner = Closure { 1 }
+        inner.clock = clock
+        inner.startDelay = .milliseconds(500)
+        inner.categories = [category]
+        let holder = catching("holder", errors) { try inner.startAndWait() }
+        holder.categories = [category]
+        DispatchQueue.global().async { holder.start() }
+        #expect(await eventually { clock.pendingCount == 2 })
+        clock.advance(by: .seconds(1))
+        #expect(await eventually { holder.isFinished })
+        #expect(errors.events.count == 1 && errors.events.allSatisfy { isCircle($0, "holder") })
+        inner.cancel()
+        await holder.ended()
+    }
+
+    @Test("A circle of many operations is found later")
+    func largeCircle() async throws {
+        let (clock, errors) = (ManualClock(), EventRecorder<any Error>())
+        let chain = (0..<500).map { _ in Closure { 1 } }
+        for (earlier, later) in zip(chain, chain.dropFirst()) { later.addDependency(earlier) }
+        chain[499].clock = clock
+        let body = catching("large", errors) { try chain[499].startAndWait() }
+        chain[0].addDependency(body)
+        DispatchQueue.global().async { body.start() }
+        #expect(await eventually { clock.pendingCount == 1 })
+        clock.advance(by: .seconds(1))
+        #expect(await eventually { body.isFinished })
+        #expect(errors.events.count == 1 && errors.events.allSatisfy { isCircle($0, "large") })
+        for operation in chain { operation.cancel() }
+        for operation in chain { operation.startIfNeeded() }
+        await body.ended()
+    }
+
     @Test("A failure rule that waits for a sibling gets an error")
     func failureRule() async throws {
         let errors = EventRecorder<any Error>()

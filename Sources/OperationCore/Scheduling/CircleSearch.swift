@@ -1,0 +1,188 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// A search for the reason why an operation cannot end while certain bodies wait for it.
+///
+/// The search collects the operations that must end first. An operation can end if nothing else must end first. If one
+/// of several operations is enough, such as any holder of a category, an operation can end if one of them can. The
+/// operations that are left wait, directly or through others, for each other or for the bodies.
+struct CircleSearch {
+    /// The number of operations that a search visits when a wait begins.
+    static let fewOperations = 64
+    /// The number of operations that a search visits when a wait has lasted for some time.
+    static let manyOperations = 10_000
+
+    private struct Node {
+        let operation: ManagedOperation
+        /// The body that must return before the operation can end.
+        var body: ManagedOperation?
+        /// The positions in `needs` of what the operation needs.
+        var needs: [Int] = []
+        /// The positions in `needs` of the needs that the operation can meet.
+        var uses: [Int] = []
+        /// The number of needs that are not met.
+        var unmet = 0
+        var canEnd = false
+    }
+
+    /// Operations of which one must end before `user` can.
+    private struct Need {
+        let user: Int
+        let others: [Int]
+        var isMet = false
+    }
+
+    private let bodies: [ObjectIdentifier: ManagedOperation]
+    private var nodes: [Node] = []
+    private var numbers: [ObjectIdentifier: Int] = [:]
+    private var needs: [Need] = []
+
+    /// Returns the circle that a wait of these bodies for an operation closes; nil if it closes none.
+    static func circle(
+        from first: ManagedOperation, to bodies: [ManagedOperation], visiting most: Int
+    ) -> [ManagedOperation]? {
+        var search = CircleSearch(bodies)
+        if let body = search.bodies[ObjectIdentifier(first)] { return closed([first], by: body) }
+        _ = search.number(of: first)
+        return search.way(visiting: most).flatMap { way in
+            way.last.map { closed(way.map(\.operation), by: $0.body ?? first) }
+        }
+    }
+
+    /// Returns the circle in which an operation waits that has not begun; nil if there is none.
+    static func circle(of operation: ManagedOperation) -> [ManagedOperation]? {
+        var search = CircleSearch([operation])
+        // This node stands for the waiting operation. If another operation needs it, that is another node.
+        search.nodes.append(Node(operation: operation))
+        return search.way(visiting: fewOperations).map { closed($0.dropFirst().map(\.operation), by: operation) }
+    }
+
+    private init(_ bodies: [ManagedOperation]) {
+        // A group around a body ends after the body.
+        var ending: [ObjectIdentifier: ManagedOperation] = [:]
+        for body in bodies {
+            var next: ManagedOperation? = body
+            while let operation = next, ending.updateValue(body, forKey: ObjectIdentifier(operation)) == nil {
+                next = operation.groupOfChild
+            }
+        }
+        self.bodies = ending
+    }
+
+    /// Makes a circle of the way from the awaited operation to the one that needs the body.
+    private static func closed(_ way: [ManagedOperation], by body: ManagedOperation) -> [ManagedOperation] {
+        way.last === body ? [body] + way : [body] + way + [body]
+    }
+
+    private mutating func number(of operation: ManagedOperation) -> Int {
+        let id = ObjectIdentifier(operation)
+        if let number = numbers[id] { return number }
+        numbers[id] = nodes.count
+        nodes.append(Node(operation: operation, body: bodies[id]))
+        return nodes.count - 1
+    }
+
+    /// Returns the operations from the first one to one that needs a body, if the first one cannot end.
+    private mutating func way(visiting most: Int) -> [Node]? {
+        var position = 0
+        var reachesBody = false
+        while position < min(nodes.count, most) {
+            defer { position += 1 }
+            guard nodes[position].body == nil else { continue }
+            for others in nodes[position].operation.needs(atMost: most) where !others.isEmpty {
+                let numbers = others.map { number(of: $0) }
+                for other in numbers {
+                    nodes[other].uses.append(needs.count)
+                    if nodes[other].body != nil { reachesBody = true }
+                }
+                nodes[position].needs.append(needs.count)
+                nodes[position].unmet += 1
+                needs.append(Need(user: position, others: numbers))
+            }
+        }
+        guard reachesBody else { return nil }
+        findThoseThatCanEnd()
+        return nodes[0].canEnd ? nil : wayToBody()
+    }
+
+    private mutating func findThoseThatCanEnd() {
+        // An operation that was not visited has no needs here, and counts as one that can end.
+        var ending = nodes.indices.filter { nodes[$0].body == nil && nodes[$0].needs.isEmpty }
+        for number in ending { nodes[number].canEnd = true }
+        while let number = ending.popLast() {
+            for use in nodes[number].uses where !needs[use].isMet {
+                needs[use].isMet = true
+                let user = needs[use].user
+                nodes[user].unmet -= 1
+                guard nodes[user].unmet == 0 else { continue }
+                nodes[user].canEnd = true
+                ending.append(user)
+            }
+        }
+    }
+
+    private func wayToBody() -> [Node]? {
+        var steps = [(number: 0, from: -1)]
+        var seen: Set = [0]
+        var position = 0
+        while position < steps.count {
+            for need in nodes[steps[position].number].needs where !needs[need].isMet {
+                for next in needs[need].others where seen.insert(next).inserted {
+                    steps.append((next, position))
+                    guard nodes[next].body != nil else { continue }
+                    var way: [Node] = []
+                    var last = steps.count - 1
+                    while last >= 0 {
+                        way.append(nodes[steps[last].number])
+                        last = steps[last].from
+                    }
+                    return way.reversed()
+                }
+            }
+            position += 1
+        }
+        return nil
+    }
+}
+
+extension ManagedOperation {
+    /// What must happen before the operation can end, as far as it is known: of each list, one operation must end.
+    ///
+    /// - Parameter most: The number of operations of which a list may consist. Of the children of a group, so many
+    ///   count.
+    fileprivate func needs(atMost most: Int) -> [[ManagedOperation]] {
+        let (isOver, waits, node) = core.withLock { core in
+            let isWaiting = !core.machine.isStarted && !core.isReady
+            return (core.machine.isFinished, core.extras?.bodyWaits ?? [], isWaiting ? core.node : nil)
+        }
+        if isOver { return [] }
+        var all = waits + (node?.liveUpstream ?? []) + (groupEngine?.neededChildren(atMost: most) ?? [])
+        var needs: [[ManagedOperation]] = []
+        switch admissionStanding {
+        case .categories(let categories):
+            for category in categories where category.limit <= most {
+                let holders = category.holders
+                // If there is room, the operation waits for something else.
+                if holders.count >= category.limit, !holders.contains(where: { $0 === self }) { needs.append(holders) }
+            }
+        case .throttled(_, _, let runner): all += [runner].compactMap { $0 }.filter { $0 !== self }
+        case .none, .evaluating: break
+        }
+        return needs + all.map { [$0] }
+    }
+}
+
+extension GroupEngine {
+    /// A Boolean value that indicates whether all children must end before the group can.
+    ///
+    /// If some results suffice, the other children are canceled.
+    var needsAllChildren: Bool { state.withLock { !$0.machine.policy.hasWinners } }
+
+    /// Children that must end before the group can.
+    fileprivate func neededChildren(atMost most: Int) -> [ManagedOperation] {
+        state.withLock { state in
+            if state.machine.policy.hasWinners { return [] }
+            return Array(state.children.lazy.compactMap { $0.operation?.life }.prefix(most))
+        }
+    }
+}
