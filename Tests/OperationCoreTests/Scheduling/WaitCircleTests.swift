@@ -88,6 +88,26 @@ struct WaitCircleTests {
         #expect(errors.events.count == 2 && errors.events.allSatisfy { isCircle($0, "group") })
     }
 
+    @Test("A task in one of many groups that awaits the group around all of them gets an error")
+    func manyGroups() async throws {
+        let errors = EventRecorder<any Error>()
+        let reference = Reference<GroupOperation<[[Int]], GroupFailure>>()
+        let groups = (0..<100).map { number in
+            GroupOperation.all([
+                Body {
+                    guard number == 99 else { return 1 }
+                    do { _ = try await reference.operation?.value } catch { errors.record(error) }
+                    return 2
+                }
+            ])
+        }
+        let group = GroupOperation.all(groups)
+        group.name = "around many"
+        reference.operation = group
+        #expect(try await group.run().last == [2])
+        #expect(errors.events.count == 1 && errors.events.allSatisfy { isCircle($0, "around many") })
+    }
+
     @Test("The body of a group that waits for the group, or runs a child that needs it, gets an error")
     func bodyOfGroup() async throws {
         let (errors, reference) = (EventRecorder<any Error>(), Reference<GroupOperation<Int, GroupFailure>>())
