@@ -88,8 +88,11 @@ package struct AdmissionMachine: Sendable, Equatable {
     }
 
     /// What was asked for in that round was granted; nil if it is not what it waits for.
+    ///
+    /// Categories may also be granted after a call: the notice of the call can come late, while the operation already
+    /// asks or waits with its slot.
     package mutating func passed(_ step: Step, round: UInt32) -> Action? {
-        guard round == self.round, phase == .taking(step) else { return nil }
+        guard round == self.round, phase == .taking(step) || step == .categories && phase == .called else { return nil }
         return advance(to: steps.first { $0.rawValue > step.rawValue })
     }
 

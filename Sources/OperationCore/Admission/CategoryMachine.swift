@@ -10,7 +10,12 @@
 /// is the first in each of its lines and each category has room. A party of a queue needs a slot of the queue, too. It
 /// holds nothing while it waits for the slot, because other parties may need the category before a slot becomes free.
 /// Each queue has its own line in each category. When a category has room, the first party in each queue's line is
-/// *called*. The first called party that comes with a slot is served, and the others wait to be called again.
+/// *called*. The first called party that comes with a slot is served, and the others wait to be called again. Every
+/// queue's first party has to be called, because any of the queues may be full or suspended.
+///
+/// So parties that came later may be served earlier. A party that was *passed over* in this way too often is called even
+/// if it cannot be served yet. When it comes with a slot, it keeps the slot for some time (`patience`) and waits with it.
+/// Parties that can begin as soon as they are served are served in the order in which they came.
 package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// One category that a party asks for, and how many may hold it.
     package struct Demand {
@@ -31,10 +36,14 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         var holders = ArrivalLine<Party>()
         /// All waiting parties.
         var waiting = ArrivalLine<Party>()
-        /// The waiting parties that can begin as soon as they are served.
+        /// The waiting parties of no queue, which can begin as soon as they are served.
         var immediate = ArrivalLine<Party>()
         /// The waiting parties of each queue.
         var queued: [Queue: ArrivalLine<Party>] = [:]
+        /// The parties of queues that wait with a slot, the oldest first; they are few, see `patience`.
+        var seated: [Party] = []
+        /// Counts up when a party is served or leaves.
+        var turns = 0
 
         var hasRoom: Bool { holders.count < limit }
     }
@@ -44,18 +53,28 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     }
 
     private struct Claim {
+        /// Counts up with each party that comes, so that the oldest has the lowest.
+        let number: Int
         let keys: [Key]
         let queue: Queue?
         var standing = Standing.waiting
         /// Whether the party can begin as soon as it is served.
         var isImmediate: Bool
-        /// How often the party came with a slot in hand and was refused, because others had been faster.
-        var refusals = 0
+        /// How often a party that came later was served in one of its lines.
+        var passes = 0
+        /// The category because of which the party waited with a slot in vain, and the turns of that line.
+        ///
+        /// Until something changes there, to wait again would only keep the other categories from others.
+        var obstacle: (key: Key, turns: Int)?
     }
+
+    /// How often a party may be passed over before it may wait with a slot.
+    private static var mostPasses: Int { 8 }
 
     private var lines: [Key: Line] = [:]
     private var claims: [Party: Claim] = [:]
     private var called: [Party] = []
+    private var arrivals = 0
 
     package init() {}
 
@@ -70,8 +89,15 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
 
     package func waitingCount(for key: Key) -> Int { lines[key]?.waiting.count ?? 0 }
 
-    /// How often a party with a slot was refused.
-    package func refusals(of party: Party) -> Int { claims[party]?.refusals ?? 0 }
+    /// How long a party that was refused may keep its slot and wait; nil if it must give up the slot.
+    ///
+    /// A party that was passed over too often may wait, longer each time. The wait has a limit, because the party that
+    /// holds the category may need that slot. Each such wait takes a thread. So a party may not wait if an older one
+    /// does so in one of its lines.
+    package func patience(of party: Party) -> Duration? {
+        guard let claim = claims[party], claim.passes > Self.mostPasses, !hasOlderSeated(claim) else { return nil }
+        return .milliseconds(1 << min(claim.passes - Self.mostPasses, 14))
+    }
 
     /// Removes and returns the parties that were called since the last time.
     package mutating func takeCalled() -> [Party] {
@@ -89,7 +115,6 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         }
         claims[party]?.standing = .waiting
         guard let keys = claims[party]?.keys, canHold(party) else {
-            claims[party]?.refusals += 1
             return false
         }
         hold(party)
@@ -111,6 +136,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         guard let claim = claims.removeValue(forKey: party) else { return [] }
         for key in claim.keys {
             lines[key]?.holders.remove(party)
+            lines[key]?.turns += 1
             takeOut(party, claim, key)
         }
         return serve(claim.keys)
@@ -122,7 +148,10 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         guard let claim = claims[party], claim.standing != .held, !claim.isImmediate else { return [] }
         claims[party]?.isImmediate = true
         claims[party]?.standing = .waiting
-        for key in claim.keys { lines[key]?.immediate.append(party) }
+        for key in claim.keys {
+            let older = lines[key]?.seated.prefix { claims[$0].map { $0.number < claim.number } ?? false }
+            lines[key]?.seated.insert(party, at: older?.count ?? 0)
+        }
         return serve(claim.keys)
     }
 
@@ -132,13 +161,16 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         guard let claim = claims[party], claim.queue != nil, claim.isImmediate, claim.standing != .held else {
             return (claims[party]?.standing == .held, [])
         }
+        let obstacle = obstacle(of: claim)
         claims[party]?.isImmediate = false
-        for key in claim.keys { lines[key]?.immediate.remove(party) }
+        claims[party]?.obstacle = obstacle
+        for key in claim.keys { lines[key]?.seated.removeAll { $0 == party } }
         return (false, serve(claim.keys))
     }
 
     private mutating func enter(_ party: Party, _ demands: [Demand], _ queue: Queue?) {
-        claims[party] = Claim(keys: demands.map(\.key), queue: queue, isImmediate: queue == nil)
+        arrivals += 1
+        claims[party] = Claim(number: arrivals, keys: demands.map(\.key), queue: queue, isImmediate: queue == nil)
         for demand in demands {
             if lines[demand.key] == nil { lines[demand.key] = Line(limit: demand.limit) }
             lines[demand.key]?.waiting.append(party)
@@ -152,8 +184,11 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
 
     private mutating func takeOut(_ party: Party, _ claim: Claim, _ key: Key) {
         lines[key]?.waiting.remove(party)
-        lines[key]?.immediate.remove(party)
-        guard let queue = claim.queue else { return }
+        guard let queue = claim.queue else {
+            lines[key]?.immediate.remove(party)
+            return
+        }
+        lines[key]?.seated.removeAll { $0 == party }
         lines[key]?.queued[queue]?.remove(party)
         if lines[key]?.queued[queue]?.isEmpty == true { lines[key]?.queued[queue] = nil }
     }
@@ -163,8 +198,57 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         for key in claim.keys {
             takeOut(party, claim, key)
             lines[key]?.holders.append(party)
+            lines[key]?.turns += 1
         }
         claims[party]?.standing = .held
+        notePassedOver(by: claim)
+    }
+
+    /// A party was served: the older parties that are the first of their queues in its lines were passed over.
+    ///
+    /// Calls the oldest party that was passed over too often, whether or not it can be served yet. This is one call for
+    /// each party that is served. If the called party cannot come because its queue is full, the next one is called
+    /// the next time.
+    private mutating func notePassedOver(by claim: Claim) {
+        var heads: Set<Party> = []
+        for key in claim.keys { heads.formUnion(lines[key]?.queued.values.compactMap(\.first) ?? []) }
+        var oldest: (party: Party, number: Int)?
+        for party in heads {
+            guard let head = claims[party], isFirstOfQueue(party, head), !isObstructed(head) else { continue }
+            if head.number < claim.number { claims[party]?.passes += 1 }
+            guard (claims[party]?.passes ?? 0) > Self.mostPasses, head.standing == .waiting, !head.isImmediate,
+                head.number < oldest?.number ?? .max, !hasOlderSeated(head)
+            else { continue }
+            oldest = (party, head.number)
+        }
+        if let oldest { call(oldest.party) }
+    }
+
+    private func isFirstOfQueue(_ party: Party, _ claim: Claim) -> Bool {
+        guard let queue = claim.queue else { return false }
+        return claim.keys.allSatisfy { lines[$0]?.queued[queue]?.first == party }
+    }
+
+    private func hasOlderSeated(_ claim: Claim) -> Bool {
+        claim.keys.contains { key in
+            guard let first = lines[key]?.seated.first, let other = claims[first] else { return false }
+            return other.number < claim.number
+        }
+    }
+
+    private func isObstructed(_ claim: Claim) -> Bool {
+        guard let (key, turns) = claim.obstacle else { return false }
+        return lines[key]?.turns == turns
+    }
+
+    private func obstacle(of claim: Claim) -> (key: Key, turns: Int)? {
+        let key =
+            claim.keys.first { lines[$0]?.hasRoom == false }
+            ?? claim.keys.first { key in
+                guard let first = lines[key]?.immediate.first, let other = claims[first] else { return false }
+                return other.number < claim.number
+            }
+        return key.flatMap { key in lines[key].map { (key, $0.turns) } }
     }
 
     /// Serves the first ones of these lines, and of the lines that move because of that, while that is possible.
@@ -175,7 +259,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         while position < moved.count {
             let key = moved[position]
             position += 1
-            while let party = lines[key]?.immediate.first, canHold(party), let keys = claims[party]?.keys {
+            while let party = lines[key].flatMap(firstImmediate), canHold(party), let keys = claims[party]?.keys {
                 hold(party)
                 served.append(party)
                 // Where several may hold one, the next in the other lines may have its turn too.
@@ -192,21 +276,33 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// Calls the first party of each queue in these lines, if it may be served.
     private mutating func call(_ keys: [Key]) {
         for key in keys {
-            guard lines[key]?.hasRoom == true, let queued = lines[key]?.queued, !queued.isEmpty else { continue }
-            for party in queued.values.compactMap(\.first) where claims[party]?.standing == .waiting && canHold(party) {
-                claims[party]?.standing = .called
-                called.append(party)
+            guard let line = lines[key], line.hasRoom, firstImmediate(line) == nil else { continue }
+            for party in line.queued.values.compactMap(\.first)
+            where claims[party]?.standing == .waiting && canHold(party) {
+                call(party)
             }
         }
+    }
+
+    private mutating func call(_ party: Party) {
+        claims[party]?.standing = .called
+        called.append(party)
+    }
+
+    /// The oldest party of a line that can begin as soon as it is served.
+    private func firstImmediate(_ line: Line) -> Party? {
+        guard let party = line.immediate.first else { return line.seated.first }
+        guard let seated = line.seated.first, let left = claims[seated], let right = claims[party] else { return party }
+        return left.number < right.number ? seated : party
     }
 
     private func canHold(_ party: Party) -> Bool {
         guard let claim = claims[party] else { return false }
         return claim.keys.allSatisfy { key in
             guard let line = lines[key], line.hasRoom else { return false }
-            if claim.isImmediate { return line.immediate.first == party }
+            if claim.isImmediate { return firstImmediate(line) == party }
             guard let queue = claim.queue else { return false }
-            return line.immediate.isEmpty && line.queued[queue]?.first == party
+            return firstImmediate(line) == nil && line.queued[queue]?.first == party
         }
     }
 }

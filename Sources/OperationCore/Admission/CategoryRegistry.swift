@@ -14,10 +14,7 @@ enum CategoryRegistry {
             return (result, served, machine.takeCalled())
         }
         // A notified operation only lines up elsewhere, so this does not recurse, however many operations there are.
-        for next in served {
-            next.operation?.admissionDidPass(.categories, next)
-            next.wakeAsker()
-        }
+        for next in served { next.operation?.categoriesAreHeld(next) }
         for next in called { next.operation?.categoriesSeemFree(next) }
         return result
     }
@@ -50,17 +47,7 @@ enum CategoryRegistry {
     }
 
     /// Returns how long an operation that was refused may keep its slot and wait; nil if it must give up the slot.
-    ///
-    /// Operations of other queues may be faster each time, so that this one would never begin. So after some refusals
-    /// it keeps its slot while it waits, longer each time. The wait has a limit, because the operation that holds the
-    /// category may need that slot.
-    static func patience(of ticket: AdmissionTicket) -> Duration? {
-        let refusals = machine.withLock { $0.refusals(of: ticket) }
-        guard refusals > patientRefusals else { return nil }
-        return .milliseconds(1 << min(refusals - patientRefusals, 14))
-    }
-
-    private static let patientRefusals = 8
+    static func patience(of ticket: AdmissionTicket) -> Duration? { machine.withLock { $0.patience(of: ticket) } }
 
     static func beginWaitingWithSlot(_ ticket: AdmissionTicket) { change { ((), $0.promote(ticket)) } }
 

@@ -112,6 +112,15 @@ extension ManagedOperation {
         host?.reconsider(self)
     }
 
+    /// Notes that the operation holds its categories.
+    ///
+    /// For an operation in a queue, the thread that waits with its slot does the rest. This notice may be late: by now the
+    /// operation may have given the categories back and have lined up again.
+    final func categoriesAreHeld(_ ticket: AdmissionTicket) {
+        guard core.withLock({ $0.host }) == nil else { return ticket.wakeAsker() }
+        admissionDidPass(.categories, ticket)
+    }
+
     /// Notes that the categories seem to be free, so that the operation asks for them when its queue has a slot for it.
     final func categoriesSeemFree(_ ticket: AdmissionTicket) {
         let host = core.withLock { core -> QueueEngine? in
@@ -133,7 +142,11 @@ extension ManagedOperation {
         }
         guard let ticket else { return false }
         var isGranted = CategoryRegistry.ask(ticket, for: categories, in: host)
-        if !isGranted, let time = CategoryRegistry.patience(of: ticket) { isGranted = waitWithSlot(ticket, time) }
+        // The wait takes a thread, of which the source may not have enough.
+        if !isGranted, let time = CategoryRegistry.patience(of: ticket), host.source.beginRest() {
+            isGranted = waitWithSlot(ticket, time)
+            host.source.endRest()
+        }
         if !isCurrent(ticket) { CategoryRegistry.leave(ticket) }
         guard isGranted else { return false }
         _ = pass(.categories, ticket)

@@ -16,9 +16,10 @@
 ///
 /// An operation asks for all its categories in one step, when its dependencies have ended and its conditions, throttle
 /// and delay allow it. It gets all of them or none. An operation in a ``QueueManager`` gets them together with its
-/// slot. It holds none of them while it waits for a slot, and takes no slot while it waits for them, except for a
-/// limited time after several refusals. It is served when it is the first of its queue in each of its lines and each
-/// category has room, so no two operations wait for each other. The price is that an operation that waits for two
+/// slot. It holds none of them while it waits for a slot, and it gives up the slot if it does not get them. After more
+/// than eight operations that came later were served first, it keeps its slot and waits, for up to 16 seconds each time.
+/// It is served when it is the first of its queue in each of its lines and each category has room. So it does not hold
+/// one category while it waits for another. The price is that an operation that waits for two
 /// categories keeps its place in both lines, even if one of the two is free. It gives all of them back when it has
 /// ended.
 public final class OperationCategory: Sendable {

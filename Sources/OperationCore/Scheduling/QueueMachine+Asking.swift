@@ -1,6 +1,13 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+extension QueueMachine.Entry {
+    /// Whether the entry comes first when it is ready again, because its turn had come before.
+    ///
+    /// It does so only some times. The operation that holds the category may need what is behind the entry.
+    var keepsTurn: Bool { asks && 1...16 ~= refusals }
+}
+
 // Entries that have a slot and ask for their categories. They count as held until they have them.
 extension QueueMachine {
     /// Gives an entry a slot, for a thread that is to ask for its categories.
@@ -35,7 +42,9 @@ extension QueueMachine {
     /// Gives up the slot with which an entry asked; returns false if the entry does not ask any more.
     mutating func stopAsking(_ key: Key) -> Bool {
         guard isAsking(key) else { return false }
-        stopAsking(Int(key.slot))
+        let index = Int(key.slot)
+        entries[index].refusals = min(entries[index].refusals, .max - 1) + 1
+        stopAsking(index)
         return true
     }
 

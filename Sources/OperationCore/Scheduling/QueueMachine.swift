@@ -69,6 +69,8 @@ struct QueueMachine {
         var asks = false
         /// Whether the entry is held and has a slot, and a thread asks for its categories.
         var isAsking = false
+        /// How often the entry asked for its categories and gave up the slot.
+        var refusals: UInt8 = 0
         /// Whether it runs and has given up its slot, because its body waits.
         var isResting = false
         var details: EntryDetails?
@@ -139,6 +141,7 @@ extension QueueMachine {
         entries[index].stage = .entering
         entries[index].level = level
         entries[index].asks = false
+        entries[index].refusals = 0
         entries[index].epoch = epoch
         entries[index].details = details
         counts.entering += 1
@@ -241,7 +244,11 @@ extension QueueMachine {
         let epoch = entries[index].epoch
         if front.covers(epoch) {
             counts.readyInFront += 1
-            lines.append(ticket, entries[index].level)
+            if entries[index].keepsTurn {
+                lines.prepend(ticket, entries[index].level)
+            } else {
+                lines.append(ticket, entries[index].level)
+            }
         } else {
             later.addReady(ticket, to: epoch, entries)
         }

@@ -98,4 +98,17 @@ struct AdmissionMachineTests {
         let next = machine.delayEnded(epoch: 7)
         #expect(next == .take(.categories))
     }
+
+    @Test("A call whose notice comes while the thread of the slot waits does not hide that the categories were granted")
+    func lateCall() {
+        var machine = AdmissionMachine()
+        _ = machine.seek([.categories], epoch: 0)
+        let round = machine.round
+        let asks = machine.call(round: round) && machine.ask(epoch: 0)
+        #expect(asks)
+        let late = machine.call(round: round)
+        let stale = machine.passed(.categories, round: round &- 1)
+        let granted = machine.passed(.categories, round: round)
+        #expect(late && stale == nil && granted == .admit && machine.isGranted(epoch: 0))
+    }
 }

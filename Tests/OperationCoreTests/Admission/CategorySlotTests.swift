@@ -162,6 +162,49 @@ struct CategorySlotTests {
         #expect(await eventually { category.holders.isEmpty && category.waitingCount == 0 })
     }
 
+    @Test("An operation that was refused with a slot in hand is not behind all of its queue when it is called again")
+    func keepsTurn() throws {
+        let workers = ManualWorkers()
+        let queue = workers.makeQueue("long", width: 1)
+        let began = Locked<[Int]>([])
+        let waiting = ClosureOperation<Void, any Error> { began.withLock { $0.append(0) } }
+        waiting.categories = [category]
+        try queue.add(waiting)
+        for number in 1...20 {
+            try queue.add(ClosureOperation<Void, any Error> { began.withLock { $0.append(number) } })
+        }
+        let stranger = driven("stranger")
+        stranger.start()
+        // The thread takes it, and is refused.
+        workers.step()
+        workers.step()
+        #expect(queue.counts.held == 1 && began.withLock { $0.isEmpty })
+        stranger.finish(withResult: 1)
+        workers.runAll()
+        #expect(began.withLock { $0 } == Array(0...20))
+    }
+
+    @Test("A stream of operations that take the category outside of queues does not keep off one of a queue")
+    func stream() async throws {
+        let queue = QueueManager("waits", width: 1), eager = OperationQueue()
+        eager.maxConcurrentOperationCount = 2
+        let isOver = Locked(false), category = category
+        // Each body adds another one before it ends, so that one always waits in line.
+        @Sendable func feed() {
+            let operation = ClosureOperation<Void, any Error> { if !isOver.withLock({ $0 }) { feed() } }
+            operation.categories = [category]
+            eager.addOperation(operation)
+        }
+        for _ in 0..<3 { feed() }
+        for number in 0..<5 {
+            let operation = closure(number)
+            try queue.add(operation)
+            #expect(try await operation.value == number)
+        }
+        isOver.withLock { $0 = true }
+        #expect(await eventually { category.holders.isEmpty && category.waitingCount == 0 })
+    }
+
     @Test("A child that wants the category which its group holds is canceled with the circle as its cause")
     func heldByGroup() async throws {
         let child = closure(1)

@@ -1,0 +1,218 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Plays operations outside queues and in several queues that use categories all the time, and counts how many later
+/// parties are served while an earlier one is the first of its queue.
+private struct Traffic {
+    /// Steps after which a queue has a slot for a called party; nil for a queue that is suspended.
+    typealias Delay = Int?
+
+    private final class Source: Sendable {}
+
+    private struct Party {
+        let keys: [Int]
+        let queue: Int?
+        /// Since when it was called.
+        var called: Int?
+        /// Until when it may wait with a slot.
+        var seatedUntil: Int?
+        /// Until when it holds its categories.
+        var heldUntil: Int?
+        /// How many that came later were served since it was the first of its queue.
+        var overtaken = 0
+    }
+
+    var machine = CategoryMachine<Int, Int>()
+    private let delays: [Delay]
+    private let sources: [Source]
+    private var parties: [Int: Party] = [:]
+    private var random: SeededGenerator
+    private var lines: [[Int]]
+    private var next = 0
+    private(set) var time = 0
+    /// The most that overtook one that is not in a suspended queue.
+    private(set) var mostOvertaken = 0
+    private(set) var mostSeated = 0
+    private(set) var served = 0
+
+    init(seed: UInt64, delays: [Delay]) {
+        random = SeededGenerator(seed: seed)
+        self.delays = delays
+        sources = delays.map { _ in Source() }
+        lines = delays.map { _ in [] }
+    }
+
+    func isWaiting(_ party: Int) -> Bool { parties[party].map { $0.heldUntil == nil } ?? false }
+
+    func waiting(in queue: Int?, _ keys: [Int]) -> Int {
+        parties.values.count { $0.queue == queue && $0.keys == keys && $0.heldUntil == nil }
+    }
+
+    /// A new party comes; returns its number.
+    mutating func come(_ keys: [Int], in queue: Int?) -> Int {
+        next += 1
+        parties[next] = Party(keys: keys, queue: queue)
+        let demands = keys.map { CategoryMachine<Int, Int>.Demand($0, limit: 1) }
+        if let queue {
+            lines[queue].append(next)
+            machine.lineUp(next, for: demands, in: ObjectIdentifier(sources[queue]))
+        } else if machine.ask(next, for: demands) {
+            hold(next)
+        }
+        noteCalls()
+        return next
+    }
+
+    /// A millisecond passes; each party keeps its categories for one to `longest` of them.
+    var longest = 6
+
+    mutating func tick() {
+        time += 1
+        for number in parties.keys.sorted() {
+            guard let party = parties[number] else { continue }
+            if let end = party.heldUntil, end <= time {
+                parties[number] = nil
+                hold(machine.leave(number))
+            } else if let end = party.seatedUntil, end <= time, party.heldUntil == nil {
+                parties[number]?.seatedUntil = nil
+                let (isHeld, others) = machine.demote(number)
+                if isHeld { hold(number) }
+                hold(others)
+            } else if let called = party.called, let queue = party.queue, let delay = delays[queue],
+                called + Int.random(in: 0...delay, using: &random) <= time
+            {
+                comeWithSlot(number, party, queue)
+            }
+            noteCalls()
+        }
+        mostSeated = max(mostSeated, parties.values.count { $0.seatedUntil != nil })
+    }
+
+    private mutating func comeWithSlot(_ number: Int, _ party: Party, _ queue: Int) {
+        parties[number]?.called = nil
+        let demands = party.keys.map { CategoryMachine<Int, Int>.Demand($0, limit: 1) }
+        if machine.ask(number, for: demands, in: ObjectIdentifier(sources[queue])) { return hold(number) }
+        guard let time = machine.patience(of: number) else { return }
+        parties[number]?.seatedUntil = self.time + Int(time / .milliseconds(1))
+        hold(machine.promote(number))
+    }
+
+    private mutating func hold(_ numbers: [Int]) { for number in numbers { hold(number) } }
+
+    private mutating func hold(_ number: Int) {
+        guard let party = parties[number], party.heldUntil == nil else { return }
+        served += 1
+        parties[number]?.heldUntil = time + Int.random(in: 1...max(longest, 1), using: &random)
+        parties[number]?.seatedUntil = nil
+        if let queue = party.queue { lines[queue].removeAll { $0 == number } }
+        for line in lines.indices where delays[line] != nil {
+            guard let first = lines[line].first, first < number else { continue }
+            guard parties[first]?.keys.contains(where: party.keys.contains) == true else { continue }
+            parties[first]?.overtaken += 1
+            mostOvertaken = max(mostOvertaken, parties[first]?.overtaken ?? 0)
+        }
+    }
+
+    private mutating func noteCalls() {
+        for number in machine.takeCalled() { parties[number]?.called = time }
+    }
+}
+
+@Suite("How many that come later are served before one that waits", .timeLimit(.minutes(Rounds.minutes)))
+struct CategoryWaitTests {
+    private func seeds(_ check: (UInt64) -> String?) {
+        for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 40, soak: 2_000)) {
+            guard let failure = check(seed) else { continue }
+            Issue.record("seed \(seed): \(failure)")
+            return
+        }
+    }
+
+    @Test("A stream of operations in no queue, some of which always wait, does not keep off one of a queue")
+    func stream() {
+        seeds { seed in
+            var traffic = Traffic(seed: seed, delays: [5, nil])
+            _ = traffic.come([0], in: nil)
+            // Suspended, and before it: must not keep its call from the next.
+            _ = traffic.come([0], in: 1)
+            let party = traffic.come([0], in: 0)
+            for _ in 0..<2_000 where traffic.isWaiting(party) {
+                while traffic.waiting(in: nil, [0]) < 3 { _ = traffic.come([0], in: nil) }
+                traffic.tick()
+            }
+            if traffic.isWaiting(party) { return "waits forever" }
+            return traffic.mostOvertaken <= 30 ? nil : "overtaken by \(traffic.mostOvertaken)"
+        }
+    }
+
+    @Test("One that wants two categories is not kept off by those that want one of them")
+    func twoCategories() {
+        seeds { seed in
+            var traffic = Traffic(seed: seed, delays: [5, 0, 0])
+            _ = (traffic.come([0], in: 1), traffic.come([1], in: 2))
+            let party = traffic.come([0, 1], in: 0)
+            for _ in 0..<2_000 where traffic.isWaiting(party) {
+                for (queue, key) in [(1, 0), (2, 1)] {
+                    while traffic.waiting(in: queue, [key]) < 3 { _ = traffic.come([key], in: queue) }
+                }
+                traffic.tick()
+            }
+            if traffic.isWaiting(party) { return "waits forever" }
+            return traffic.mostOvertaken <= 40 ? nil : "overtaken by \(traffic.mostOvertaken)"
+        }
+    }
+
+    @Test("A category that is held for long does not slow down another one that an operation wants together with it")
+    func longHolder() {
+        seeds { seed in
+            var traffic = Traffic(seed: seed, delays: [1, 0])
+            traffic.longest = 1_000_000
+            _ = traffic.come([1], in: nil)
+            traffic.longest = 3
+            _ = traffic.come([0], in: 1)
+            let party = traffic.come([0, 1], in: 0)
+            var idle = 0
+            for _ in 0..<2_000 {
+                while traffic.waiting(in: 1, [0]) < 3 { _ = traffic.come([0], in: 1) }
+                traffic.tick()
+                if traffic.machine.holders(of: 0).isEmpty { idle += 1 }
+            }
+            if !traffic.isWaiting(party) { return "nobody gave it the category" }
+            return idle < 600 ? nil : "the free category was used by nobody for \(idle) ms of 2000"
+        }
+    }
+
+    @Test("Of many queues that want one category, few wait with a slot at a time, and all are served")
+    func manyQueues() {
+        var traffic = Traffic(seed: Rounds.firstSeed, delays: Array(repeating: 3, count: 300))
+        for queue in 0..<300 { _ = traffic.come([0], in: queue) }
+        for _ in 0..<6_000 where traffic.served < 300 { traffic.tick() }
+        #expect(traffic.served == 300)
+        #expect(traffic.mostSeated <= 20)
+    }
+
+    @Test("Queues, streams and categories at random: nobody who came later is served too often")
+    func random() {
+        seeds { seed in
+            var random = SeededGenerator(seed: seed)
+            var traffic = Traffic(seed: seed, delays: [0, 3, 6, nil])
+            let kinds = (0..<8).map { _ in
+                (
+                    keys: Set((0..<2).map { _ in Int.random(in: 0..<3, using: &random) }).sorted(),
+                    queue: random.chance(3, in: 4) ? Int.random(in: 0..<4, using: &random) : nil
+                )
+            }
+            for _ in 0..<600 {
+                for kind in kinds where random.chance(1, in: 2) && traffic.waiting(in: kind.queue, kind.keys) < 2 {
+                    _ = traffic.come(kind.keys, in: kind.queue)
+                }
+                traffic.tick()
+            }
+            return traffic.mostOvertaken <= 60 ? nil : "overtaken by \(traffic.mostOvertaken)"
+        }
+    }
+}
