@@ -19,8 +19,8 @@ extension NetworkError.Code {
     public static let evaluationFailed = Self("evaluationFailed")
     /// The body cannot be sent by the task that a hook made.
     public static let unsupportedBody = Self("unsupportedBody")
-    /// A hook returned a task of another session that it had already called, so the response cannot reach the
-    /// operation.
+    /// A hook returned a task of another session that it had already called, or wrapped one of several of them, so the
+    /// response cannot reach the operation.
     public static let unboundTask = Self("unboundTask")
     /// The hook that prepares the request threw an error of the user's own, which is the ``NetworkError/cause``.
     public static let preparationFailed = Self("preparationFailed")

@@ -130,6 +130,11 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///     without having called it. If it was called before, the operation fails with the code
     ///     ``NetworkError/Code/unboundTask``. A task with a receiver of your own reports only to that receiver. Finish
     ///     the operation yourself in that case.
+    ///
+    /// You may also return a task of your own type that wraps one of these. If the wrapped task is one of another session,
+    /// it must be the only uncalled task that the hook makes by `makeTask(with:)`, or the operation fails with
+    /// ``NetworkError/Code/unboundTask``. The operation cannot see which task you wrap: if the hook also makes a task with
+    /// the operation's session and drops it, the operation waits for that task.
     open func createTask(
         with request: NetworkRequest, using session: any NetworkSession
     ) throws -> any NetworkTask {

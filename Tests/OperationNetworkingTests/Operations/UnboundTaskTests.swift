@@ -54,6 +54,24 @@ private final class Around: NetworkSession {
     }
 }
 
+/// A receiver of a user's own, which passes on the text of the body.
+private final class Reader: NetworkReceiver {
+    private let bytes = Locked(Data())
+    private let finish: @Sendable (String) -> Void
+
+    init(_ finish: @escaping @Sendable (String) -> Void) { self.finish = finish }
+
+    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
+
+    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
+        self.bytes.withLock { $0.append(contentsOf: bytes) }
+    }
+
+    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+        finish(bytes.withLock { String(decoding: $0, as: UTF8.self) })
+    }
+}
+
 @Suite("Tasks of a session that is not bound to the operation", .timeLimit(.minutes(3)))
 struct UnboundTaskTests {
     private func bench() throws -> OperationBench {
@@ -151,6 +169,109 @@ struct UnboundTaskTests {
         let other = try OperationBench().session
         let operation = bench.watched(Made(bench) { request, _ in Wrapped(other.makeTask(with: request)) })
         #expect(try await operation.run() == "Hello")
+    }
+
+    @Test("A wrapped task that can no longer be adopted fails the operation, and does not leave it waiting")
+    func notAdoptable() async throws {
+        let bench = try bench()
+        let other = try OperationBench().session
+        let hooks: [Made.Make] = [
+            { request, _ in
+                let task = other.makeTask(with: request)
+                task.hold()
+                return Wrapped(task)
+            },
+            { request, _ in
+                let task = other.makeTask(with: request)
+                task.resume()
+                return Wrapped(task)
+            },
+            { request, _ in
+                let tasks = [other.makeTask(with: request), other.makeTask(with: request)]
+                return Wrapped(tasks[1])
+            },
+        ]
+        for hook in hooks {
+            let error = await failure(of: bench.watched(Made(bench, hook)))
+            #expect(error?.code == .unboundTask)
+        }
+    }
+
+    @Test("A request that was sent beside a wrapped task does not keep that task from the operation")
+    func wrappedBesideCalled() async throws {
+        let bench = try bench()
+        bench.server.route("GET", "/ping") { _ in .text("pong") }
+        let (other, url) = (try OperationBench().session, bench.server.url("/ping"))
+        let operation = bench.watched(
+            Made(bench) { request, session in
+                let ping = try NetworkRequest("GET", url: url)
+                other.makeTask(with: ping).resume()
+                // Over the operation's session, too, it is no task of the operation.
+                Around(session).makeTask(with: ping).resume()
+                return Wrapped(other.makeTask(with: request))
+            })
+        #expect(try await operation.run() == "Hello")
+    }
+
+    @Test("A task that a hook keeps for later is not adopted beside one with a receiver of the hook's own")
+    func keptBesideOwnReceiver() async throws {
+        final class Counting: NetworkSession {
+            let count = Locked(0)
+            let session: any NetworkSession
+
+            init(_ session: any NetworkSession) { self.session = session }
+
+            func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+                count.withLock { $0 += 1 }
+                return session.makeTask(with: request, receiver: receiver)
+            }
+        }
+        let bench = try bench()
+        for isWrapped in [false, true] {
+            let other = Counting(try OperationBench().session)
+            let kept = Locked<(any NetworkTask)?>(nil)
+            let operation = Locked<Made?>(nil)
+            let made = bench.watched(
+                Made(bench) { request, session in
+                    kept.withLock { $0 = other.makeTask(with: request) }
+                    let reader = Reader { text in operation.withLock { $0 }?.finish(withResult: "\(text), reader") }
+                    let task = session.makeTask(with: request, receiver: reader)
+                    return isWrapped ? Wrapped(task) : task
+                })
+            operation.withLock { $0 = made }
+            #expect(try await made.run() == "Hello, reader")
+            operation.withLock { $0 = nil }
+            #expect(other.count.withLock { $0 } == 0 && kept.withLock { $0 } != nil)
+        }
+    }
+
+    @Test("Calls from several threads reach a task of another session, all of them, and the response is dropped")
+    func calledByManyThreads() async throws {
+        final class Counted: NetworkTask {
+            let count = Locked(0)
+            func resume() {}
+            func suspend() { count.withLock { $0 += 1 } }
+            func cancel() {}
+            func hold() {}
+            func proceed() {}
+        }
+        final class Source: NetworkSession {
+            let tasks = Locked<[Counted]>([])
+
+            func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+                let task = Counted()
+                tasks.withLock { $0.append(task) }
+                return task
+            }
+        }
+        let source = Source()
+        let url = try #require(URL(string: "https://example.com/"))
+        let task = source.makeTask(with: try NetworkRequest("GET", url: url))
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 { group.addTask { for _ in 0..<100 { task.suspend() } } }
+        }
+        let tasks = source.tasks.withLock { $0 }
+        #expect(tasks.map { $0.count.withLock { $0 } } == [800])
     }
 
     @Test("A request beside it, whose response is dropped, does not reach the operation")

@@ -17,11 +17,14 @@ final class BoundSession: NetworkSession {
         self.receiver = receiver
     }
 
-    /// Whether its attempt is over. A hook that kept the session for a later attempt gets tasks that are not bound.
+    /// Whether its attempt is over.
+    ///
+    /// A hook that kept the session for a later attempt gets tasks that are not bound.
     var isOutdated: Bool { receiver.isOver }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        session.makeTask(with: request, receiver: receiver)
+        TaskCreation.current?.noteBoundTask()
+        return session.makeTask(with: request, receiver: receiver)
     }
 
     func makeBoundTask(with request: NetworkRequest) -> any NetworkTask {

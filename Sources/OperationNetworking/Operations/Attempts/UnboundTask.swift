@@ -8,16 +8,22 @@ import OperationCore
 /// The session gets the request when the task is first called. Until then an operation can adopt the task, so that the
 /// response goes to that operation.
 final class UnboundTask: NetworkTask {
-    private enum State {
-        case open
-        /// A thread asks the session for the task, outside the lock. Meanwhile other threads made these calls.
-        case making([@Sendable (any NetworkTask) -> Void])
-        case made(any NetworkTask)
+    private typealias Call = @Sendable (any NetworkTask) -> Void
+
+    private struct State {
+        /// The task of the session; `nil` until the session returned it.
+        var task: (any NetworkTask)?
+        /// The calls that wait for the task.
+        ///
+        /// While the queue delivers, a thread asks the session for the task, outside the lock.
+        var calls = DeliveryQueue<Call>()
+
+        var isOpen: Bool { task == nil && !calls.isDelivering }
     }
 
     private let session: any NetworkSession
     private let request: NetworkRequest
-    private let state = Locked(State.open)
+    private let state = Locked(State())
 
     init(_ session: any NetworkSession, _ request: NetworkRequest) {
         self.session = session
@@ -25,14 +31,12 @@ final class UnboundTask: NetworkTask {
         TaskCreation.current?.note(self)
     }
 
+    /// Whether the task was neither called nor adopted.
+    var isOpen: Bool { state.withLock { $0.isOpen } }
+
     /// Makes the task for an operation; nil if the task was called or adopted before.
     func adopt(_ receiver: any NetworkReceiver) -> (any NetworkTask)? {
-        let isOpen = state.withLock { state in
-            guard case .open = state else { return false }
-            state = .making([])
-            return true
-        }
-        return isOpen ? make(receiver) : nil
+        state.withLock { $0.isOpen && $0.calls.begin() } ? make(receiver) : nil
     }
 
     func resume() { call { $0.resume() } }
@@ -41,37 +45,31 @@ final class UnboundTask: NetworkTask {
     func hold() { call { $0.hold() } }
     func proceed() { call { $0.proceed() } }
 
-    private func call(_ step: @escaping @Sendable (any NetworkTask) -> Void) {
-        let (task, isFirst) = state.withLock { state -> ((any NetworkTask)?, Bool) in
-            switch state {
-            case .open:
-                state = .making([step])
-                return (nil, true)
-            case .making(let steps):
-                state = .making(steps + [step])
-                return (nil, false)
-            case .made(let task): return (task, false)
-            }
+    private func call(_ call: @escaping Call) {
+        let (task, isFirst) = state.withLock { state in
+            state.task.map { ($0, false) } ?? (nil, state.calls.append(call))
         }
-        if let task { step(task) }
+        if let task { call(task) }
         if isFirst { make(SilentReceiver()) }
     }
 
     /// Asks the session for the task, and makes the calls that arrived meanwhile, in their order.
     @discardableResult
     private func make(_ receiver: any NetworkReceiver) -> any NetworkTask {
-        let task = session.withPolicy.makeTask(with: request, receiver: receiver)
-        while true {
-            let steps = state.withLock { state -> [@Sendable (any NetworkTask) -> Void] in
-                guard case .making(let steps) = state, !steps.isEmpty else {
-                    state = .made(task)
-                    return []
-                }
-                state = .making([])
-                return steps
-            }
-            if steps.isEmpty { return task }
-            for step in steps { step(task) }
+        // The session may be bound to an operation. The hook of that operation did not choose this receiver.
+        let task = TaskCreation.$current.withValue(nil) {
+            session.withPolicy.makeTask(with: request, receiver: receiver)
+        }
+        while let call = nextCall(of: task) { call(task) }
+        return task
+    }
+
+    /// Takes the next call; if there is none, calls go directly to the task from now on.
+    private func nextCall(of task: any NetworkTask) -> Call? {
+        state.withLock { state in
+            let call = state.calls.next()
+            if call == nil { state.task = task }
+            return call
         }
     }
 }
@@ -85,6 +83,7 @@ final class TaskCreation: Sendable {
     @TaskLocal static var current: TaskCreation?
 
     private struct State {
+        /// Whether a task was made that reports to the operation or to a receiver of the hook's own.
         var hasBoundTask = false
         var unbound: [UnboundTask] = []
         var isOver = false
@@ -101,10 +100,15 @@ final class TaskCreation: Sendable {
             unbound.cancel()
             throw NetworkError.unboundTask
         }
+        // A task of the library is around no other task.
+        if task is any OrderedTask || task is any GivingUp { return task }
         let made = state.withLock { $0 }
+        guard !made.hasBoundTask, !made.unbound.isEmpty else { return task }
         // The hook wrapped a task that nothing has called yet in its own. The response can only be for the operation.
-        if !made.hasBoundTask, made.unbound.count == 1 { _ = made.unbound[0].adopt(receiver) }
-        return task
+        let open = made.unbound.filter(\.isOpen)
+        if open.count == 1, open[0].adopt(receiver) != nil { return task }
+        for unbound in made.unbound { unbound.cancel() }
+        throw NetworkError.unboundTask
     }
 
     func noteBoundTask() { state.withLock { $0.hasBoundTask = true } }
@@ -118,9 +122,10 @@ extension NetworkError {
     fileprivate static let unboundTask = NetworkError(
         code: .unboundTask, phase: .awaitingResponse,
         message: "The task that createTask(with:using:) returned does not belong to the operation: its session is not "
-            + "the one that the hook was given, and the task was resumed, canceled or returned before. Its response "
-            + "would never reach the operation. Make the task with the session that the hook is given, return it "
-            + "without calling it, or give the other session to the operation.")
+            + "the one that the hook was given, and the task was resumed, canceled, held or returned before, or the "
+            + "hook made several tasks in this way. The response would never reach the operation. Make the task with "
+            + "the session that the hook is given, return it without calling it, or give the other session to the "
+            + "operation.")
 }
 
 /// A receiver that ignores everything.
