@@ -59,7 +59,10 @@ public struct LogRedaction: Sendable, Hashable {
     /// A redirect to another origin leaves out the headers that ``secrets`` hides.
     public func hides(_ header: HeaderFields.Field) -> Bool {
         guard !keepsSecrets else { return false }
-        return hides(header.name) || withoutSecrets(inHeader: header.value) != header.value
+        if hides(header.name) { return true }
+        // A log leaves out every query. Here a query is a secret only if one of its names is, in JSON and elsewhere.
+        let shown = json(header.value, withoutNamedSecrets) ?? withoutSecrets(inText: header.value)
+        return shown != header.value
     }
 
     func value(of field: HeaderFields.Field) -> String {
@@ -71,7 +74,13 @@ public struct LogRedaction: Sendable, Hashable {
 
     /// Returns the value of a header without the secrets that its text reveals.
     package func withoutSecrets(inHeader value: String) -> String {
-        keepsSecrets ? value : json(value) ?? SecretText.shown(value, isHeader: true, hides: hides)
+        if keepsSecrets { return value }
+        return json(value) { withoutNamedSecrets(Self.withoutQueries($0)) } ?? withoutSecrets(inText: value)
+    }
+
+    /// Returns the value of a header that is not JSON without its secrets.
+    private func withoutSecrets(inText value: String) -> String {
+        SecretText.shown(value, isHeader: true, hides: hides)
     }
 
     /// Returns the path of a URL without JSON web tokens, and without the values of parameters that have secret names.
@@ -94,11 +103,13 @@ public struct LogRedaction: Sendable, Hashable {
     }
 
     /// Returns a text of JSON without its secrets; `nil` if the text is not JSON.
-    private func json(_ text: String) -> String? {
+    ///
+    /// - Parameters:
+    ///   - text: The JSON.
+    ///   - shown: Returns a text in the JSON without its secrets.
+    private func json(_ text: String, _ shown: @escaping (String) -> String) -> String? {
         guard Self.isJSON(text) else { return nil }
-        let clean = SecretJSON.redacted(Data(text.utf8), self, keepsKinds: true) { text in
-            json(text) ?? withoutNamedSecrets(Self.withoutQueries(text))
-        }
+        let clean = SecretJSON.redacted(Data(text.utf8), self, keepsKinds: true) { json($0, shown) ?? shown($0) }
         return clean.map { String(decoding: $0, as: UTF8.self) }
     }
 

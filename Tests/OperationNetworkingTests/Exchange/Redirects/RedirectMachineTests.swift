@@ -48,12 +48,14 @@ struct RedirectMachineTests {
             "Authentication": "anything", "Authn": "anything", "X-Client-Cert": "MIIB", "X-SSL-Client-Cert": "MIIB",
             "X-Access": "1", "X-Identity": "1", "X-Login": "Bearer abc", "X-Who": "basic YTpi", "X-Info": "token=abc",
             "X-More": "a=1; password\t=\tabc", "X-Id": "eyJhbGciOiJub25lIn0.e30.abc", "X-JSON": #"{"secret":"abc"}"#,
+            "X-Page": #"{"page":"https://a/b?token=abc"}"#,
         ]
         let harmless: HeaderFields = [
             "Accept": "application/json;q=0.9, */*;q=0.8", "Accept-Language": "de",
             "User-Agent": "App/1.0 (Linux; 6.1)",
             "X-Plan": "Basic plan", "X-State": "token expired", "X-Next": "https://auth.example:8443/a?x=1",
             "Range": "bytes=0-99", "X-Time": "12:30", "If-None-Match": #""abc==""#, "X-Bare": "a\u{301}=b",
+            "X-Client": ##"{"page":"https://a/b?c=d","note":"#5","all":["{\"at\":\"https://a/b?c\"}"]}"##,
         ]
         let hop = try hop(headers: HeaderFields(Array(secrets) + Array(harmless)))
         let stranger = try #require(try next(302, "https://evil.com/", after: hop))
