@@ -15,19 +15,30 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
 
     /// Summarises a request.
     public init(method: String, url: URL) {
+        self.init(method: method, url: url, .secrets)
+    }
+
+    init(method: String, url: URL, _ redaction: LogRedaction) {
         self.method = method
-        self.url = Self.redacted(url)
+        self.url = redaction.keepsSecrets ? url.absoluteString : Self.redacted(url, redaction)
+    }
+
+    /// Creates a summary that also leaves out what a redaction calls a secret in the path.
+    init(_ summary: RequestSummary, _ redaction: LogRedaction) {
+        method = summary.method
+        let path = summary.url.prefix { $0 != "?" }
+        url = redaction.withoutSecrets(inPath: String(path)) + summary.url[path.endIndex...]
     }
 
     /// Method and URL.
     public var description: String { "\(method) \(url)" }
 
-    private static func redacted(_ url: URL) -> String {
+    private static func redacted(_ url: URL, _ redaction: LogRedaction) -> String {
         let reference = AddressReference(url.absoluteString)
-        let text = LogRedaction.secrets.withoutSecrets(inPath: place(of: reference) + reference.path)
+        let text = redaction.withoutSecrets(inPath: place(of: reference) + reference.path)
         guard let query = reference.query else { return text }
         let items = query.split(separator: "&", omittingEmptySubsequences: false).map { item in
-            name(ofPart: item).map { "\($0)=***" } ?? (item.isEmpty ? "" : "***")
+            name(ofPart: item, redaction).map { "\($0)=***" } ?? (item.isEmpty ? "" : "***")
         }
         return "\(text)?\(items.joined(separator: "&"))"
     }
@@ -45,7 +56,7 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
     ///
     /// That is one without an equals sign, and one that only ends with such signs, as bytes in base64 do, unless it is as
     /// short as names are.
-    static func name(ofPart part: Substring) -> Substring? {
+    static func name(ofPart part: Substring, _ redaction: LogRedaction) -> Substring? {
         // Not by characters: a sign that joins the equals sign would make another one of it.
         guard let equals = part.unicodeScalars.firstIndex(of: "=") else { return nil }
         let (name, value) = (part[..<equals], part.unicodeScalars[equals...].dropFirst())
@@ -53,7 +64,7 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
         if value.allSatisfy({ $0 == "=" }) { return nil }
         // The text before the sign may be a pair itself, or a credential: `token%3D…=1`.
         let isPlain = !name.utf8.contains { "%+:".utf8.contains($0) }
-        return isPlain || LogRedaction.secrets.withoutNamedSecrets(String(name)) == name ? name : nil
+        return isPlain || redaction.withoutNamedSecrets(String(name)) == name ? name : nil
     }
 
     private static let longestBareName = 16

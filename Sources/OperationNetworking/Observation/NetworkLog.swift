@@ -156,7 +156,7 @@ extension NetworkLog: NetworkObserver {
             return Entry("↩", "not sent: what it waited with for a connection is out of date. \(place)", .info)
         default:
             // One that was cancelled with its operation is told with that.
-            return event.error.map { Entry("✗", "\($0)", .error).with($0.bodyPrefix, of: event.head) }
+            return event.error.map { Entry("✗", redaction.text(of: $0), .error).with($0.bodyPrefix, of: event.head) }
         }
     }
 
@@ -164,7 +164,7 @@ extension NetworkLog: NetworkObserver {
 
     private func place(_ event: NetworkEvent) -> String {
         guard let request = event.request else { return event.operationName }
-        return redaction.keepsSecrets ? "\(request.method) \(request.url)" : "\(request.summary)"
+        return "\(request.summary(redaction))"
     }
 }
 

@@ -38,7 +38,7 @@ extension LogRedaction {
             return FormField(shown: String(part), name: Self.meant(name), value: value)
         }
         // A part may be a secret as a whole.
-        guard RequestSummary.name(ofPart: part) != nil else {
+        guard RequestSummary.name(ofPart: part, self) != nil else {
             return FormField(shown: Self.stars, name: Self.stars, value: nil)
         }
         let plain = Self.meant(name)

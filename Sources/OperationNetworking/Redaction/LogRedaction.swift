@@ -83,6 +83,13 @@ public struct LogRedaction: Sendable, Hashable {
         SecretText.shown(value, isHeader: true, hides: hides)
     }
 
+    /// Returns the description of an error, whose own URL was made without the usual secrets only.
+    func text(of error: NetworkError) -> String {
+        var error = error
+        error.request = error.request.map { RequestSummary($0, self) }
+        return "\(error)"
+    }
+
     /// Returns the path of a URL without JSON web tokens, and without the values of parameters that have secret names.
     package func withoutSecrets(inPath path: String) -> String {
         guard !keepsSecrets, path.utf8.contains(0x3D) || path.contains("eyJ") else { return path }

@@ -91,7 +91,12 @@ public struct NetworkRequest: Sendable {
     }
 
     /// Method and URL without secrets.
-    public var summary: RequestSummary { RequestSummary(method: method, url: url) }
+    public var summary: RequestSummary { summary(.secrets) }
+
+    /// Returns the method and the URL without what the redaction leaves out.
+    func summary(_ redaction: LogRedaction) -> RequestSummary {
+        RequestSummary(method: method, url: url, redaction)
+    }
 
     /// Whether sending it twice has the effect of sending it once, by the rules of its method.
     public var isIdempotent: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method) }

@@ -130,6 +130,35 @@ struct LogRedactionTests {
         #expect(!command.contains("S3CRET") && command.components(separatedBy: "shown").count == 4, "\(command)")
     }
 
+    @Test("Names of your own are left out of URLs, too, in every output that takes a redaction")
+    func ownNames() throws {
+        let url = try #require(URL(string: "https://example.com/a;customer=S3CRET/b?c=S3CRET"))
+        let redaction = LogRedaction.secrets(and: "customer")
+        let request = try NetworkRequest(url: url)
+        var options = NetworkArchive.Options()
+        options.redaction = redaction
+        let (lines, archive) = (EventRecorder<String>(), NetworkArchive(options))
+        let log = NetworkLog(level: .bodies, redaction: redaction) { lines.record($0) }
+        var sent = NetworkEvent(.sending)
+        sent.request = request
+        var ended = NetworkEvent(.attemptEnded)
+        ended.request = request
+        ended.error = NetworkError(code: .timedOut, phase: .receiving, message: "Late.", request: request.summary)
+        ended.ending = .failure
+        for event in [sent, ended] {
+            log.observe(event)
+            archive.observe(event)
+        }
+        let outputs =
+            lines.events + [
+                request.curlCommand(redaction: redaction), String(decoding: try archive.har(), as: UTF8.self),
+            ]
+        #expect(outputs.count == 4)
+        for text in outputs { #expect(!text.contains("S3CRET") && text.contains("customer=***"), "\(text)") }
+        #expect(request.curlCommand(redaction: .none).contains("customer=S3CRET/b?c=S3CRET"))
+        #expect(request.curlCommand().contains("customer=S3CRET/b?c=***"))
+    }
+
     @Test("A sign that joins the one before makes no other sign of that, in any output")
     func joinedSigns() throws {
         let fields: HeaderFields = [

@@ -36,7 +36,7 @@ extension ArchiveEntry {
         }
         return Request(
             method: request.method,
-            url: redaction.keepsSecrets ? request.url.absoluteString : request.summary.url,
+            url: request.summary(redaction).url,
             httpVersion: "unknown", cookies: cookies(request.headers, redaction),
             headers: pairs(request.headers, redaction), queryString: query(request.url, redaction),
             postData: postData(request, options), headersSize: -1,
@@ -45,7 +45,7 @@ extension ArchiveEntry {
 
     private static func response(_ exchange: ArchivedExchange, _ options: NetworkArchive.Options) -> Response {
         let redaction = options.redaction
-        let failure = exchange.error.map { "\($0)" } ?? (exchange.ending == .cancelled ? "cancelled" : nil)
+        let failure = exchange.error.map { redaction.text(of: $0) } ?? (exchange.ending == .cancelled ? "cancelled" : nil)
         guard let head = exchange.head else {
             return Response(
                 status: 0, statusText: "", httpVersion: version(exchange), cookies: [], headers: [],
@@ -80,7 +80,9 @@ extension ArchiveEntry {
         }
         return query.split(separator: "&").map { part in
             // A part may be a secret as a whole.
-            if !redaction.keepsSecrets, RequestSummary.name(ofPart: part) == nil { return Pair(name: stars, value: "") }
+            if !redaction.keepsSecrets, RequestSummary.name(ofPart: part, redaction) == nil {
+                return Pair(name: stars, value: "")
+            }
             let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map { side in
                 let text = side.replacing("+", with: " ")
                 return text.removingPercentEncoding ?? String(text)

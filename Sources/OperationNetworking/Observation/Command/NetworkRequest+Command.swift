@@ -60,7 +60,7 @@ private struct CurlCommand {
 
     var text: String {
         var parts = ["curl" + method]
-        let url = redaction.keepsSecrets ? request.url.absoluteString : request.summary.url
+        let url = request.summary(redaction).url
         if url.utf8.contains(where: { "[]{}".utf8.contains($0) }) { parts.append("--globoff") }
         if url.contains("/.") { parts.append("--path-as-is") }
         parts += fields
