@@ -239,6 +239,11 @@ public struct LogRedaction: Sendable, Hashable {
         return hides(text)
     }
 
+    /// Whether a text in an array is the name of a secret, and the text after it is that secret.
+    ///
+    /// That is so in a list of names and values, as in `["X-Api-Key", "…", "Accept", "*/*"]`. A sentence is not a name.
+    package func hidesText(after text: String) -> Bool { text.isToken && hides(text) }
+
     /// Whether a value has that name in such an object.
     package static func isValue(_ key: String) -> Bool { namesOfValues.contains(key.lowercased()) }
 

@@ -34,6 +34,8 @@ package struct SecretJSON {
         let hidesValue: Bool
         /// Whether its first element is a secret name, as in the list of pairs `[["token", "…"]]`.
         var hidesRest = false
+        /// Whether the element before is a secret name, as in `["X-Api-Key", "…", "Accept", "*/*"]`.
+        var hidesNextText = false
     }
 
     /// Three stars in quotes.
@@ -121,6 +123,7 @@ package struct SecretJSON {
 
     private mutating func begin(isObject: Bool) {
         let isHidden = isValueHidden
+        if !containers.isEmpty { containers[containers.count - 1].hidesNextText = false }
         containers.append(
             Container(
                 isObject: isObject, isHidden: isHidden, start: index,
@@ -166,7 +169,7 @@ package struct SecretJSON {
         }
         let isListOfPairs = containers.suffix(2).count { !$0.isObject } == 2
         let isFirst = expected == .firstValue
-        if isValueHidden {
+        if isValueHidden || containers.last?.hidesNextText == true {
             result += Self.hidden.dropLast() + quote
         } else {
             let shown = text(plain)
@@ -175,6 +178,9 @@ package struct SecretJSON {
         index = string.end
         if isFirst, isListOfPairs, redaction.hides(plain) { containers[containers.count - 1].hidesRest = true }
         valueIsOver()
+        if let array = containers.last, !array.isObject {
+            containers[containers.count - 1].hidesNextText = redaction.hidesText(after: plain)
+        }
     }
 
     /// A number, true, false or null, and what some take for a number, such as NaN.
@@ -200,6 +206,7 @@ package struct SecretJSON {
 
     private mutating func valueIsOver() {
         isHidden = false
+        if !containers.isEmpty { containers[containers.count - 1].hidesNextText = false }
         expected = containers.isEmpty ? .nothing : .next
     }
 

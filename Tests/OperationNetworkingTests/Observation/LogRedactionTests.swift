@@ -130,6 +130,20 @@ struct LogRedactionTests {
         #expect(!command.contains("S3CRET") && command.components(separatedBy: "shown").count == 4, "\(command)")
     }
 
+    @Test("In a list of texts, the text after a secret name is left out, and nothing else")
+    func lists() {
+        let lists = [
+            #"["X-Api-Key","S3CRET","Accept","*/*"]"#: #"["X-Api-Key","***","Accept","*/*"]"#,
+            #"["Accept", "a", "cookie" , "S3CRET" ]"#: #"["Accept", "a", "cookie" , "***" ]"#,
+            #"[["token","S3CRET","S3CRET"],"a"]"#: #"[["token","***","***"],"a"]"#,
+            #"{"a":["token"],"b":["c"]}"#: #"{"a":["token"],"b":["c"]}"#,
+            #"["token",["a"],"b"]"#: #"["token",["a"],"b"]"#,
+            #"["the token expired","a"]"#: #"["the token expired","a"]"#,
+            #"["token","S3C"#: #"["token","***"#,
+        ]
+        for (list, shown) in lists { #expect(LogRedaction.secrets.withoutSecrets(inHeader: list) == shown) }
+    }
+
     @Test("Names of your own are left out of URLs, too, in every output that takes a redaction")
     func ownNames() throws {
         let url = try #require(URL(string: "https://example.com/a;customer=S3CRET/b?c=S3CRET"))

@@ -19,6 +19,8 @@ struct SecretValuesTests {
         #"{"a":"{\"id\":\"token\",\"content\":\"S3CRET\"}"}"#, #"[["X-Api-Key","S3CRET"],["a","b"]]"#,
         #"{"token=S3CRET":1}"#, "eyJhbGciOiJub25lIn0.e30.S3CRET", "https://a.example/b;token=S3CRET",
         "Bearer realm=\"x\", Basic dTpTM0NSRVQ=", "Authorization: Bearer\n S3CRET", "-- password:\n     S3CRET",
+        // Names and values in one list.
+        #"["Accept","*/*","X-Api-Key","S3CRET"]"#, #"{"rawHeaders":["authorization","S3CRET","Accept","*/*"]}"#,
     ]
     /// Values that stay as they are.
     private static let plain = [
