@@ -108,7 +108,7 @@ public struct NetworkLog: Sendable {
         // A server must neither add lines to a log nor control a terminal.
         var lines = ["\(entry.sign) #\(event.operationID) \(entry.text)".printable()]
         if level >= .headers, let fields = entry.fields {
-            lines += fields.map { "  \($0.name): \(redaction.value(of: $0))".printable() }
+            lines += fields.map(redaction.printable).map { "  \($0.name): \($0.value)" }
         }
         if level >= .bodies, let body = entry.body, !body.isEmpty {
             let text = redaction.text(of: body, type: entry.type, limit: bodyBytes)

@@ -72,6 +72,13 @@ public struct LogRedaction: Sendable, Hashable {
         return withoutSecrets(inHeader: Self.withoutQueries(field.value, isOneAddress: isOneAddress))
     }
 
+    /// Returns a header without secrets and control characters, for a log or a terminal.
+    func printable(_ field: HeaderFields.Field) -> HeaderFields.Field {
+        // The value becomes printable first, because an invisible character in it could hide a secret.
+        let plain = HeaderFields.Field(field.name.printable(), field.value.printable())
+        return HeaderFields.Field(plain.name, value(of: plain))
+    }
+
     /// Returns the value of a header without the secrets that its text reveals.
     package func withoutSecrets(inHeader value: String) -> String {
         if keepsSecrets { return value }
@@ -102,7 +109,7 @@ public struct LogRedaction: Sendable, Hashable {
                 if let name, hides(name.removingPercentEncoding ?? String(name)) {
                     result.append(contentsOf: "\(name)=\(Self.stars)".unicodeScalars)
                 } else {
-                    result.append(contentsOf: SecretText.withoutTokens(String(parameter)).unicodeScalars)
+                    result.append(contentsOf: CredentialText.withoutTokens(String(parameter)).unicodeScalars)
                 }
             }
         }
@@ -178,7 +185,7 @@ public struct LogRedaction: Sendable, Hashable {
             return body.count > limit ? "\(text)… \(length)" : text
         }
         let form = type.flatMap { self.form(body, type: $0) }.map { Data($0.map(\.shown).joined(separator: "&").utf8) }
-        if let bytes = form ?? withoutSecrets(body) {
+        if let bytes = form ?? withoutSecrets(body, isPrinted: true) {
             let text = Self.beginning(of: bytes, limit: limit) ?? ""
             return bytes.count > limit ? "\(text)… \(length)" : text
         }
@@ -191,15 +198,22 @@ public struct LogRedaction: Sendable, Hashable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    private func withoutSecrets(_ body: Data) -> Data? {
+    /// Returns the objects and arrays of a body of JSON without secrets; `nil` for any other body.
+    ///
+    /// - Parameters:
+    ///   - body: The body.
+    ///   - isPrinted: Whether the texts become printable before their secrets are left out. An invisible character could
+    ///     hide a secret from the redaction, and a log removes it later.
+    private func withoutSecrets(_ body: Data, isPrinted: Bool = false) -> Data? {
         guard body.count <= Self.mostBytes,
             let clean = SecretJSON.redacted(
                 body, self, keepsKinds: false,
                 text: { text in
+                    let text = isPrinted ? text.printable(keepsLines: true) : text
                     // JSON within JSON has names, too. If it cannot be read, all of it is hidden.
-                    Self.isJSON(text)
-                        ? withoutSecrets(Data(text.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? Self.stars
-                        : withoutNamedSecrets(Self.withoutQueries(text))
+                    guard Self.isJSON(text) else { return withoutNamedSecrets(Self.withoutQueries(text)) }
+                    let clean = withoutSecrets(Data(text.utf8), isPrinted: isPrinted)
+                    return clean.map { String(decoding: $0, as: UTF8.self) } ?? Self.stars
                 }),
             let value = try? JSONSerialization.jsonObject(with: clean),
             // A number may be too large to be written.

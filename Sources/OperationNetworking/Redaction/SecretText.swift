@@ -6,8 +6,8 @@ import Foundation
 /// A text without what its own words call a secret.
 ///
 /// Those are the values of pairs with a secret name (`name=value`, `name: value`, `"name":"value"`, arguments of
-/// GraphQL), credentials behind the name of a scheme (`Bearer …`), and JSON web tokens. Where it is not known how far a
-/// secret goes, more is hidden: of `name: value` all to the end of the line. A value that is three stars stays.
+/// GraphQL), and what ``CredentialText`` leaves out. Where it is not known how far a secret goes, more is hidden: of
+/// `name: value` all to the end of the line. A value that is three stars stays.
 struct SecretText {
     private typealias Scalars = [Unicode.Scalar]
 
@@ -15,42 +15,31 @@ struct SecretText {
     private static let quotes: Set<Unicode.Scalar> = ["\"", "'"]
     /// Longer ones are none.
     private static let longestName = 64
-    private static let schemes: Set = [
-        "bearer", "basic", "token", "apikey", "api-key", "dpop", "negotiate", "ntlm", "jwt", "kerberos",
-    ]
-    /// The parameters that follow the name of a scheme in a challenge, which are not credentials.
-    private static let challengeParameters: Set = [
-        "realm", "charset", "error", "error_description", "error_uri", "scope", "algorithm", "qop", "nonce", "opaque",
-        "stale", "domain",
-    ]
 
     private let hides: (String) -> Bool
-    /// Whether the text is the value of a header, which may consist of a credential alone.
-    private let isHeader: Bool
     private let text: Scalars
     private var index = 0
     private var shown = String.UnicodeScalarView()
 
-    private init(_ text: String.UnicodeScalarView, isHeader: Bool, _ hides: @escaping (String) -> Bool) {
-        (self.text, self.isHeader, self.hides) = (Scalars(text), isHeader, hides)
+    private init(_ text: String.UnicodeScalarView, _ hides: @escaping (String) -> Bool) {
+        (self.text, self.hides) = (Scalars(text), hides)
     }
 
-    /// The text without secrets; the same text if there are none.
+    /// Returns the text without secrets; the same text if there are none.
+    ///
+    /// - Parameters:
+    ///   - text: The text.
+    ///   - isHeader: Whether the text is the value of a header, which may consist of a credential alone.
+    ///   - hides: Returns whether a name is that of a secret.
     static func shown(_ text: String, isHeader: Bool = false, hides: @escaping (String) -> Bool) -> String {
         var result = text
         if text.utf8.contains(where: { $0 == 0x3D || $0 == 0x3A || $0 == 0x25 }) {
-            var pairs = SecretText(text.unicodeScalars, isHeader: isHeader, hides)
+            var pairs = SecretText(text.unicodeScalars, hides)
             pairs.readPairs()
             result = String(pairs.shown)
         }
-        // The name of a scheme and what follows it, or the dots of a token.
-        guard result.utf8.contains(where: { " \t.%+".utf8.contains($0) }) else { return result }
-        var words = SecretText(result.unicodeScalars, isHeader: isHeader, hides)
-        words.readWords()
-        return String(words.shown)
+        return CredentialText.shown(result, isHeader: isHeader)
     }
-
-    // Pairs.
 
     private mutating func readPairs() {
         while index < text.count {
@@ -71,8 +60,9 @@ struct SecretText {
         }
     }
 
-    /// Returns the sign between a name and a value at a position, and its end. The sign may be escaped, even
-    /// repeatedly.
+    /// Returns the sign between a name and a value at a position, and its end.
+    ///
+    /// The sign may be escaped, even repeatedly.
     private func sign(at start: Int) -> (sign: Unicode.Scalar, end: Int)? {
         let first = text[start]
         if first == "=" || first == ":" { return (first, start + 1) }
@@ -254,85 +244,6 @@ struct SecretText {
         }
         return text.count
     }
-
-    // Words.
-
-    private mutating func readWords() {
-        var before = ""
-        var count = 0
-        while index < text.count {
-            guard Self.isOfCredential(text[index]) else {
-                let isEscaped = text[index...].starts(with: ["%", "2", "0"])
-                let end = index + (isEscaped ? 3 : 1)
-                if !isEscaped, !Self.isBlank(text[index]), text[index] != ":" { before = "" }
-                shown.append(contentsOf: text[index..<end])
-                index = end
-                continue
-            }
-            let word = text[index...].prefix { Self.isOfCredential($0) }
-            index = word.endIndex
-            count += 1
-            var plain = Self.string(word)
-            // A form writes a plus sign for a blank.
-            if let plus = plain.firstIndex(of: "+"), Self.schemes.contains(plain[..<plus].lowercased()) {
-                before = plain[..<plus].lowercased()
-                shown.append(contentsOf: plain[...plus].unicodeScalars)
-                plain = String(plain[plus...].dropFirst())
-            }
-            let isAll = before == "bearer" && (word.endIndex == text.count || isHeader && count == 2)
-            let isSecret = isAll || Self.schemes.contains(before) && Self.isCredential(plain, of: before)
-            if isSecret, !isParameter(plain, endingAt: word.endIndex) {
-                shown.append(contentsOf: Self.stars.unicodeScalars)
-            } else {
-                shown.append(contentsOf: Self.withoutTokens(plain).unicodeScalars)
-            }
-            before = plain.lowercased()
-        }
-    }
-
-    /// Whether a word begins a parameter of a challenge, such as `realm="…"`. Base64 may end in an equals sign, too.
-    private func isParameter(_ word: String, endingAt end: Int) -> Bool {
-        guard let equals = word.firstIndex(of: "=") else { return false }
-        let isKnown = Self.challengeParameters.contains(word[..<equals].lowercased())
-        guard word.index(after: equals) == word.endIndex else { return isKnown }
-        let isName = word[..<equals].utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x5F || $0 == 0x2D }
-        return end < text.count && Self.quotes.contains(text[end]) && (isKnown || isName)
-    }
-
-    private static func isOfCredential(_ scalar: Unicode.Scalar) -> Bool {
-        scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar))
-            || "-._~+/=".unicodeScalars.contains(scalar)
-    }
-
-    /// Whether a word is more than one of a language.
-    private static func isCredential(_ word: String, of scheme: String) -> Bool {
-        // Base64 of a name and a password, however short.
-        if scheme == "basic", Data(base64Encoded: word)?.contains(0x3A) == true { return true }
-        let letters = word.utf8
-        guard letters.count >= 6 else { return false }
-        return letters.count >= 16 || letters.contains { (0x30...0x39).contains($0) || $0 == 0x3D }
-            || letters.dropFirst().contains { (0x41...0x5A).contains($0) }
-    }
-
-    /// A word without JSON web tokens: at least three parts with dots between them, of which the first is an object.
-    static func withoutTokens(_ word: String) -> String {
-        guard word.contains("eyJ") else { return word }
-        let parts = word.split(omittingEmptySubsequences: false) { "/=+~".contains($0) }
-        guard parts.contains(where: isToken) else { return word }
-        var (result, rest) = ("", word[...])
-        for part in parts {
-            result += isToken(part) ? stars : String(part)
-            rest = rest.dropFirst(part.count)
-            if let sign = rest.popFirst() { result.append(sign) }
-        }
-        return result
-    }
-
-    private static func isToken(_ text: Substring) -> Bool {
-        text.hasPrefix("eyJ") && text.count { $0 == "." } >= 2
-    }
-
-    // Both.
 
     private mutating func copy(while isSo: (Unicode.Scalar) -> Bool) {
         while index < text.count, isSo(text[index]) {

@@ -2,14 +2,18 @@
 // See LICENSE in the repository's root.
 
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
-    /// The name and the value. Three stars replace a secret, which is recognized by its name or by the form of its
-    /// value.
-    public var description: String { "\(name): \(LogRedaction.secrets.value(of: self))".printable() }
+    /// The name and the value.
+    ///
+    /// Three stars replace a secret, which is recognized by its name or by the form of its value.
+    public var description: String {
+        let field = LogRedaction.secrets.printable(self)
+        return "\(field.name): \(field.value)"
+    }
 
     /// What debuggers and `dump` show: no secrets.
     public var customMirror: Mirror {
-        let value = LogRedaction.secrets.value(of: self).printable()
-        return Mirror(self, children: ["name": name.printable(), "value": value], displayStyle: .struct)
+        let field = LogRedaction.secrets.printable(self)
+        return Mirror(self, children: ["name": field.name, "value": field.value], displayStyle: .struct)
     }
 }
 

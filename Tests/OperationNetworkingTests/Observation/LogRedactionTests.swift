@@ -85,6 +85,11 @@ struct LogRedactionTests {
         (#"if "password" == "S3CRET""#, #"if "password" == "***""#),
         ("password=$2b$10$S3CRET", "password=***"), ("$password = $S3CRET;", "$password = ***"),
         ("password=***!S3CRET", "password=***"), ("1=2, 3:4", "1=2, 3:4"),
+        ("Bearer%2520S3CRET1 is %20", "Bearer%2520*** is %20"), ("a=Basic=dTpTM0NSRVQ=&b=1", "a=Basic=***&b=1"),
+        ("x%3DeyJhbGciOiJub25lIn0.e30.S3CRET%26b", "x%3D***%26b"), ("Basic%20dTpTM0NSRVQ%3D%26b", "Basic%20***%26b"),
+        ("(x/Bearer \"S3CRET1\", and more)", "(x/Bearer \"***\", and more)"), ("Bearer %", "Bearer %"),
+        ("POST /oauth/token HTTP/1.1", "POST /oauth/token HTTP/1.1"), ("Bearer\nof bad news", "Bearer\nof bad news"),
+        ("100% of Be\u{301}arer S3CRET1\u{301}.", "100% of Be\u{301}arer ***"),
         ("token", "token"), ("token:", "token:"), ("token=\\", "token=***"), ("token:\"", "token:\"***"),
     ]
 
@@ -171,6 +176,27 @@ struct LogRedactionTests {
         for text in outputs { #expect(!text.contains("S3CRET") && text.contains("customer=***"), "\(text)") }
         #expect(request.curlCommand(redaction: .none).contains("customer=S3CRET/b?c=S3CRET"))
         #expect(request.curlCommand().contains("customer=S3CRET/b?c=***"))
+    }
+
+    @Test("An invisible character hides no secret from the redaction of a log")
+    func invisibleSigns() throws {
+        let url = try #require(URL(string: "https://example.com/"))
+        let values = [
+            "Bearer\u{200B} S3CRET1", "/\u{200B}/u:S3CRET@host/", "e\u{200B}yJhbGciOiJub25lIn0.e30.S3CRET",
+            "tok\u{2060}en=S3CRET",
+        ]
+        for value in values {
+            #expect(!"\(HeaderFields.Field("X-Info", value))".contains("S3CRET"), "\(value.debugDescription)")
+            let lines = EventRecorder<String>()
+            let log = NetworkLog(level: .bodies) { lines.record($0) }
+            var event = NetworkEvent(.sending)
+            event.request = try NetworkRequest(
+                "POST", url: url, headers: ["X-Info": value],
+                body: .data(try JSONEncoder().encode(["a": [value]])))
+            log.observe(event)
+            let text = lines.events.joined()
+            #expect(!text.contains("S3CRET") && text.contains("X-Info") && text.contains("[\""), "\(text)")
+        }
     }
 
     @Test("A sign that joins the one before makes no other sign of that, in any output")

@@ -19,6 +19,16 @@ struct SecretValuesTests {
         #"{"a":"{\"id\":\"token\",\"content\":\"S3CRET\"}"}"#, #"[["X-Api-Key","S3CRET"],["a","b"]]"#,
         #"{"token=S3CRET":1}"#, "eyJhbGciOiJub25lIn0.e30.S3CRET", "https://a.example/b;token=S3CRET",
         "Bearer realm=\"x\", Basic dTpTM0NSRVQ=", "Authorization: Bearer\n S3CRET", "-- password:\n     S3CRET",
+        // A scheme behind another sign.
+        "a=Bearer S3CRETopaque1", "a=Bearer%20S3CRET1", "value=Basic dTpTM0NSRVQ=", "Basic=dTpTM0NSRVQ=",
+        "x/Bearer S3CRET1", "a%3DBearer%20S3CRET1", "Basic%3DdTpTM0NSRVQ%3D", "a=Basic+dTpTM0NSRVQ=, more",
+        "x-Bearer S3CRET1", "a=b Basic = dTpTM0NSRVQ=", "a%3DeyJhbGciOiJub25lIn0.e30.S3CRET",
+        "error=x,scope=Bearer+S3CRET1", "Token a=Bearer S3CRET1",
+        // A sign between the scheme and its credential.
+        "Bearer \"S3CRET1\"", "Bearer 'S3CRET1'", "Bearer <S3CRET1>", "Bearer (S3CRET1)", "Bearer\nS3CRET1",
+        "Bearer\r\n\tS3CRET1", "Bearer%2520S3CRET1", "Bearer%09S3CRET1", "Bearer%0AS3CRET1", "Bearer%2BS3CRET1",
+        "Bearer%25252520S3CRET1", "Bearer\u{A0}S3CRET1", "Bearer%C2%A0S3CRET1", "Bearer\u{200B} S3CRET1",
+        "Bea\u{200B}rer S3CRET1", "Bearer: \\\"S3CRET1\\\"", "token \"S3CRET1\"", "Bearer\u{2028}S3CRET1",
         // Names and values in one list.
         #"["Accept","*/*","X-Api-Key","S3CRET"]"#, #"{"rawHeaders":["authorization","S3CRET","Accept","*/*"]}"#,
     ]
@@ -28,6 +38,9 @@ struct SecretValuesTests {
         "Bearer resource_metadata=\"https://a.example/b\"", "Digest realm=\"x\", nonce=\"abc\", qop=\"auth\"",
         "https://auth.example:8443/a", "text/html; charset=utf-8", "max-age=60, private", "Basic plan", "token expired",
         "Mon, 23 Nov 2026 17:24:38 GMT", "bytes 0-9/10", "sha-256=:YWJj:", #"{"a":[1, "b"]}"#, "[a", "*", "",
+        "POST /oauth/token HTTP/1.1", "if (token < lastToken1) { token(lastToken1) }", "x-token lastToken1",
+        "a/token;v=lastToken1", "a.basic, someName1", "Basic realm=someName1", #"["the token is old","next"]"#,
+        #"["token",{"a":"b"},"c"]"#, #"["token",5,"c"]"#,
     ]
 
     private static func isShown(_ text: String) -> Bool {
@@ -41,7 +54,7 @@ struct SecretValuesTests {
             #expect(!Self.isShown("\(header)"), "\(value): \(header)")
             #expect(LogRedaction.secrets.hides(header) && !LogRedaction.none.hides(header), "\(value)")
             // A request checks its headers.
-            guard !value.contains("\n") else { continue }
+            guard !value.contains(where: \.isNewline) else { continue }
             let isJSON = value.hasPrefix("{") || value.hasPrefix("[")
             let type = isJSON ? value : "text/x; \(value)"
             let request = try NetworkRequest(url: url, headers: ["X-Info": value, "Content-Type": type])
@@ -94,7 +107,10 @@ struct SecretValuesTests {
 
     @Test func `hiding takes no more than in proportion to the length`() {
         let count = 30_000
-        for piece in ["token=&", "token=\n", "?a=", "//a:", "%25", "token:\n ", "[", "\"token\":", "Bearer ", "eyJ."] {
+        for piece in [
+            "token=&", "token=\n", "?a=", "//a:", "%25", "token:\n ", "[", "\"token\":", "Bearer ", "eyJ.",
+            "Bearer+", "Basic+realm=", "Basic=", "a=Bearer \"", "%2520", "Bearer%2520\"", "+=",
+        ] {
             _ = LogRedaction.secrets.withoutSecrets(inHeader: String(repeating: piece, count: count / piece.count))
         }
     }

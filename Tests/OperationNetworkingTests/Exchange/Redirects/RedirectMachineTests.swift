@@ -48,7 +48,7 @@ struct RedirectMachineTests {
             "Authentication": "anything", "Authn": "anything", "X-Client-Cert": "MIIB", "X-SSL-Client-Cert": "MIIB",
             "X-Access": "1", "X-Identity": "1", "X-Login": "Bearer abc", "X-Who": "basic YTpi", "X-Info": "token=abc",
             "X-More": "a=1; password\t=\tabc", "X-Id": "eyJhbGciOiJub25lIn0.e30.abc", "X-JSON": #"{"secret":"abc"}"#,
-            "X-Page": #"{"page":"https://a/b?token=abc"}"#,
+            "X-Page": #"{"page":"https://a/b?token=abc"}"#, "X-Raw": #"["X-Api-Key","abc"]"#, "X-Pair": "a=Bearer abc",
         ]
         let harmless: HeaderFields = [
             "Accept": "application/json;q=0.9, */*;q=0.8", "Accept-Language": "de",
