@@ -26,15 +26,24 @@ struct LimitedSessionTests {
         func resume() {}
         func suspend() {}
         func cancel() {}
-        func hold() { state.withLock { $0.isHeld = true } }
+        func hold() {
+            Self.runNext(of: whenHolding)
+            state.withLock { $0.isHeld = true }
+        }
         func proceed() {
             state.withLock { $0.isHeld = false }
-            let next = whenProceeding.withLock { steps in steps.isEmpty ? nil : steps.removeFirst() }
-            next?()
+            Self.runNext(of: whenProceeding)
         }
 
-        /// What happens within the next calls of `proceed()`, after the task was released.
+        /// The steps of other threads within the next calls of `hold()`, before the task is held.
+        let whenHolding = Mutex<[@Sendable () -> Void]>([])
+        /// The steps of other threads within the next calls of `proceed()`, after the task was released.
         let whenProceeding = Mutex<[@Sendable () -> Void]>([])
+
+        private static func runNext(of steps: borrowing Mutex<[@Sendable () -> Void]>) {
+            let next = steps.withLock { steps in steps.isEmpty ? nil : steps.removeFirst() }
+            next?()
+        }
 
         func bring(_ count: Int) {
             let receiver = state.withLock { $0.receiver }
@@ -147,6 +156,23 @@ struct LimitedSessionTests {
         withExtendedLifetime(task) {}
     }
 
+    @Test func `a hold that takes effect after its release does not leave the task held`() throws {
+        let task = try start(100_000)
+        // The receiver's thread releases the task, and the session has done so, before the hold takes effect.
+        source.whenHolding.withLock {
+            $0 = [
+                { [queue] in
+                    task.proceed()
+                    queue.sync {}
+                }
+            ]
+        }
+        task.hold()
+        settle()
+        #expect(!source.isHeld)
+        source.end()
+    }
+
     @Test func `a task is released whatever the order of bytes, pauses and the receiver's holds`() throws {
         try Explorer.explore(rounds: 300) { explorer in
             let (clock, source) = (ManualClock(start: OperationInstant(offset: .seconds(10))), Source())
@@ -154,17 +180,22 @@ struct LimitedSessionTests {
             let session = LimitedSession(over: source, bytesPerSecond: 100_000, clock: clock, queue: queue)
             guard let url = URL(string: "http://example.com/") else { return }
             let task = session.makeTask(with: try NetworkRequest(url: url), receiver: Counter())
-            // Within `proceed()` happens what other threads may do meanwhile.
+            // Other threads take these steps within `hold()` and `proceed()`. The queue cannot wait for itself.
+            let key = DispatchSpecificKey<Bool>()
+            queue.setSpecific(key: key, value: true)
             let steps: [@Sendable () -> Void] = [
                 { source.bring(20_000) }, { clock.advance(by: .seconds(3)) }, { task.hold() },
-                { task.proceed() },
+                { task.proceed() }, { if DispatchQueue.getSpecific(key: key) == nil { queue.sync {} } },
             ]
-            var plan: [@Sendable () -> Void] = []
-            for _ in 0..<4 {
-                let chosen = (0..<3).compactMap { _ in steps.randomElement(using: &explorer.random) }
-                plan.append { for step in chosen { step() } }
+            func plan() -> [@Sendable () -> Void] {
+                (0..<4).map { _ in
+                    let chosen = (0..<4).compactMap { _ in steps.randomElement(using: &explorer.random) }
+                    return { for step in chosen { step() } }
+                }
             }
-            source.whenProceeding.withLock { $0 = plan }
+            let (duringProceed, duringHold) = (plan(), plan())
+            source.whenProceeding.withLock { $0 = duringProceed }
+            source.whenHolding.withLock { $0 = duringHold }
             var portions = [60_000, 30_000, 60_000, 20_000]
             explorer.add("bytes") { _ in
                 guard let portion = portions.last else { return false }
@@ -181,6 +212,7 @@ struct LimitedSessionTests {
                 return true
             }
             source.whenProceeding.withLock { $0 = [] }
+            source.whenHolding.withLock { $0 = [] }
             task.proceed()
             for _ in 0..<8 {
                 clock.advance(by: .seconds(20))

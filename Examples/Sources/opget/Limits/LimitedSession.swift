@@ -56,16 +56,15 @@ final class LimitedSession: NetworkSession {
 /// A task that both its receiver and the rate limit can hold.
 ///
 /// Bytes arrive when neither of them holds the task. A hold takes effect on the calling thread, before the call returns,
-/// because a receiver relies on it. All calls of `proceed()` happen on one serial queue, so that none of them can overtake
-/// a newer one.
+/// because a receiver relies on it. All calls of `proceed()` happen on one serial queue. Two threads that hold the task and
+/// release it at the same time may overtake each other on the way to the task below, so each of them reads the state again
+/// after its call.
 private final class LimitedTask: NetworkTask, NetworkReceiver {
     private struct State {
         var task: (any NetworkTask)?
         var isHeldByReceiver = false
         /// How many pauses of the limit have not ended.
         var pauses = 0
-        /// Whether the task was held since the last call of `proceed()`.
-        var wasHeld = false
 
         var mayReceive: Bool { !isHeldByReceiver && pauses == 0 }
     }
@@ -85,6 +84,7 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
     func use(_ task: any NetworkTask) { state.withLock { $0.task = task } }
 
     private var task: (any NetworkTask)? { state.withLock { $0.task } }
+    private var mayReceive: Bool { state.withLock { $0.mayReceive } }
 
     func resume() { task?.resume() }
     func suspend() { task?.suspend() }
@@ -102,10 +102,11 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
     private func hold(_ change: (inout State) -> Void) {
         let task = state.withLock { state in
             change(&state)
-            state.wasHeld = true
             return state.task
         }
         task?.hold()
+        // Another thread may have released the task before this hold took effect.
+        if mayReceive { session.enqueue { [self] in proceedIfFree() } }
     }
 
     private func release(_ change: (inout State) -> Void) {
@@ -115,15 +116,11 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
 
     /// Lets the task proceed if nothing holds it anymore. It runs on the session's queue.
     private func proceedIfFree() {
-        let task = state.withLock { state in
-            guard state.wasHeld, state.mayReceive else { return nil as (any NetworkTask)? }
-            state.wasHeld = false
-            return state.task
-        }
-        task?.proceed()
+        guard mayReceive, let task else { return }
+        task.proceed()
         // Another thread may have held the task before `proceed()` took effect, so the task is held again. The block
         // that releases that hold comes later on the queue, so the task does not stay held by mistake.
-        if state.withLock({ $0.wasHeld }) { task?.hold() }
+        if !mayReceive { task.hold() }
     }
 
     // As a receiver.
