@@ -24,6 +24,8 @@
         /// libcurl reports a GOAWAY to whichever transfer of the connection reads it.
         func watch(_ ports: CurlSockets.Ports, _ task: CurlTask) {
             self.ports = ports
+            // What the server said of an earlier attempt is not true of this one.
+            loop.refusedStreams.ended(number)
             // The most common case returns immediately.
             if loop.delicateCount == 0, task.request.method == "GET" { return }
             guard loop.library.tellsRefusals, task.request.mayMultiplex else { return }
