@@ -29,7 +29,7 @@ package enum CacheDecision: Equatable, Sendable {
         method: String, request: HeaderFields, responses: [CachedResponse], now: Date, key: CacheKey = .none
     ) -> CacheDecision {
         let wish = CacheControl(request)
-        let fitting = responses.indices.filter { CacheSelection.fits(responses[$0].selecting, request, key: key) }
+        let fitting = responses.indices.filter { CacheSelection.fits(responses[$0], request, key: key) }
         let newest = fitting.max { responses[$0].received < responses[$1].received }
         let decision = decide(method: method, request: request, wish: wish, newest, of: responses, now: now)
         switch decision {

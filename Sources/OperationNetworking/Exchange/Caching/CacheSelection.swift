@@ -31,11 +31,13 @@ package enum CacheSelection {
         return fields
     }
 
-    /// Whether a response that depends on these fields fits a request.
-    package static func fits(
-        _ selecting: [String: [String]], _ request: HeaderFields, key: CacheKey = .none
-    ) -> Bool {
-        selecting.allSatisfy { name, value in
+    /// Returns whether a stored response fits a request.
+    ///
+    /// A `private` response without the cookies of its request was stored by a version of this library that did not
+    /// store them. It could belong to another cookie jar, so it fits no request.
+    package static func fits(_ response: CachedResponse, _ request: HeaderFields, key: CacheKey = .none) -> Bool {
+        if response.selecting["cookie"] == nil, CacheControl(response.headers).has("private") { return false }
+        return response.selecting.allSatisfy { name, value in
             value == (name == form ? request.values(form) : self.value(of: name, in: request, key))
         }
     }

@@ -219,10 +219,27 @@ struct CacheDecisionTests {
             let response = try CacheSamples.response(
                 200, ["Cache-Control": "max-age=60", "Content-Encoding": "gzip"],
                 to: CacheSelection.wishes([:], options))
-            #expect(CacheSelection.fits(response.selecting, CacheSelection.wishes([:], options)))
-            #expect(!CacheSelection.fits(response.selecting, CacheSelection.wishes([:], other)))
+            #expect(CacheSelection.fits(response, CacheSelection.wishes([:], options)))
+            #expect(!CacheSelection.fits(response, CacheSelection.wishes([:], other)))
             let plain = try CacheSamples.response(200, Self.tagged, to: CacheSelection.wishes([:], options))
-            #expect(CacheSelection.fits(plain.selecting, CacheSelection.wishes([:], other)))
+            #expect(CacheSelection.fits(plain, CacheSelection.wishes([:], other)))
+        }
+    }
+
+    @Test func `a private response that an older version stored without its cookies fits no request`() throws {
+        for (control, isPrivate) in [("private, max-age=60", true), ("max-age=60", false)] {
+            let new = try CacheSamples.response(200, ["Cache-Control": control], to: ["Cookie": "sid=1"])
+            var stored = try #require(
+                try JSONSerialization.jsonObject(with: JSONEncoder().encode(new)) as? [String: Any])
+            var selecting = try #require(stored["selecting"] as? [String: Any])
+            #expect((selecting.removeValue(forKey: "cookie") != nil) == isPrivate)
+            stored["selecting"] = selecting
+            let old = try JSONDecoder().decode(
+                CachedResponse.self, from: JSONSerialization.data(withJSONObject: stored))
+            for request: HeaderFields in [[:], ["Cookie": "sid=1"], ["Cookie": "sid=2"]] {
+                #expect(CacheSelection.fits(old, request) == !isPrivate)
+            }
+            #expect(CacheSelection.fits(new, ["Cookie": "sid=1"]))
         }
     }
 
@@ -237,7 +254,7 @@ struct CacheDecisionTests {
         let kept = try response(one)
         #expect(!String(decoding: try JSONEncoder().encode(kept), as: UTF8.self).contains("s3cret"))
         #expect(try kept.selecting != response(other).selecting && kept.selecting == response(one).selecting)
-        #expect(CacheSelection.fits(kept.selecting, request, key: one))
-        #expect(!CacheSelection.fits(kept.selecting, request, key: other))
+        #expect(CacheSelection.fits(kept, request, key: one))
+        #expect(!CacheSelection.fits(kept, request, key: other))
     }
 }

@@ -51,7 +51,7 @@ extension DiskCache {
     /// The body that would be served; nil for a miss.
     func body(_ resource: String, for request: HeaderFields = [:]) -> Data? {
         guard let card = card(resource, now: CacheSamples.now),
-            let variant = card.variants.last(where: { CacheSelection.fits($0.response.selecting, request) }),
+            let variant = card.variants.last(where: { CacheSelection.fits($0.response, request) }),
             let reader = openReader(variant.body, of: resource, now: CacheSamples.now)
         else { return nil }
         defer { closeReader(reader) }
