@@ -82,6 +82,9 @@ struct SegmentClaimTests {
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: part.path)
         #expect(try SegmentClaim.open(part) != nil && SegmentClaim.content(of: link) == nil)
         #expect(SegmentClaim.content(of: bench.folder) == nil)
+        let second = bench.folder.appending(path: "second")
+        try FileManager.default.linkItem(at: part, to: second)
+        #expect(SegmentClaim.content(of: second) == nil)
     }
 
     @Test func `what somebody writes is not thrown away`() throws {

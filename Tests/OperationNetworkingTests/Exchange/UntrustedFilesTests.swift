@@ -56,6 +56,32 @@ struct UntrustedFilesTests {
         #expect(FileSystem().isTrustedFolder(entry(folder.url)) == isTrusted)
     }
 
+    @Test func `a file with a second name is not trusted, and an open file without a name is`() throws {
+        let (url, other) = (try file(), folder.url.appendingPathComponent("other"))
+        #expect(link(url.path, other.path) == 0)
+        #expect(read(url) == .failure(.untrusted) && read(other) == .failure(.untrusted))
+        #expect(unlink(other.path) == 0)
+        #expect(read(url) == .success(Array("text".utf8)))
+        // Another program replaces the file between its opening and the look at its status.
+        let (open, status) = try FileSystem().openTrusted(entry(url)).get()
+        #expect(status.linkCount == 1 && unlink(url.path) == 0)
+        let later = try FileSystem().status(of: open).get()
+        #expect(later.linkCount == 0 && later.isTrusted(as: .regular))
+    }
+
+    @Test func `a response whose file has a second name is not served, and its file is counted and removed`() throws {
+        let inner = CacheFolderFixture()
+        #expect(try inner.disk().keep(Data("body".utf8), at: "https://h.com/"))
+        let size = inner.disk().size()
+        let body = try #require(inner.files(".body").first)
+        #expect(link(body.path, folder.url.appendingPathComponent("second").path) == 0)
+        #expect(inner.disk().body("https://h.com/") == nil)
+        let disk = inner.disk()
+        #expect(size > 0 && disk.size() > 0)
+        disk.forgetAll()
+        #expect(inner.files(".body").isEmpty)
+    }
+
     @Test func `links, folders, pipes and what is too long are no files`() throws {
         let (url, link) = (try file(), folder.url.appendingPathComponent("link"))
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)

@@ -37,18 +37,20 @@ package struct FileStatus: Sendable {
     /// written it.
     ///
     /// Caches, cookies and downloads all use this rule. The owner must be the user for whom this program runs, or the
-    /// administrator, who can change any file anyway. No other user may be able to write to it. A directory with the
-    /// sticky bit, such as `/tmp`, is trusted: other users can create files in it but cannot replace files of other
-    /// owners, and each file is judged separately.
+    /// administrator, who can change any file anyway. No other user may be able to write to it. A file with a second
+    /// name (a hard link) is not trusted, because another user may have put it here, or may write to it under its other
+    /// name. A directory with the sticky bit, such as `/tmp`, is trusted: other users can create files in it but cannot
+    /// replace files of other owners, and each file is judged separately.
     ///
     /// - Parameter expected: The kind that it must have. A symbolic link is neither a file nor a directory.
     package func isTrusted(as expected: Kind) -> Bool {
-        guard kind == expected, isOwnerTrusted else { return false }
+        // An open file without any name was replaced or removed after it was opened.
+        guard kind == expected, isOwnerTrusted, kind == .directory || linkCount <= 1 else { return false }
         return permissions & 0o022 == 0 || kind == .directory && permissions & 0o1000 != 0
     }
 
     /// Whether its owner is the user for whom this program runs, or the administrator.
-    var isOwnerTrusted: Bool { owner == PosixCalls.user || owner == 0 }
+    package var isOwnerTrusted: Bool { owner == PosixCalls.user || owner == 0 }
 
     /// Whether it is the same file, and nothing was written to it in between; of a directory, whether it is the same.
     func hasContent(of other: FileStatus) -> Bool {

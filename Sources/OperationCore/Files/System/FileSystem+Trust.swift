@@ -4,13 +4,13 @@
 import Foundation
 
 extension SystemError {
-    /// Another user could have written to the file or directory, or it is a symbolic link.
+    /// Another user could have written to the file or directory, or it is a symbolic link, or has several names.
     package static let untrusted = SystemError(EPERM)
 }
 
 // Files that are read back later must be those that this program wrote.
 extension FileSystem {
-    /// Opens a regular file for reading, unless another user could have written to it.
+    /// Opens a regular file for reading, unless another user could have written to it or it has several names.
     ///
     /// It does not follow a symbolic link and does not wait for a pipe. It judges the open file and not its name.
     package func openTrusted(_ entry: FolderEntry) -> Result<(file: OpenFile, status: FileStatus), SystemError> {
@@ -25,7 +25,7 @@ extension FileSystem {
         }
     }
 
-    /// Reads all bytes of a regular file, unless another user could have written to it.
+    /// Reads all bytes of a regular file, unless another user could have written to it or it has several names.
     package func readTrusted(_ entry: FolderEntry, limit: Int) -> Result<[UInt8], SystemError> {
         openTrusted(entry).flatMap { file, status in
             guard status.size <= Int64(limit) else { return .failure(SystemError(EFBIG)) }

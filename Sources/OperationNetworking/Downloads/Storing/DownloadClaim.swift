@@ -25,7 +25,7 @@ struct DownloadClaim {
             switch files.openToAppend(entry, makingItWith: nil) {
             case .success(let file):
                 guard let status = try Self.take(file, place) else { continue }
-                if status.isTrusted(as: .regular), status.linkCount == 1 {
+                if status.isTrusted(as: .regular) {
                     if status.permissions != Self.permissions {
                         // Who had it before may have been killed when it was about to take its place.
                         try folder.get(files.setPermissions(Self.permissions, of: file))
@@ -67,6 +67,6 @@ struct DownloadClaim {
 
     private static func isOurs(_ entry: FolderEntry, _ files: FileSystem) -> Bool {
         guard case .success(let status) = files.status(of: entry) else { return false }
-        return status.isTrusted(as: .regular)
+        return status.kind == .regular && status.isOwnerTrusted
     }
 }

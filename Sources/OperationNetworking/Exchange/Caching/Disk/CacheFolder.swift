@@ -115,14 +115,17 @@ package struct CacheFolder {
         try? FileManager.default.setAttributes([.modificationDate: moment], ofItemAtPath: path)
     }
 
-    /// The files of the cache; others that lie there are none of its business.
+    /// Returns the files of the cache, including the ones that it does not trust enough to read, so that they are
+    /// counted and removed, too.
+    ///
+    /// It ignores files with other names and files of other users.
     package func list() -> [CacheFile] {
         guard isTrusted, let folder = try? files.openFolder(place).get(),
             let names = try? files.names(in: folder).get()
         else { return [] }
         return names.compactMap { name in
             guard let status = try? files.status(of: FolderEntry(name, in: folder)).get(),
-                status.isTrusted(as: .regular)
+                status.kind == .regular, status.isOwnerTrusted
             else { return nil }
             let seconds = Double(status.modified.seconds) + Double(status.modified.nanoseconds) / 1e9
             let file = CacheFile(name: name.description, size: status.size, used: Date(timeIntervalSince1970: seconds))
