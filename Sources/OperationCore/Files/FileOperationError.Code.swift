@@ -96,6 +96,11 @@ extension FileOperationError.Code {
         "destinationInsideSource", "the destination is inside the source. Choose one outside of it.")
     /// Somebody else uses the file in a way that excludes this.
     public static let busy = Self("busy", "it is in use. Try again later.")
+    /// The file was not used and not replaced, because another user could have written to it, or it has several names.
+    public static let untrusted = Self(
+        "untrusted",
+        "it belongs to another user, or other users can write to it, or it is a link. Remove it, set its permissions to "
+            + "0600, or name a file in a folder of your own.")
     /// Anything else; the system's number says more.
     public static let ioFailed = Self("ioFailed", nil)
 

@@ -159,9 +159,16 @@ struct UntrustedFilesTests {
         try await jar.save()
         func header() throws -> String? { try CookieJar(storage: FileCookieStorage(url: url)).header(for: home) }
         #expect(try header() == "sid=1")
-        for mode in [0o666, 0o620] {
+        let content = try Data(contentsOf: url)
+        for mode in [0o666, 0o620, 0o664] {
             try set(mode, of: url)
             #expect(try header() == nil)
+            // The cookies of the file are not lost: nothing is saved over them.
+            let late = try CookieJar(storage: FileCookieStorage(url: url))
+            late.receive(["new=1; Max-Age=1000"], from: home)
+            let error = await #expect(throws: FileOperationError.self) { try await late.save() }
+            #expect(error?.code == .untrusted && error?.message.contains(url.path) == true)
+            #expect(try Data(contentsOf: url) == content)
         }
         try set(0o600, of: url)
         #expect(try header() == "sid=1")
@@ -170,9 +177,41 @@ struct UntrustedFilesTests {
             #expect(try header() == nil)
             try give(url, to: 0)
         }
-        let link = folder.url.appendingPathComponent("link.json")
-        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)
-        #expect(try CookieJar(storage: FileCookieStorage(url: link)).cookies.isEmpty)
         #expect(throws: FileOperationError.self) { try FileCookieStorage(url: folder.url).load() }
+    }
+
+    @Test func `cookies are read and saved through a symbolic link of the user, and not through another's`()
+        async throws
+    {
+        let home = try #require(URL(string: "https://h.com/"))
+        let (url, link) = (folder.url.appendingPathComponent("real.json"), folder.url.appendingPathComponent("a.json"))
+        let middle = folder.url.appendingPathComponent("b.json")
+        try FileManager.default.createSymbolicLink(atPath: link.path, withDestinationPath: "b.json")
+        try FileManager.default.createSymbolicLink(at: middle, withDestinationURL: url)
+        // At first the link leads to no file.
+        for count in 1...2 {
+            let jar = try CookieJar(storage: FileCookieStorage(url: link))
+            #expect(jar.cookies.count == count - 1)
+            jar.receive(["c\(count)=1; Max-Age=1000"], from: home)
+            try await jar.save()
+            #expect(try FileCookieStorage(url: url).load().count == count)
+        }
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link.path) == "b.json")
+        try set(0o664, of: url)
+        #expect(try FileCookieStorage(url: link).load().isEmpty)
+        #expect(throws: FileOperationError.self) { try FileCookieStorage(url: link).save([]) }
+        try set(0o600, of: url)
+        #expect(try FileCookieStorage(url: link).load().count == 2)
+        if Self.canGiveAway {
+            #expect(lchown(middle.path, uid_t(Self.stranger), gid_t(Self.stranger)) == 0)
+            #expect(try FileCookieStorage(url: link).load().isEmpty)
+            #expect(throws: FileOperationError.self) { try FileCookieStorage(url: link).save([]) }
+            #expect(try FileCookieStorage(url: url).load().count == 2)
+        }
+        // Links that lead to each other lead to no file.
+        let loop = folder.url.appendingPathComponent("loop.json")
+        try FileManager.default.createSymbolicLink(atPath: loop.path, withDestinationPath: "loop.json")
+        #expect(try FileCookieStorage(url: loop).load().isEmpty)
+        #expect(throws: FileOperationError.self) { try FileCookieStorage(url: loop).save([]) }
     }
 }
