@@ -66,7 +66,7 @@
         @Test func `each spelling gets the token of its realm, and no other`() async throws {
             let port = server.port
             let transport = CurlSession.direct {
-                $0.addressOverrides = ["xn--bcher-kva.example:\(port)": "127.0.0.1:\(port)"]
+                $0.addressOverrides = ["B\u{FC}cher.example:\(port)": "127.0.0.1:\(port)"]
             }
             let session = ExchangeSession(over: transport)
             try await check(Self.books, against: ["127.0.0.1"], over: session)

@@ -9,9 +9,18 @@
         private let generality: Int
 
         private init(_ place: String, _ target: String) {
-            line = "\(place):\(target)"
+            line = "\(Self.normalized(place)):\(target)"
             // A host counts for more than a port.
             generality = (place.hasPrefix(":") ? 2 : 0) + (place.hasSuffix(":") ? 1 : 0)
+        }
+
+        /// Returns a host and a port with the host in the one form that hosts of requests have.
+        private static func normalized(_ place: String) -> String {
+            guard let colon = place.lastIndex(of: ":"),
+                let authority = try? URLAuthority(String(place[..<colon]), writtenBy: .user),
+                authority.userInformation == nil, authority.port == nil
+            else { return place }
+            return authority.host + place[colon...]
         }
 
         /// Those of a configuration, the more definite ones first, for the first that fits counts.

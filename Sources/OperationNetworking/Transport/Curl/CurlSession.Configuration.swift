@@ -30,6 +30,8 @@
             /// Other addresses for hosts, such as `["example.com:443": "127.0.0.1:8443"]`; what is sent stays as it is.
             ///
             /// An empty host or port (`":443"`, `"example.com:"`, `":"`) stands for all; the most definite that fits counts.
+            /// The host may be in any spelling that a URL may have: `"bücher.example:443"` and
+            /// `"[0:0:0:0:0:0:0:1]:8080"` apply, too.
             public var addressOverrides: [String: String] = [:]
 
             /// Makes the standard configuration.

@@ -47,6 +47,19 @@
             #expect(found.map(\.isNumeric) == [true, true, true, false, false])
         }
 
+        @Test func `a host with another address is found in each of its spellings`() throws {
+            let urls = [
+                "http://[::1]", "http://[0::1]:81", "http://b\u{FC}cher.example", "http://127.1", "http://d.test",
+            ]
+            let found = try names(of: urls) {
+                $0.addressOverrides = [
+                    "[0:0:0:0:0:0:0:1]:80": "1.1.1.1", "[::0.0.0.1]:": "2.2.2.2", "B\u{DC}CHER.example:80": "3.3.3.3",
+                    "0x7f.1:80": "4.4.4.4", "u@d.test:80": "5.5.5.5", "[d.test:80": "6.6.6.6", "d.test": "7.7.7.7",
+                ]
+            }
+            #expect(found == ["1.1.1.1:80", "2.2.2.2:81", "3.3.3.3:80", "4.4.4.4:80", "d.test:80"])
+        }
+
         @Test func `of several that stand in for a host the most definite one counts`() throws {
             let urls = ["http://a.test", "http://a.test:81", "http://b.test", "http://b.test:81", "http://c.test:82"]
             let found = try names(of: urls) {
