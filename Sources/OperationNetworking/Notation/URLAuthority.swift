@@ -8,6 +8,9 @@ import Foundation
 /// Everything that is stored for a host uses this type: origins, realms, slots for connections, budgets and pauses of
 /// retry, cookies, cached responses, logs and recordings. A second parser could take two spellings of one host for two
 /// hosts, and send the token of one realm to another.
+///
+/// A name with a dot at its end is another host than the name without it, as in browsers (and in RFC 6265 for cookies):
+/// the system may complete the name without the dot by a search domain, and the two are sent in different `Host` fields.
 package struct URLAuthority: Hashable, Sendable {
     /// The reason why a text is not a valid authority.
     package enum Flaw: Error, Hashable, Sendable {

@@ -90,6 +90,17 @@ struct OriginTests {
         }
     }
 
+    @Test func `a dot at the end of a name makes another origin, with cookies of its own`() throws {
+        let urls = try ["https://api.example/", "https://api.example./"].map { try #require(URL(string: $0)) }
+        #expect(Set(urls.map { WebOrigin($0)?.description }) == ["https://api.example", "https://api.example."])
+        #expect(Set(urls.map { RequestOrigin(of: $0)?.name }).count == 2)
+        for (here, there) in [(urls[0], urls[1]), (urls[1], urls[0])] {
+            let jar = CookieJar()
+            jar.receive(["a=b", "c=d; Domain=example", "e=f; Domain=example."], from: here)
+            #expect(jar.header(for: here) == "a=b" && jar.header(for: there) == nil)
+        }
+    }
+
     @Test(arguments: HostSpellings.refused) func `a host that is none is refused by all`(host: String) throws {
         for text in ["http://\(host)/", "HTTPS://u:p@\(host):8443/a#b", "http://\(host)"] {
             // Foundation refuses some of them before us.
