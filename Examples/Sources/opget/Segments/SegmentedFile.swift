@@ -91,7 +91,8 @@ final class SegmentedFile: Sendable {
     private static func makeRoom(_ part: OpenDescriptor, _ count: Int64) throws(FileFailure) {
         // A server may announce more bytes than any disk can hold, and some file systems would try to write them all.
         var status = statvfs()
-        if fstatvfs(part.number, &status) == 0 {
+        // Some file systems report no numbers at all.
+        if fstatvfs(part.number, &status) == 0, status.f_blocks > 0, status.f_frsize > 0 {
             let (room, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
             if !overflows, room < UInt64(clamping: count) { throw failure("needs \(count) bytes", ENOSPC) }
         }
