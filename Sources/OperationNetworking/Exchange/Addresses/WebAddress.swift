@@ -35,8 +35,20 @@ package struct WebAddress: Hashable, Sendable {
         let reference = AddressReference(try Self.checked(text))
         var target = reference.resolved(against: base.reference)
         target.fragment = reference.fragment ?? base.fragment
+        let isNamedAgain = base.isNamedWithoutZone(by: target)
+        if isNamedAgain { target.authority = base.reference.authority }
         // The authority of the base was checked when the base was made.
-        try self.init(target, writtenBy: reference.authority == nil ? .user : .server)
+        try self.init(target, writtenBy: reference.authority == nil || isNamedAgain ? .user : .server)
+    }
+
+    /// Returns whether a server named this scheme, host and port, but for the zone of an IPv6 address, which it does not
+    /// know: the zone names an interface of this computer.
+    private func isNamedWithoutZone(by target: AddressReference) -> Bool {
+        guard let zone = origin.host.firstIndex(of: "%"), let scheme = target.scheme?.asciiLowercased,
+            let authority = try? URLAuthority(target.authority ?? "", writtenBy: .server),
+            authority.userInformation == nil, let port = authority.port ?? URLAuthority.defaultPorts[scheme]
+        else { return false }
+        return authority.host == origin.host[..<zone] + "]" && scheme == origin.scheme && port == origin.port
     }
 
     private init(_ reference: AddressReference, writtenBy writer: URLAuthority.Writer) throws(Flaw) {

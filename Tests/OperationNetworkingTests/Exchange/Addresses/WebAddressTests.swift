@@ -57,6 +57,22 @@ struct WebAddressTests {
         }
     }
 
+    @Test func `a server that names itself without the zone means the same interface`() throws {
+        let base = try WebAddress("http://[fe80::1%25eth0]:8080/a/b")
+        for location in ["http://[fe80::1]:8080/c", "//[FE80:0::1]:8080/c", "HTTP://[fe80::1]:08080/c"] {
+            #expect(try WebAddress(location, foundAt: base).text == "http://[fe80::1%25eth0]:8080/c")
+        }
+        for (location, origin) in [
+            ("http://[fe80::1]/c", "http://[fe80::1]"), ("https://[fe80::1]:8080/", "https://[fe80::1]:8080"),
+            ("http://[fe80::2]:8080/", "http://[fe80::2]:8080"), ("//u@[fe80::1]:8080/", "http://[fe80::1]:8080"),
+        ] {
+            #expect(try WebAddress(location, foundAt: base).origin.description == origin)
+        }
+        let plain = try WebAddress("http://[fe80::1]/a")
+        #expect(try WebAddress("http://[fe80::1]/c", foundAt: plain).text == "http://[fe80::1]/c")
+        #expect(throws: WebAddress.Flaw.host) { try WebAddress("http:c", foundAt: base) }
+    }
+
     @Test func `no text ends the process, and what is accepted is a URL of the web`() throws {
         let base = try WebAddress(base)
         let pieces = [
