@@ -11,6 +11,7 @@ extension NetworkError {
         case .noSpace: code = .diskFull
         case .alreadyExists: code = .destinationExists
         case .busy: code = .destinationBusy
+        case .tooManyOpenFiles: code = .resourcesExhausted
         default: code = .fileUnwritable
         }
         self.init(

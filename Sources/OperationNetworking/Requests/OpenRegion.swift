@@ -40,7 +40,8 @@ final class OpenRegion {
     }
 
     private static func unreadable(_ region: FileRegion, _ number: Int32) -> NetworkError {
-        NetworkError(
+        if let error = DescriptorShortage.error(number, opening: region.url.path, phase: .sending) { return error }
+        return NetworkError(
             code: .bodyUnreadable, phase: .sending, message: "\(region.url.path) cannot be read. Check the file.",
             underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
     }

@@ -18,10 +18,12 @@ final class TemporaryFile: Sendable {
         let url = folder.appendingPathComponent("OperationKit-\(UUID().uuidString).download", isDirectory: false)
         let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
+            let number = errno
+            if let error = DescriptorShortage.error(number, opening: url.path, phase: .receiving) { throw error }
             throw NetworkError(
                 code: .fileUnwritable, phase: .receiving,
                 message: "No temporary file could be made in \(folder.path). Check that it exists and is writable.",
-                underlying: .init(domain: "errno", number: Int(errno), text: String(cString: strerror(errno))))
+                underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
         }
         return (TemporaryFile(url), descriptor)
     }

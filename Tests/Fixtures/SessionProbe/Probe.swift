@@ -89,6 +89,7 @@
             let request = try NetworkRequest(url: url)
             let folder = FileManager.default.temporaryDirectory.appendingPathComponent("probe-\(getpid())")
             say("before: \(Waiting.run(request, on: session)) \(download(into: folder))")
+            let others = try requestsWithFiles(folder)
             // A few of those that are free are left.
             var taken: [Int32] = []
             var limit = rlimit(rlim_cur: 96, rlim_max: 96)
@@ -100,11 +101,37 @@
                 let outcomes = several { Waiting.run(request, on: self.session) }
                 say("with \(left): \(outcomes.sorted().joined(separator: " "))")
                 say("a file with \(left): \(download(into: folder))")
+                for (name, request, session) in left < 4 ? others : [] {
+                    say("\(name) with \(left): \(Waiting.run(request, on: session))")
+                }
             }
             for copy in taken { close(copy) }
             say("after: \(several { Waiting.run(request, on: self.session) }.sorted()) \(download(into: folder))")
             try FileManager.default.removeItem(at: folder)
             session.closeAndWait()
+        }
+
+        /// Requests for which more than a socket is opened: for a name, a body and certificates.
+        private func requestsWithFiles(_ folder: URL) throws -> [(String, NetworkRequest, CurlSession)] {
+            let (body, authority) = (folder.appendingPathComponent("body"), folder.appendingPathComponent("authority"))
+            try Data(count: 100).write(to: body)
+            try Data().write(to: authority)
+            var configuration = CurlSession.Configuration()
+            configuration.proxy = .none
+            configuration.tls.trust = .file(authority)
+            let port = self.url.port ?? 80
+            func url(_ text: String) throws -> URL {
+                guard let url = URL(string: text) else { throw CocoaError(.fileReadInvalidFileName) }
+                return url
+            }
+            return [
+                ("a name", try NetworkRequest(url: url("http://probe-without-address.invalid:\(port)/")), session),
+                ("a body", try NetworkRequest("PUT", url: self.url, body: .file(try FileRegion(body))), session),
+                (
+                    "certificates", try NetworkRequest(url: url("https://127.0.0.1:\(port)/")),
+                    CurlSession(configuration: configuration)
+                ),
+            ]
         }
 
         /// What comes of many at once.

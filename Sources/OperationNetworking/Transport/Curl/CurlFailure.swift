@@ -21,7 +21,7 @@
             let meaning = CurlMeaning(
                 code: code, phase: transfer.phase, text: text, hasReceivedHeaders: transfer.hasReceivedHeaders,
                 isResponseComplete: transfer.isResponseComplete, isRefused: transfer.isRefused,
-                systemError: code == 7 ? systemError : 0)
+                systemError: systemError)
             let (kind, message) = meaning.told
             var error = NetworkError(
                 code: kind, phase: transfer.phase, message: message,
@@ -30,10 +30,16 @@
             return error
         }
 
-        /// The system's number of the error because of which there is no connection.
+        /// The system's number of the error because of which the transfer failed; 0 if it is not known.
         private var systemError: Int {
-            transfer.socketError == 0
-                ? transfer.handle.long(OKCurlInfoSystemErrorNumber) : Int(transfer.socketError)
+            switch code {
+            case 7:
+                transfer.socketError == 0
+                    ? transfer.handle.long(OKCurlInfoSystemErrorNumber) : Int(transfer.socketError)
+            // libcurl, its resolver and its TLS library do not say why they could not open a socket or a file.
+            case 5, 6, 26, 35, 58, 77, 82: Int(DescriptorShortage.errorNumber)
+            default: 0
+            }
         }
 
         private var text: String {

@@ -19,7 +19,7 @@
         ///   - hasReceivedHeaders: Whether a part of the response's head was there.
         ///   - isResponseComplete: Whether all of that was.
         ///   - isRefused: Whether the server said that it did not process the request.
-        ///   - systemError: Of a connection that could not be made, what the system said.
+        ///   - systemError: The system's number of the error because of which the transfer failed, if it is known.
         package init(
             code: Int32, phase: NetworkError.Phase, text: String = "", hasReceivedHeaders: Bool = false,
             isResponseComplete: Bool = false, isRefused: Bool = false, systemError: Int = 0
@@ -35,6 +35,9 @@
         /// The kind of the failure, and the sentence to show.
         package var told: (NetworkError.Code, String) {
             switch code {
+            // ENFILE, EMFILE.
+            case _ where [23, 24].contains(systemError):
+                (.resourcesExhausted, "Too many files and sockets are open. Raise the limit (ulimit -n).")
             case _ where [35, 55, 56].contains(code) && isAboutOurCertificate:
                 (.clientCertificateRejected, "The server refused our certificate, or wants one.")
             case _ where isRefused && Self.endsOfStreams.contains(code):
@@ -95,8 +98,6 @@
             switch systemError {
             // ENETDOWN, ENETUNREACH, EHOSTUNREACH.
             case 100, 101, 113: (.notConnected, "The host cannot be reached from here. Check the network.")
-            // ENFILE, EMFILE.
-            case 23, 24: (.resourcesExhausted, "Too many files and sockets are open. Raise the limit (ulimit -n).")
             // ENOMEM, ENOBUFS.
             case 12, 105: (.resourcesExhausted, "The system has no memory left for a socket. Use fewer connections.")
             // EADDRNOTAVAIL.
