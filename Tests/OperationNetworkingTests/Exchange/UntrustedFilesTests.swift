@@ -76,8 +76,9 @@ struct UntrustedFilesTests {
         let body = try #require(inner.files(".body").first)
         #expect(link(body.path, folder.url.appendingPathComponent("second").path) == 0)
         #expect(inner.disk().body("https://h.com/") == nil)
+        // What was refused is removed at once; what is not removed is counted.
         let disk = inner.disk()
-        #expect(size > 0 && disk.size() > 0)
+        #expect(size > 0 && (disk.size() > 0 || inner.files(".body").isEmpty))
         disk.forgetAll()
         #expect(inner.files(".body").isEmpty)
     }
