@@ -162,7 +162,9 @@ extension ManagedOperation {
         return CategoryRegistry.endWaitingWithSlot(ticket)
     }
 
-    /// Gives back the categories or the call, because the body cannot begin now. The operation asks again when it can.
+    /// Gives back the categories or the call, because the body cannot begin now.
+    ///
+    /// The operation asks again when it can.
     final func yieldCategories() {
         let ticket = core.withLock { core -> AdmissionTicket? in
             guard !core.machine.isStarted, let extras = core.extras, extras.admission?.machine.yield() == true else {

@@ -14,7 +14,9 @@ import Synchronization
 /// node has to be visited.
 final class DependencyComponent: Sendable {
     private let lock = Locked(())
-    /// The component to which this one was joined. It is set once, under the locks of both.
+    /// The component to which this one was joined.
+    ///
+    /// It is set once, under the locks of both.
     private let parent = AtomicLazyReference<DependencyComponent>()
     // Sendable: written once, before `parent` is set, and read after `parent` was loaded.
     private nonisolated(unsafe) var shift = DependencyRank.zero

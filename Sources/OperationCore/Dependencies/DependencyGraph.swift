@@ -37,8 +37,9 @@ enum DependencyGraph {
         return edge
     }
 
-    /// Returns the nodes of both operations. A new node is made in the component of the other node. The second node is
-    /// nil if its operation has ended.
+    /// Returns the nodes of both operations.
+    ///
+    /// A new node is made in the component of the other node. The second node is nil if its operation has ended.
     private static func nodes(
         of downstream: ManagedOperation, _ upstream: ManagedOperation
     ) -> (DependencyNode, DependencyNode?) {

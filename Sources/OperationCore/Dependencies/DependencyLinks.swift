@@ -9,7 +9,9 @@ import Foundation
 struct DependencyLinks {
     /// One link to an operation waited for.
     struct Upstream {
-        /// The operation that the user named. If it is mapped, the edge leads to its original.
+        /// The operation that the user named.
+        ///
+        /// If it is mapped, the edge leads to its original.
         var operation: Operation
         let edge: DependencyEdge
         let source: Source
@@ -159,7 +161,9 @@ struct DependencyLinks {
     }
 }
 
-/// An index that finds the links to one operation among many. A mapped operation counts as its original.
+/// An index that finds the links to one operation among many.
+///
+/// A mapped operation counts as its original.
 ///
 /// Not Sendable on purpose: only touched under the lock of the links.
 private final class DependencyIndex {

@@ -15,7 +15,9 @@ final class DependencyNode: Sendable {
     // Sendable: the mark and the place are only touched under the lock of the component's root, while its order is read
     // or changed.
     nonisolated(unsafe) var mark = DependencyOrder.Side.neither
-    /// Whether the node has a rank. Without one it has no edges to other operations of this package.
+    /// Whether the node has a rank.
+    ///
+    /// Without one it has no edges to other operations of this package.
     nonisolated(unsafe) private(set) var isPlaced = false
     /// The component in which the node was made; it may have been joined to others.
     let component: DependencyComponent

@@ -30,8 +30,9 @@ struct DependencyOrder {
     /// The distance at which a new operation is placed from the next one.
     private static let gap: DependencyRank = 1 << 40
 
-    /// The nodes of the cycle that the edge would close, from the upstream node to the downstream one. Each node waits
-    /// for the next one.
+    /// The nodes of the cycle that the edge would close, from the upstream node to the downstream one.
+    ///
+    /// Each node waits for the next one.
     private var cycle: [DependencyNode] = []
     private var below: DependencySearch
     private var above: DependencySearch
@@ -126,7 +127,8 @@ struct DependencyOrder {
         (nearest &- limit) / DependencyRank(count + 1)
     }
 
-    /// The distance between nodes after so many were moved to make room. The more nodes are moved, the farther apart
-    /// they are, so that the room lasts longer.
+    /// The distance between nodes after so many were moved to make room.
+    ///
+    /// The more nodes are moved, the farther apart they are, so that the room lasts longer.
     private static func roomyStep(_ count: Int) -> DependencyRank { DependencyRank(count) << 16 }
 }

@@ -32,7 +32,9 @@ struct DependencySearch {
     /// The cost after the next visit; nil if no node is left to visit.
     var costOfNext: Int? { next < found.count ? cost + 1 + found[next].linkCount(side) : nil }
 
-    /// Visits the next node. If it has a neighbor that the other search found, returns both; otherwise returns nil.
+    /// Visits the next node.
+    ///
+    /// If it has a neighbor that the other search found, returns both; otherwise returns nil.
     mutating func visit() -> (visited: DependencyNode, met: DependencyNode)? {
         let visited = found[next]
         let neighbours = visited.neighbours(side)

@@ -110,7 +110,9 @@ extension ManagedOperation {
 }
 
 extension ManagedOperation.Core {
-    /// Returns the node. If there is none, makes it in that component, or in a component of its own.
+    /// Returns the node.
+    ///
+    /// If there is none, makes it in that component, or in a component of its own.
     mutating func needNode(in component: DependencyComponent? = nil) -> DependencyNode {
         if let node { return node }
         let made = DependencyNode(in: component)

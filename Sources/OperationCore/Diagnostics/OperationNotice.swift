@@ -5,7 +5,9 @@
 public struct OperationNotice: Sendable, CustomStringConvertible {
     /// What kind of request it was.
     public let kind: Kind
-    /// The operation's name or the name of its type. If the notice is not about an operation, the type that reports it.
+    /// The operation's name or the name of its type.
+    ///
+    /// If the notice is not about an operation, the type that reports it.
     public let operation: String
     /// What was asked for, why it changed nothing, and what to do.
     public let message: String
@@ -50,8 +52,9 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let timing = Kind("timing")
         /// A condition, category or throttle was set after the start.
         public static let admission = Kind("admission")
-        /// libcurl cannot be used on this machine, and `URLSession` sends the requests instead. The notice is reported
-        /// once per process.
+        /// libcurl cannot be used on this machine, and `URLSession` sends the requests instead.
+        ///
+        /// The notice is reported once per process.
         public static let sessionFallback = Kind("sessionFallback", isHarmless: true)
     }
 }

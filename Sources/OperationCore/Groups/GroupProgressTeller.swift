@@ -12,7 +12,9 @@ final class GroupProgressTeller: Sendable {
         var handler: (@Sendable (GroupProgress) -> Void)?
         var foundation: Progress?
         var told: GroupProgress
-        /// Whether a turn on the callback queue is scheduled or running. A change during a turn leads to another one.
+        /// Whether a turn on the callback queue is scheduled or running.
+        ///
+        /// A change during a turn leads to another one.
         var turns = RepeatFlag()
         /// Whether nothing follows, and the handler of the result comes next.
         var isLast = false

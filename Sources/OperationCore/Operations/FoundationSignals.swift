@@ -233,8 +233,9 @@ import Foundation
             return isByQueue && FoundationQueueProbe.isHeld(self, mayBeStarting: true) ? .byQueue : .manual
         }
 
-        /// Whether the current queue of Foundation seems to start the operation. A queue starts its operations on a
-        /// thread on which it is the current queue, and not inside another body.
+        /// Whether the current queue of Foundation seems to start the operation.
+        ///
+        /// A queue starts its operations on a thread on which it is the current queue, and not inside another body.
         private var isStartedByCurrentQueue: Bool {
             OperationQueue.current != nil && !Thread.isMainThread && ThreadNotes.current.queuedBodies == 0
         }

@@ -34,7 +34,9 @@ final class MapRecords {
     private var toldCount = 0
     /// The number of records at which those of freed operations are removed.
     private var pruningCount = 16
-    /// Whether a thread is converting outcomes. It looks afterwards whether operations were added meanwhile.
+    /// Whether a thread is converting outcomes.
+    ///
+    /// It looks afterwards whether operations were added meanwhile.
     var telling = RepeatFlag()
     /// The mapped operation that was given to the queue or group in place of the original, if one was.
     var added: MapRecord?
@@ -45,7 +47,9 @@ final class MapRecords {
     var alive: [ManagedOperation] { all.compactMap(\.mapped) }
     var wasAnyAsked: Bool { all.contains { $0.wasAsked } }
 
-    /// Adds a record. The caller must release outside the lock what is appended to `met`.
+    /// Adds a record.
+    ///
+    /// The caller must release outside the lock what is appended to `met`.
     func append(_ record: MapRecord, met: inout [ManagedOperation]) {
         if toldCount == 0, all.count >= pruningCount {
             all.removeAll { record in
@@ -58,7 +62,9 @@ final class MapRecords {
         all.append(record)
     }
 
-    /// Returns the next operations to be told. If there are none, ends the telling and returns nil.
+    /// Returns the next operations to be told.
+    ///
+    /// If there are none, ends the telling and returns nil.
     func takeUntold() -> [ManagedOperation]? {
         guard hasUntold else {
             telling.stop()

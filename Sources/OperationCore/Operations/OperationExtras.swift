@@ -10,7 +10,9 @@
 final class OperationExtras {
     /// Told with the outcome, in the order in which they came.
     var observers = ForgettingList<OutcomeObserver>()
-    /// Whether a thread is telling the observers. It also tells those that are added meanwhile.
+    /// Whether a thread is telling the observers.
+    ///
+    /// It also tells those that are added meanwhile.
     var telling = RepeatFlag()
     /// Consumers of the operation's states.
     var feeds = ForgettingList<StateFeed>()

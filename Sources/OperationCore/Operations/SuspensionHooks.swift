@@ -27,6 +27,8 @@ struct SuspensionHooks {
         return Step(isSuspended: isSuspended, tellsBody: tellsBody)
     }
 
-    /// Notes that the step is done. The thread that did it then asks for the next one.
+    /// Notes that the step is done.
+    ///
+    /// The thread that did it then asks for the next one.
     mutating func finishTelling() { telling.stop() }
 }

@@ -72,8 +72,9 @@ extension QueueEngine {
         }
     }
 
-    /// Asks for the categories of an operation that has a slot. If it may not begin now, gives up the slot and returns
-    /// false.
+    /// Asks for the categories of an operation that has a slot.
+    ///
+    /// If it may not begin now, gives up the slot and returns false.
     ///
     /// The thread holds no lock of the queue while it asks.
     private func askForCategories(of operation: ManagedOperation, _ key: QueueMachine.Key) -> Bool {

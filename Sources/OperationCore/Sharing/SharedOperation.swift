@@ -34,7 +34,9 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         var isJoining = false
         /// Whether the operation was canceled after it began.
         var isLeaving = false
-        /// The number of threads that are giving up the share. If the operation joined meanwhile, it leaves once more.
+        /// The number of threads that are giving up the share.
+        ///
+        /// If the operation joined meanwhile, it leaves once more.
         var leavers = 0
         /// Whether the operation gave up its share, or was notified of the end of the run.
         ///

@@ -28,14 +28,19 @@ public struct SharedRunPlace: Sendable {
 
     let kind: Kind
 
-    /// The run is started on the thread, and so in the queue, in which the first asker is started. If it cannot begin
-    /// then, it begins later outside the queue, and the asker gives up its slot of a ``QueueManager`` meanwhile.
+    /// The run is started on the thread, and so in the queue, in which the first asker is started.
+    ///
+    /// If it cannot begin then, it begins later outside the queue, and the asker gives up its slot of a
+    /// ``QueueManager`` meanwhile.
     public static var firstAsker: Self { Self(kind: .firstAsker) }
 
-    /// The run is added to this queue. It may be the queue of the askers, because they need no slots while they wait.
+    /// The run is added to this queue.
+    ///
+    /// It may be the queue of the askers, because they need no slots while they wait.
     public static func queue(_ queue: QueueManager) -> Self { Self(kind: .manager(queue)) }
 
-    /// The run is added to this queue. It must not be the queue of the askers, because they keep their places in an
-    /// `OperationQueue` while they wait.
+    /// The run is added to this queue.
+    ///
+    /// It must not be the queue of the askers, because they keep their places in an `OperationQueue` while they wait.
     public static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
 }

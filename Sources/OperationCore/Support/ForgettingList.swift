@@ -1,8 +1,9 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A list of elements in the order in which they were added, under increasing numbers. Any of them can be removed at a
-/// small cost.
+/// A list of elements in the order in which they were added, under increasing numbers.
+///
+/// Any of them can be removed at a small cost.
 ///
 /// However many elements come and go, it stores at most about twice as many entries as it ever held at the same time.
 package struct ForgettingList<Element> {

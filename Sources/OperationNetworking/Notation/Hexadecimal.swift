@@ -15,7 +15,9 @@ package enum Hexadecimal {
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
-    /// Returns the bytes of a text with its percent escapes decoded. A percent sign that begins no valid escape stays.
+    /// Returns the bytes of a text with its percent escapes decoded.
+    ///
+    /// A percent sign that begins no valid escape stays.
     static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
         var (bytes, rest) = ([UInt8](), text)
         bytes.reserveCapacity(text.count)

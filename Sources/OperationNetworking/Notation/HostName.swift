@@ -31,7 +31,9 @@ package enum HostName {
         return [24, 16, 8, 0].map { "\(address >> $0 & 0xFF)" }.joined(separator: ".")
     }
 
-    /// Whether each part between the dots is a number. Such a host is an IPv4 address, or not a valid host.
+    /// Whether each part between the dots is a number.
+    ///
+    /// Such a host is an IPv4 address, or not a valid host.
     static func isNumeric(_ host: ArraySlice<UInt8>) -> Bool {
         let parts = host.split(separator: UInt8(ascii: "."))
         return !parts.isEmpty

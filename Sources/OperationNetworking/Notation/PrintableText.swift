@@ -29,6 +29,8 @@ extension String {
         return String(result)
     }
 
-    /// Returns the printable text of several lines, such as a body, for a log. All lines but the first are indented.
+    /// Returns the printable text of several lines, such as a body, for a log.
+    ///
+    /// All lines but the first are indented.
     var indentedPrintable: String { printable(keepsLines: true).replacing("\n", with: "\n  ") }
 }

@@ -5,7 +5,9 @@ import Foundation
 import OperationNetworking
 
 /// Removes the secrets from exchanges: the values whose names a ``LogRedaction`` hides, and texts that have the form of
-/// a secret. It keeps everything else as it is, because a recording must still work as a response.
+/// a secret.
+///
+/// It keeps everything else as it is, because a recording must still work as a response.
 struct RecordingRedactor: Sendable {
     static let stars = "***"
     /// Fields whose value is one address, to its end.

@@ -98,7 +98,9 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
         release { $0.isHeldByReceiver = false }
     }
 
-    /// Holds the task on this thread. After a call from within the receiver, no more bytes arrive.
+    /// Holds the task on this thread.
+    ///
+    /// After a call from within the receiver, no more bytes arrive.
     private func hold(_ change: (inout State) -> Void) {
         let task = state.withLock { state in
             change(&state)
@@ -114,7 +116,9 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
         session.enqueue { [self] in proceedIfFree() }
     }
 
-    /// Lets the task proceed if nothing holds it anymore. It runs on the session's queue.
+    /// Lets the task proceed if nothing holds it anymore.
+    ///
+    /// It runs on the session's queue.
     private func proceedIfFree() {
         guard mayReceive, let task else { return }
         task.proceed()

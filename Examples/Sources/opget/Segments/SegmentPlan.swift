@@ -64,7 +64,9 @@ struct SegmentValidator: Codable, Sendable, Equatable {
     /// nothing.
     func isProven(by headers: HeaderFields) -> Bool { values(headers) == [field] }
 
-    /// Whether the headers of a response name another version. A response that names no version may be of any.
+    /// Whether the headers of a response name another version.
+    ///
+    /// A response that names no version may be of any.
     func contradicts(_ headers: HeaderFields) -> Bool { values(headers).contains { $0 != field } }
 
     private func values(_ headers: HeaderFields) -> [String] { headers.values(isTag ? "ETag" : "Last-Modified") }

@@ -125,7 +125,9 @@ final class ProbeRun: Sendable {
         apply { $0.ended(number, result, of: probe, chance: chance) ?? .none }
     }
 
-    /// Writes the known state to the board. Several threads may do so at the same time.
+    /// Writes the known state to the board.
+    ///
+    /// Several threads may do so at the same time.
     private func write() { applyLatest({ known }) { board.write($0) } }
 }
 

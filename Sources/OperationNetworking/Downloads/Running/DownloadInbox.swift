@@ -33,7 +33,9 @@ struct DownloadInbox {
     private var metrics: TransferMetrics?
     private var end: Result<Void, NetworkError>?
     private var isHeld = false
-    /// Whether the queue is working. It also takes what arrives meanwhile.
+    /// Whether the queue is working.
+    ///
+    /// It also takes what arrives meanwhile.
     private var working = RepeatFlag()
     /// Whether nobody wants the bytes any more.
     private var dropsBytes = false

@@ -17,7 +17,9 @@ public struct FileCookieStorage: CookieStorage {
         self.url = url
     }
 
-    /// The largest file that is read. A jar has no more than a few thousand cookies of a few kilobytes.
+    /// The largest file that is read.
+    ///
+    /// A jar has no more than a few thousand cookies of a few kilobytes.
     private static let largest = 256 << 20
 
     private struct Contents: Codable {

@@ -45,7 +45,8 @@ extension ArchiveEntry {
 
     private static func response(_ exchange: ArchivedExchange, _ options: NetworkArchive.Options) -> Response {
         let redaction = options.redaction
-        let failure = exchange.error.map { redaction.text(of: $0) } ?? (exchange.ending == .cancelled ? "cancelled" : nil)
+        let end = exchange.ending == .cancelled ? "cancelled" : nil
+        let failure = exchange.error.map { redaction.text(of: $0) } ?? end
         guard let head = exchange.head else {
             return Response(
                 status: 0, statusText: "", httpVersion: version(exchange), cookies: [], headers: [],

@@ -28,7 +28,9 @@
         /// What is asked for.
         static let codings = "gzip, deflate"
 
-        /// The greatest number of zeros that may follow the end. No block of a disk or a tape is larger.
+        /// The greatest number of zeros that may follow the end.
+        ///
+        /// No block of a disk or a tape is larger.
         package static let mostPadding = 1 << 20
 
         private let isGzip: Bool

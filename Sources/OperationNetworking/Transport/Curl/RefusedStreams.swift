@@ -58,7 +58,9 @@
             if !entries.isEmpty { entries[transfer] = nil }
         }
 
-        /// Notes that a connection was closed. The number of its socket may soon be that of another connection.
+        /// Notes that a connection was closed.
+        ///
+        /// The number of its socket may soon be that of another connection.
         package mutating func closed(_ connection: Int32) {
             lastStreams[connection] = nil
             for (number, entry) in entries where entry.connection == connection { entries[number]?.connection = nil }
