@@ -13,7 +13,7 @@ enum GroupsBenchmark {
             "groups",
             parts: [
                 .init("flat", flatFigures), .init("skynet", skynetFigures),
-                .init("cancellation", cancellationFigures),
+                .init("cancellation", cancellationFigures), .init("unlimited", unlimitedFigures),
             ]
         ).main()
     }
