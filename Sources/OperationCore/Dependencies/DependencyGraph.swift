@@ -66,14 +66,20 @@ enum DependencyGraph {
             return insert(edge, from: downstream, to: named, .ended, isPlain, input, &level)
         }
         while true {
-            var order = DependencyOrder(edge.downstreamNode, after: upstreamNode)
+            var refusal: DependencyOrder?
             let insertion = DependencyComponent.withRoots(of: edge.downstreamNode.component, upstreamNode.component) {
-                order.admit()
-                    ? insert(edge, from: downstream, to: named, .node(upstreamNode), isPlain, input, &level) : nil
+                if !DependencyOrder.agrees(edge.downstreamNode, after: upstreamNode) {
+                    var order = DependencyOrder(edge.downstreamNode, after: upstreamNode)
+                    guard order.admit() else {
+                        refusal = order
+                        return nil as Insertion?
+                    }
+                }
+                return insert(edge, from: downstream, to: named, .node(upstreamNode), isPlain, input, &level)
             }
             if let insertion { return insertion }
             // An edge of the cycle may have been removed meanwhile. Then there is no cycle, and the loop tries again.
-            if let cycle = order.cycle(from: named.life) { return .refused(cycle) }
+            if let cycle = refusal?.cycle(from: named.life) { return .refused(cycle) }
         }
     }
 

@@ -42,11 +42,17 @@ struct DependencyOrder {
         above = DependencySearch(from: upstream, .above)
     }
 
-    /// Makes room for the edge in the order; returns false and changes no rank if the edge would close a cycle.
+    /// Returns whether an edge agrees with the order; nodes that have no rank get one with which it does.
+    static func agrees(_ downstream: DependencyNode, after upstream: DependencyNode) -> Bool {
+        place(downstream, upstream)
+        return upstream.rank < downstream.rank
+    }
+
+    /// Makes room in the order for an edge that does not agree with it.
+    ///
+    /// Returns false and changes no rank if the edge would close a cycle.
     mutating func admit() -> Bool {
         let (downstream, upstream) = (below.start, above.start)
-        place(downstream, upstream)
-        if upstream.rank < downstream.rank { return true }
         below.begin(within: upstream.rank)
         above.begin(within: 0 &- downstream.rank)
         let finished = search()
@@ -62,18 +68,18 @@ struct DependencyOrder {
     }
 
     /// Gives both nodes a rank, and joins their components.
-    private func place(_ downstream: DependencyNode, _ upstream: DependencyNode) {
+    private static func place(_ downstream: DependencyNode, _ upstream: DependencyNode) {
         let (lower, upper) = (downstream.component.root, upstream.component.root)
         guard lower === upper else {
             if !downstream.isPlaced { downstream.place(at: 0) }
             if !upstream.isPlaced { upstream.place(at: 0) }
             // No edge leads from one component to the other, so one of them can be shifted as a whole.
-            let shift = upstream.rank &+ Self.gap &- downstream.rank
+            let shift = upstream.rank &+ gap &- downstream.rank
             return DependencyComponent.join(upper, lower, shifting: shift)
         }
         // A node without other edges gets a rank with which this edge agrees.
-        if !upstream.isPlaced { upstream.place(at: downstream.isPlaced ? downstream.rank &- Self.gap : 0) }
-        if !downstream.isPlaced { downstream.place(at: upstream.rank &+ Self.gap) }
+        if !upstream.isPlaced { upstream.place(at: downstream.isPlaced ? downstream.rank &- gap : 0) }
+        if !downstream.isPlaced { downstream.place(at: upstream.rank &+ gap) }
     }
 
     /// Returns the side whose search ended first, or neither if there is a cycle.

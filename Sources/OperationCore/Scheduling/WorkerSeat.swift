@@ -3,7 +3,8 @@
 
 /// What a thread that works for a queue has in hand.
 ///
-/// Not Sendable on purpose: only touched by that thread.
+/// Not Sendable on purpose: only touched by that thread, in steps that do not overlap. So no access to it is checked at run
+/// time.
 package final class WorkerSeat {
     let engine: QueueEngine
     /// The seat around, where a body works off another queue.
@@ -11,25 +12,25 @@ package final class WorkerSeat {
     /// What the thread was dealt beyond that.
     let hand = WorkerHand()
     /// Whether the queue knows the hand.
-    var isHandKnown = false
-    var pace = DealingPace()
+    @exclusivity(unchecked) var isHandKnown = false
+    @exclusivity(unchecked) var pace = DealingPace()
     /// How many bodies returned since the pace was looked at.
-    var finishedCount = 0
+    @exclusivity(unchecked) var finishedCount = 0
     /// The entry that is being run.
-    private(set) var key = none
+    @exclusivity(unchecked) private(set) var key = none
     /// The operation whose body it is.
-    var operation: ManagedOperation?
+    @exclusivity(unchecked) var operation: ManagedOperation?
     /// What the thread has taken and not begun, as long as it lets go of what ended before.
-    var unbegun: QueueMachine.Key?
+    @exclusivity(unchecked) var unbegun: QueueMachine.Key?
     /// Whether it counts as one of the queue's threads no more.
-    var hasLeft = false
+    @exclusivity(unchecked) var hasLeft = false
     /// Whether the body returned, so that nothing of the user's comes before the thread asks for more work.
-    var isConcluding = false
+    @exclusivity(unchecked) var isConcluding = false
     /// Whether the entry ended: told to the queue together with the question for the next.
-    var hasEnded = false
-    var ending = LifecycleMachine.Ending.success
+    @exclusivity(unchecked) var hasEnded = false
+    @exclusivity(unchecked) var ending = LifecycleMachine.Ending.success
     /// Operations of the same queue about which something changed while the thread concluded.
-    var readied: [ManagedOperation] = []
+    @exclusivity(unchecked) var readied: [ManagedOperation] = []
 
     package init(engine: QueueEngine, outer: WorkerSeat? = nil) {
         self.engine = engine

@@ -4,26 +4,28 @@
 import Foundation
 
 /// What the library has to remember about the calling thread; freed when the thread ends.
+///
+/// Only that thread touches it, in steps that do not overlap. So no access to it is checked at run time.
 final class ThreadNotes {
     /// Whether the thread works through `pending`.
-    var isWorking = false
+    @exclusivity(unchecked) var isWorking = false
     /// What it has still to do: see ``ThreadWorklist``.
-    var pending = Fifo<() -> Void>()
+    @exclusivity(unchecked) var pending = Fifo<() -> Void>()
     /// How many starts it is in, one inside the other: of operations which a queue may hold, or with more than a body.
-    var queuedBodies = 0
+    @exclusivity(unchecked) var queuedBodies = 0
     /// What the thread has in hand for a queue of this package, if it works for one.
-    var seat: WorkerSeat?
+    @exclusivity(unchecked) var seat: WorkerSeat?
     /// The operations whose bodies run on the thread, or which must wait for other code on it, from the outermost to
     /// the innermost.
-    var bodies: [Unmanaged<ManagedOperation>] = []
+    @exclusivity(unchecked) var bodies: [Unmanaged<ManagedOperation>] = []
     /// Whether a queue may begin on it what takes but a moment: see ``LentThread``.
-    var isLent = false
+    @exclusivity(unchecked) var isLent = false
     /// How many children of groups it runs in place, one inside the other.
-    var childrenInPlace = 0
+    @exclusivity(unchecked) var childrenInPlace = 0
     /// The object whose end this thread performs, and the steps that are left for after the end.
-    private var end: (of: AnyObject, after: [() -> Void])?
+    @exclusivity(unchecked) private var end: (of: AnyObject, after: [() -> Void])?
     /// How many steps from one operation to the next, through its body or its end, it is in.
-    private var nestedSteps = 0
+    @exclusivity(unchecked) private var nestedSteps = 0
 
     /// The notes of the calling thread.
     static var current: ThreadNotes {
