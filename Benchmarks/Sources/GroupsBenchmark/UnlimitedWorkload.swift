@@ -30,6 +30,8 @@ func unlimitedFigures(_ scale: Scale) -> [Figure] {
 /// Runs the group without a queue of its own.
 private func runAlone(_ count: Int, width: Int?) {
     let counter = Counter()
-    must { _ = try GroupOperation.all((0..<count).map { _ in CountingOperation(counter) }, width: width).startAndWait() }
+    must {
+        _ = try GroupOperation.all((0..<count).map { _ in CountingOperation(counter) }, width: width).startAndWait()
+    }
     check(counter.value, is: count, "children that ran")
 }
