@@ -35,22 +35,41 @@ package struct Locked<Value>: ~Copyable, Sendable {
         _ body: (inout Value) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         #if os(Linux) || os(Android)
-            var wait = LockWait()
-            while true {
-                let result = try mutex.withLockIfAvailable {
-                    (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
-                    try run(body, on: &box)
-                }
-                if let result { return result.value }
-                // The thread holds the lock when this returns, and gives it back: so the body is compiled only once.
-                if wait.mustBlock { mutex.withLock { _ in } } else { wait.letOthersRun() }
+            let result = try mutex.withLockIfAvailable {
+                (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
+                try run(body, on: &box)
             }
+            if let result { return result.value }
+            return try waitAndRun(body)
         #else
             return try mutex.withLock { (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
                 try run(body, on: &box)
             }.value
         #endif
     }
+
+    #if os(Linux) || os(Android)
+        /// Runs `body` when another thread has given the lock back: see ``LockWait``.
+        @inlinable @inline(never)
+        borrowing func waitAndRun<Result, Failure: Error>(
+            _ body: (inout Value) throws(Failure) -> Result
+        ) throws(Failure) -> Result {
+            var wait = LockWait()
+            while !wait.mustBlock {
+                wait.letOthersRun()
+                let result = try mutex.withLockIfAvailable {
+                    (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
+                    try run(body, on: &box)
+                }
+                if let result { return result.value }
+            }
+            // The lock may be handed over to this thread, so what is to be done must be done now: if the thread gave the lock
+            // back first, threads could hand it over to each other without ever doing anything.
+            return try mutex.withLock { (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
+                try run(body, on: &box)
+            }.value
+        }
+    #endif
 
     @inlinable @inline(__always)
     borrowing func run<Result, Failure: Error>(
