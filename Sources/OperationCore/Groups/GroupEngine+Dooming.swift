@@ -53,6 +53,7 @@ extension GroupEngine {
             let ownCause = CancellationCause.groupCancelled(place, because: cause)
             state.place = place
             state.ownCause = cause
+            state.silence()
             state.doomCause = ownCause
             let slots = state.takeDoomedSlots()
             return Doom(slots.compactMap { state.children[Int($0)].operation }, of: self, place, ownCause)

@@ -42,6 +42,10 @@ package final class GroupEngine: Sendable {
         var bodyThread: pthread_t?
         /// Why the group was cancelled.
         var ownCause: CancellationCause?
+        /// Whether the group was cancelled, or `cancel` was called on it after its end: no handler of a child begins any more.
+        var isSilent = false
+        /// What the enqueued handlers of children ask, once there are some.
+        var mark: CancellationMark?
         /// Waits of its body that are over, as soon as there is a place.
         var returns: [ObjectIdentifier: GroupReturn] = [:]
         var meter = GroupMeter()
@@ -79,6 +83,13 @@ package final class GroupEngine: Sendable {
 extension GroupEngine {
     /// The name of the group, as far as it is known: from its start on.
     var displayName: String { state.withLock { $0.operation }?.displayName ?? "a group" }
+}
+
+extension GroupEngine.State {
+    mutating func silence() {
+        if !isSilent { mark?.set() }
+        isSilent = true
+    }
 }
 
 // The life of the group.
@@ -143,10 +154,42 @@ extension GroupEngine {
         apply { state in
             guard state.machine.cancel() else { return }
             state.ownCause = cause
+            state.silence()
             bodyTask = state.bodyTask
         }
         // After its children, so that they have the cause that is theirs.
         bodyTask?.cancel()
+    }
+
+    /// Keeps the enqueued handlers of all children from beginning, however deep and whether or not they have ended.
+    func silence() { state.withLock { $0.silence() } }
+
+    /// What an enqueued handler of a child asks before it begins; nil if the child is shielded from all groups around it.
+    func cancellationMark(forChildAt slot: GroupMachine.Slot) -> CancellationMark? {
+        // From here outwards until one has its mark, and back.
+        var chain: [GroupEngine] = []
+        var known: CancellationMark?
+        var next: (engine: GroupEngine, slot: GroupMachine.Slot)? = (self, slot)
+        while let (engine, slot) = next {
+            next = nil
+            let (isShielded, mark, operation, outer) = engine.state.withLock { state in
+                let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
+                return (isShielded, state.mark, state.operation, state.outer)
+            }
+            if isShielded { break }
+            known = mark
+            if known != nil { break }
+            chain.append(engine)
+            if let outer, let operation { next = (outer, operation.core.withLock { $0.parentSlot }) }
+        }
+        for engine in chain.reversed() {
+            known = engine.state.withLock { state in
+                let mark = state.mark ?? CancellationMark(isSet: state.isSilent, in: known)
+                state.mark = mark
+                return mark
+            }
+        }
+        return known
     }
 
     /// Keeps the task of the body, to cancel it with the group.

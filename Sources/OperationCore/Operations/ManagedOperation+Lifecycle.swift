@@ -21,27 +21,26 @@ extension ManagedOperation {
     /// Whether the operation finished or was cancelled.
     public final var isFinishedOrCancelled: Bool { state.isFinishedOrCancelled }
 
-    /// Puts something on a queue, unless the outcome is decided.
-    ///
-    /// It is done under the lock under which that happens, so that the outcome's handler, which is put on its queue
-    /// afterwards, comes later. Putting a block on a queue calls nobody.
-    package final func enqueueBeforeOutcome(on queue: DispatchQueue, _ work: @escaping @Sendable () -> Void) {
-        core.withLock { if $0.machine.ending == nil { queue.async(execute: work) } }
-    }
-
     /// Why the operation was cancelled, if it was.
     public final var cancellationCause: CancellationCause? { storage.withLock { $0.cause } }
 
     /// Cancels the operation and says why.
     ///
-    /// The first decision counts: after a result, an error or another cause this changes nothing.
+    /// The first decision counts: after a result, an error or another cause the outcome stays as it is.
     ///
-    /// Before the body begins, it will never run. In flight, the work is stopped and the operation ends there and then,
-    /// unless its subclass winds down by itself.
+    /// Before the body begins, it will never run. In flight, the work is stopped and the operation ends immediately, unless
+    /// its subclass winds down on its own.
+    ///
+    /// If you call this method on the callback queue, and that queue is serial, neither ``TypedOperation/successHandler`` nor
+    /// ``TypedOperation/failureHandler`` begins after the method has returned. This also holds for a handler that was already
+    /// enqueued because the operation had its result or its error before.
     public final func cancel(because cause: CancellationCause) {
         // A mapped operation may have an outcome of its own while its original has none.
-        if original != nil, storage.withLock({ $0.machine.ending != nil }) { return reportLateCancellation() }
-        cancel(because: cause) { _ in true }
+        if let original, storage.withLock({ $0.machine.ending != nil }) {
+            silenceMap(of: original)
+            return reportLateCancellation()
+        }
+        if tryToCancel(because: cause, silences: true) == false { reportLateCancellation() }
     }
 
     /// Cancels the operation if, at the moment in which that is decided, `isWanted`; else does nothing.
@@ -49,27 +48,49 @@ extension ManagedOperation {
         if tryToCancel(because: cause, onlyIf: isWanted) == false { reportLateCancellation() }
     }
 
-    /// Cancels the operation; false, and nothing happened, if it had its outcome already.
+    /// Cancels the operation; returns false if it had its outcome already, and then only keeps its handlers from beginning.
+    @discardableResult
     final func cancelWithoutNotice(because cause: CancellationCause) -> Bool {
-        tryToCancel(because: cause) { _ in true } == true
+        tryToCancel(because: cause, silences: true) == true
+    }
+
+    /// Keeps the handlers of a mapped operation that has its outcome from beginning, and those of its original if that has one.
+    private func silenceMap(of original: ManagedOperation) {
+        storage.withLock { $0.isSilent = true }
+        let isDecided = original.storage.withLock { core in
+            if core.machine.ending != nil { core.isSilent = true }
+            return core.isSilent
+        }
+        if isDecided { original.groupEngine?.silence() }
     }
 
     /// Nil if it was not wanted, false if it came too late.
+    ///
+    /// - Parameter silences: Whether no handler of a result or an error may begin afterwards, if it came too late.
     private func tryToCancel(
-        because cause: CancellationCause, through record: MapRecord? = nil, onlyIf isWanted: (Core) -> Bool
+        because cause: CancellationCause, through record: MapRecord? = nil, silences: Bool = false,
+        onlyIf isWanted: (Core) -> Bool = { _ in true }
     ) -> Bool? {
-        if let original { return original.tryToCancel(because: cause, through: mapRecord, onlyIf: isWanted) }
+        if let original {
+            return original.tryToCancel(because: cause, through: mapRecord, silences: silences, onlyIf: isWanted)
+        }
         let style = endStyle
         let (action, told) = move { core -> (LifecycleMachine.CancelAction?, Told) in
             guard isWanted(core) else { return (nil, Told()) }
             let action = core.machine.cancel(style: style)
-            guard action != .refuse else { return (action, Told()) }
+            guard action != .refuse else {
+                if silences { core.isSilent = true }
+                return (action, Told())
+            }
             core.cause = cause
             record?.isCancelled = true
             return (action, core.takeTold())
         }
         guard let action else { return nil }
-        if action == .refuse { return false }
+        if action == .refuse {
+            if silences { groupEngine?.silence() }
+            return false
+        }
         signalCancelled()
         tell(told)
         switch action {

@@ -19,6 +19,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var machine = LifecycleMachine()
         /// Whether the typed side has, or had, a handler to call.
         var hasHandlers = false
+        /// Whether `cancel` was called after the outcome was decided, so that no handler of it may begin any more.
+        var isSilent = false
         /// Whether it may not begin because its group is suspended.
         var isHeldByGroup = false
         /// How urgent it is by its own priority or quality of service.

@@ -108,11 +108,13 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         storage.withLock { _ in if chosenQueue == nil { chosenQueue = queue } }
     }
 
-    /// Called with the result, once, on ``callbackQueue``; never after a cancellation.
+    /// The closure that is called with the result, once, on ``callbackQueue``.
     ///
-    /// Let go of before it is called.
+    /// It is not called if the operation is canceled. If the operation is canceled after it succeeded, the closure is still not
+    /// called, unless it has already begun: see ``ManagedOperation/cancel(because:)``. The operation releases the closure before
+    /// it is called.
     ///
-    /// Set after the operation succeeded, it is called at once.
+    /// A closure that is set after the operation succeeded is called immediately.
     public final var successHandler: (@Sendable (ResultType) -> Void)? {
         get {
             var handler: (@Sendable (ResultType) -> Void)?
@@ -133,11 +135,13 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 
-    /// Called with the error, once, on ``callbackQueue``; never after a cancellation.
+    /// The closure that is called with the error, once, on ``callbackQueue``.
     ///
-    /// Let go of before it is called.
+    /// It is not called if the operation is canceled. If the operation is canceled after it failed, the closure is still not
+    /// called, unless it has already begun: see ``ManagedOperation/cancel(because:)``. The operation releases the closure before
+    /// it is called.
     ///
-    /// Set after the operation failed, it is called at once.
+    /// A closure that is set after the operation failed is called immediately.
     public final var failureHandler: (@Sendable (ErrorType) -> Void)? {
         get {
             var handler: (@Sendable (ErrorType) -> Void)?
@@ -185,7 +189,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         var success: (@Sendable (ResultType) -> Void)?
         var failure: (@Sendable (ErrorType) -> Void)?
         var cancellation: (@Sendable (CancellationCause) -> Void)?
-        let (ending, box, queue, recorded) = storage.withLock { core in
+        let (ending, box, queue, recorded, isAlone) = storage.withLock { core in
             // All are let go of, and the one that is called only after it was.
             success = self.success
             failure = self.failure
@@ -193,14 +197,15 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
             self.success = nil
             self.failure = nil
             self.cancellation = nil
-            return (core.machine.ending, core.box, chosenQueue, core.recordedPlace)
+            let isAlone = core.host == nil && core.parent == nil && core.extras == nil
+            return (core.machine.ending, core.box, chosenQueue, core.recordedPlace, isAlone)
         }
         // The queue holds the original.
         let place = original == nil ? recorded : core.withLock { $0.recordedPlace }
         let stamp = place?.stamp()
         switch ending {
-        case .success: deliver(success: success, box, on: queue, stamp)
-        case .failure: deliver(failure: failure, box, on: queue, stamp)
+        case .success: deliver(success: success, box, on: queue, isAlone: isAlone, stamp)
+        case .failure: deliver(failure: failure, box, on: queue, isAlone: isAlone, stamp)
         case .cancelled: deliver(cancellation: cancellation, on: queue, stamp)
         case nil: break
         }
@@ -222,8 +227,8 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     ) {
         let (ending, box, queue) = storage.withLock { ($0.machine.ending, $0.box, chosenQueue) }
         switch ending {
-        case .success: deliver(success: success, box, on: queue)
-        case .failure: deliver(failure: failure, box, on: queue)
+        case .success: deliver(success: success, box, on: queue, isAlone: false)
+        case .failure: deliver(failure: failure, box, on: queue, isAlone: false)
         case .cancelled: deliver(cancellation: cancellation, on: queue)
         case nil: break
         }
@@ -235,14 +240,16 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     @inline(never) private func letGo(cancellation handler: (@Sendable (CancellationCause) -> Void)?) {}
 
     // Each puts a handler on a queue. The operation, and with it what is in the box, lives until it was called; but not
-    // for a cancellation, which may come from its own `deinit`.
+    // for a cancellation, which may come from its own `deinit`. An operation is alone if it has no group, queue or owner.
 
     private func deliver(
         success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?,
-        _ stamp: HandlerStamp? = nil
+        isAlone: Bool, _ stamp: HandlerStamp? = nil
     ) {
         guard let success, let box else { return }
+        let permit = isAlone && original == nil ? HandlerPermit() : handlerPermit()
         (queue ?? .main).async { [self] in
+            guard permit.allowsHandler(of: self) else { return }
             stamp?.handlerBegins()
             success(box.value(as: ResultType.self))
             extendLifetime(self)
@@ -251,10 +258,12 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     private func deliver(
         failure: (@Sendable (ErrorType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?,
-        _ stamp: HandlerStamp? = nil
+        isAlone: Bool, _ stamp: HandlerStamp? = nil
     ) {
         guard let failure, let box else { return }
+        let permit = isAlone && original == nil ? HandlerPermit() : handlerPermit()
         (queue ?? .main).async { [self] in
+            guard permit.allowsHandler(of: self) else { return }
             stamp?.handlerBegins()
             failure(box.value(as: ErrorType.self))
             extendLifetime(self)

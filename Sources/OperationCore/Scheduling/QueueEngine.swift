@@ -54,6 +54,8 @@ package final class QueueEngine: Sendable {
     let source: any WorkerSource
     let recording = RecordingSwitch()
     package let uniqueWork = UniqueWork()
+    /// What the enqueued handlers of its operations ask, also when these have ended.
+    let cancellations = CancellationMark()
 
     /// - Parameter leastSlots: How many slots are kept in any case: see ``EntryTable``.
     package init(

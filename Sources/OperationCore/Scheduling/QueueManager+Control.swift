@@ -69,7 +69,10 @@ extension QueueManager {
     public func cancelAll() { cancelAll(because: .requested) }
 
     /// Cancels all that has not ended, and says why; closures that have not begun are dropped.
-    public func cancelAll(because cause: CancellationCause) { engine.cancelAll(because: cause) }
+    ///
+    /// If you call this method on a serial callback queue, no success or failure handler of the operations that were added
+    /// before begins on that queue after the method has returned. This also holds for operations that have already ended.
+    public func cancelAll(because cause: CancellationCause) { engine.cancelAll(because: cause, silences: true) }
 
     /// Blocks the calling thread until nothing is left in the queue.
     ///
@@ -119,7 +122,8 @@ extension QueueManager {
         // Another thread may be about to add what was accepted before the queue was shut down.
         await withCheckedContinuation { continuation in engine.whenAllAccepted { continuation.resume() } }
         let abandoned = engine.operations
-        cancelAll(because: .shutDown(name))
+        // The handlers of what ended in time still come.
+        engine.cancelAll(because: .shutDown(name))
         // A suspended queue would hold operations of other kinds for ever.
         engine.endSuspension()
         // One may have ended well just before it was to be cancelled.
@@ -162,11 +166,16 @@ extension QueueEngine {
         state.withLock { $0.machine.couldStart && $0.returning.isEmpty && !$0.crew.isFull }
     }
 
-    func cancelAll(because cause: CancellationCause) {
+    /// Cancels all that has not ended.
+    ///
+    /// - Parameter silences: Whether the handlers of operations that have their outcome do not begin any more.
+    func cancelAll(because cause: CancellationCause, silences: Bool = false) {
         var operations: [ManagedOperation] = []
         var foreigns: [ForeignEntry] = []
         applySettled { state, after in
             state.machine.holds += 1
+            // Under the lock: what is not among those below has left the queue, and its handler was enqueued before.
+            if silences { cancellations.set() }
             operations.reserveCapacity(state.machine.live)
             // By their places: a copy of the table would hold on to all that it holds. Those that end here may make the
             // table shorter.
@@ -182,7 +191,9 @@ extension QueueEngine {
                 }
             }
         }
-        for operation in operations { operation.cancelIfUndecided(because: cause) }
+        for operation in operations {
+            if silences { operation.cancelWithoutNotice(because: cause) } else { operation.cancelIfUndecided(because: cause) }
+        }
         for foreign in foreigns {
             foreign.operation.cancel()
             // On Linux nobody else would tell.

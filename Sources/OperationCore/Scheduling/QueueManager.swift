@@ -57,7 +57,7 @@ public final class QueueManager: Sendable {
     deinit {
         // Nothing can read the list of failures any more, and the operations in it may hold the engine.
         failureLimit = 0
-        if isSuspended { cancelAll(because: .shutDown(name)) }
+        if isSuspended { engine.cancelAll(because: .shutDown(name)) }
         engine.endSuspension()
     }
 
