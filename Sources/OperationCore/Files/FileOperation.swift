@@ -15,6 +15,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
 
     private struct Knobs {
         var progressHandler: (@Sendable (FileProgress) -> Void)?
+        var mainActorHandlers: [@MainActor (FileProgress) -> Void] = []
         var fraction: Double?
         var files = FileSystem()
     }
@@ -28,7 +29,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
     /// Called as the work goes on, on `callbackQueue`: about each mebibyte or hundredth of the whole, and at the end.
     ///
     /// It never runs backwards, its last call before a success is complete, and it is never put on the queue after the
-    /// handler of the outcome. Let go of when the operation ended.
+    /// handler of the outcome. It does not begin after a cancellation. Let go of when the operation ended.
     public final var progressHandler: (@Sendable (FileProgress) -> Void)? {
         get { knobs.withLock { $0.progressHandler } }
         set {
@@ -37,6 +38,16 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
             // Set too late, it would never be let go of.
             if core.withLock({ $0.machine.isTold }) { releaseProgressHandler() }
         }
+    }
+
+    /// Adds a closure that is called on the main actor as the work continues, whatever the `callbackQueue` is.
+    ///
+    /// It is called beside ``progressHandler``, with the same reports. Each call of this method adds a closure and replaces none.
+    @discardableResult
+    public final func onMainActor(progress handler: @escaping @MainActor (FileProgress) -> Void) -> Self {
+        knobs.withLock { $0.mainActorHandlers.append(handler) }
+        if core.withLock({ $0.machine.isTold }) { releaseProgressHandler() }
+        return self
     }
 
     /// The share of the bytes that is done; nil while the whole is not known.
@@ -75,15 +86,27 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
     }
 
     private func releaseProgressHandler() {
-        let old = knobs.withLock { exchange(&$0.progressHandler, with: nil) }
+        let old = knobs.withLock { knobs in
+            (exchange(&knobs.progressHandler, with: nil), exchange(&knobs.mainActorHandlers, with: []))
+        }
         withExtendedLifetime(old) {}
     }
 
-    /// Puts the handler's call on the queue, unless the outcome is decided.
+    /// Puts the calls of the handlers on their queues, unless the outcome is decided.
     package final func deliver(_ progress: FileProgress) {
-        knobs.withLock { $0.fraction = progress.fraction }
+        let (handler, mainActorHandlers) = knobs.withLock { knobs in
+            knobs.fraction = progress.fraction
+            return (knobs.progressHandler, knobs.mainActorHandlers)
+        }
         completedFractionDidChange()
-        guard let handler = progressHandler else { return }
-        enqueueBeforeOutcome(on: callbackQueue) { [self] in withExtendedLifetime(self) { handler(progress) } }
+        if let handler {
+            enqueueBeforeOutcome(on: callbackQueue) { [self] in withExtendedLifetime(self) { handler(progress) } }
+        }
+        if !mainActorHandlers.isEmpty {
+            enqueueBeforeOutcome(on: .main) { [self] in
+                MainActor.assumeIsolated { for handler in mainActorHandlers { handler(progress) } }
+                extendLifetime(self)
+            }
+        }
     }
 }

@@ -53,10 +53,12 @@ extension GroupEngine {
     func tellProgress() {
         var next: GroupEngine? = self
         while let engine = next {
-            let (teller, operation, news) = engine.state.withLock { state in
-                (state.teller, state.operation, state.meter.isOn ? state.meter.takeNews() : nil)
+            let (teller, mainActorTeller, operation, news) = engine.state.withLock { state in
+                let news = state.meter.isOn ? state.meter.takeNews() : nil
+                return (state.teller, state.mainActorTeller, state.operation, news)
             }
             teller?.note(engine)
+            mainActorTeller?.note(engine)
             next = nil
             guard let operation, let news else { return }
             let (outer, slot) = operation.core.withLock { ($0.parent, $0.parentSlot) }
@@ -69,11 +71,12 @@ extension GroupEngine {
     }
 
     /// The group has its result; its handlers for that come after this.
-    func completeProgress(_ teller: GroupProgressTeller?) {
+    func completeProgress(_ tellers: [GroupProgressTeller]) {
         let isOn = state.withLock { state in
             state.meter.complete()
             return state.meter.isOn
         }
-        if isOn { teller?.note(self, isLast: true) }
+        guard isOn else { return }
+        for teller in tellers { teller.note(self, isLast: true) }
     }
 }

@@ -82,20 +82,20 @@ extension GroupEngine {
     }
 
     private func conclude(_ verdict: GroupMachine.Verdict) {
-        let (operation, finish, teller, left) = state.withLock { state in
+        let (operation, finish, tellers, left) = state.withLock { state in
             let kept = (exchange(&state.offers, with: GroupOffers()), exchange(&state.recoveries, with: nil))
             let left = (state.bodyTask, state.children, state.outer, state.queue, kept)
-            let teller = exchange(&state.teller, with: nil)
+            let tellers = state.takeTellers()
             state.bodyTask = nil
             state.children = []
             state.outer = nil
             state.queue = nil
-            return (exchange(&state.operation, with: nil), exchange(&state.finish, with: nil), teller, left)
+            return (exchange(&state.operation, with: nil), exchange(&state.finish, with: nil), tellers, left)
         }
         source?.letGo()
         // Not begun, it ends by itself when it is started.
         guard let operation else { return }
-        if verdict == .success { completeProgress(teller) }
+        if verdict == .success { completeProgress(tellers) }
         if verdict == .cancelled || operation.isCancelled {
             // Its outcome is known: now it has wound down.
             endCancelled(operation)
@@ -104,7 +104,7 @@ extension GroupEngine {
         } else {
             operation.concludeGroup(verdict)
         }
-        withExtendedLifetime((finish, teller, left)) {}
+        withExtendedLifetime((finish, tellers, left)) {}
     }
 
     /// Ends the group, which was cancelled.

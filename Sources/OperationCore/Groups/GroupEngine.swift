@@ -49,8 +49,10 @@ package final class GroupEngine: Sendable {
         /// Waits of its body that are over, as soon as there is a place.
         var returns: [ObjectIdentifier: GroupReturn] = [:]
         var meter = GroupMeter()
-        /// Who tells of its progress, if somebody listens.
+        /// What calls the listeners of its progress on the callback queue, if there are some.
         var teller: GroupProgressTeller?
+        /// The same on the main actor.
+        var mainActorTeller: GroupProgressTeller?
         /// What it has to recover its children with, if it has.
         var recoveries: GroupRecoveries?
         /// Gives the group what its body returned.
@@ -86,6 +88,15 @@ extension GroupEngine {
 }
 
 extension GroupEngine.State {
+    /// What calls the listeners of its progress.
+    var tellers: [GroupProgressTeller] { [teller, mainActorTeller].compactMap { $0 } }
+
+    mutating func takeTellers() -> [GroupProgressTeller] {
+        if teller == nil, mainActorTeller == nil { return [] }
+        defer { (teller, mainActorTeller) = (nil, nil) }
+        return tellers
+    }
+
     mutating func silence() {
         if !isSilent { mark?.set() }
         isSilent = true
@@ -208,10 +219,10 @@ extension GroupEngine {
             Optional(
                 (
                     exchange(&state.children, with: []), exchange(&state.outer, with: nil),
-                    exchange(&state.recoveries, with: nil), exchange(&state.teller, with: nil)
+                    exchange(&state.recoveries, with: nil), state.takeTellers()
                 ))
         }
-        if left?.0.isEmpty == true, left?.1 == nil, left?.2 == nil, left?.3 == nil { return }
+        if left?.0.isEmpty == true, left?.1 == nil, left?.2 == nil, left?.3.isEmpty == true { return }
         for child in left?.0 ?? [] { child.operation?.leaveGroup() }
         ThreadWorklist.letGo(exchange(&left, with: nil))
     }

@@ -28,6 +28,16 @@ extension GroupOperation {
         }
     }
 
+    /// Adds a closure that is called on the main actor as the children come along, whatever the `callbackQueue` is.
+    ///
+    /// It is called beside ``groupProgressHandler``, with the same promises: never after a cancellation, and with the complete
+    /// progress before the handlers of a result. Each call of this method adds a closure and replaces none.
+    @discardableResult
+    public func onMainActor(progress handler: @escaping @MainActor (GroupProgress) -> Void) -> Self {
+        needTeller(isOnMainActor: true)?.add(handler)
+        return self
+    }
+
     /// The progress for Foundation, to be shown or to be hung into a tree of others; ask for it before the end.
     ///
     /// It is kept on the callback queue, counts ten-thousandths of the fraction, and cancels, suspends and resumes the
@@ -57,16 +67,16 @@ extension GroupOperation {
         return made
     }
 
-    private func needTeller() -> GroupProgressTeller? {
+    private func needTeller(isOnMainActor: Bool = false) -> GroupProgressTeller? {
         // Only what comes after this is news.
         let made = GroupProgressTeller(told: engine.progress) { [weak self] in
             guard let self, !isCancelled else { return nil }
-            return (callbackQueue, self)
+            return (isOnMainActor ? .main : callbackQueue, self)
         }
         return engine.state.withLock { state in
             if state.machine.isOver { return nil }
-            let teller = state.teller ?? made
-            state.teller = teller
+            let teller = (isOnMainActor ? state.mainActorTeller : state.teller) ?? made
+            if isOnMainActor { state.mainActorTeller = teller } else { state.teller = teller }
             return teller
         }
     }

@@ -10,6 +10,8 @@ import Foundation
 final class GroupProgressTeller: Sendable {
     private struct State {
         var handler: (@Sendable (GroupProgress) -> Void)?
+        /// Called after the handler, in their order.
+        var mainActorHandlers: [@MainActor (GroupProgress) -> Void] = []
         var foundation: Progress?
         var told: GroupProgress
         /// Whether a turn on the callback queue is scheduled or running.
@@ -37,6 +39,11 @@ final class GroupProgressTeller: Sendable {
         }
     }
 
+    /// Adds a handler for a teller whose queue is the main queue.
+    func add(_ handler: @escaping @MainActor (GroupProgress) -> Void) {
+        state.withLock { $0.mainActorHandlers.append(handler) }
+    }
+
     /// Foundation's progress, made now if there was none.
     func foundation(_ make: () -> Progress) -> Progress {
         if let known = state.withLock({ $0.foundation }) { return known }
@@ -51,7 +58,7 @@ final class GroupProgressTeller: Sendable {
     /// Something changed.
     func note(_ engine: GroupEngine, isLast: Bool = false) {
         let begins: Bool? = state.withLock { state in
-            guard state.handler != nil || state.foundation != nil else { return nil }
+            guard state.handler != nil || state.foundation != nil || !state.mainActorHandlers.isEmpty else { return nil }
             if isLast { state.isLast = true }
             return state.turns.request()
         }
@@ -83,14 +90,17 @@ final class GroupProgressTeller: Sendable {
 
     private func tell(_ engine: GroupEngine) {
         let progress = engine.state.withLock { $0.meter.progress }
-        let (handler, foundation) = state.withLock { state in
+        let (handler, mainActorHandlers, foundation) = state.withLock { state in
             let isNews = state.told != progress
             state.told = progress
-            return isNews ? (state.handler, state.foundation) : (nil, nil)
+            return isNews ? (state.handler, state.mainActorHandlers, state.foundation) : (nil, [], nil)
         }
         // No word after a cancellation.
         if queue() != nil {
             handler?(progress)
+            if !mainActorHandlers.isEmpty {
+                MainActor.assumeIsolated { for handler in mainActorHandlers { handler(progress) } }
+            }
             if let foundation { Self.show(progress, in: foundation) }
         }
     }

@@ -50,8 +50,9 @@ public struct OutcomeObservation: Sendable {
 extension TypedOperation {
     /// Calls `observer` with the outcome, however the operation ends, beside its handlers and other observers.
     ///
-    /// It is called once, on `queue` or else on ``callbackQueue``; at once if the operation has ended. Observers of one
-    /// operation are called in the order in which they were added, where they share a serial queue.
+    /// It is called once, on `queue` or else on ``callbackQueue``; immediately if the operation has ended. Observers of one
+    /// operation are called in the order in which they were added, where they share a serial queue. Unlike a handler, an observer
+    /// is also called if the operation is canceled after its outcome was decided.
     @discardableResult
     public final func observe(
         on queue: DispatchQueue? = nil,
@@ -64,25 +65,60 @@ extension TypedOperation {
             (queue ?? operation.callbackQueue).async { withExtendedLifetime(kept) { observer(outcome) } }
         }
     }
+}
 
-    /// Sets handlers that run on the main actor, whatever the ``callbackQueue``: for code that shows the result.
+// In the protocol and not in the class, so that each method returns the type of the subclass.
+extension ResultOperation {
+    /// Adds handlers that are called on the main actor, whatever the `callbackQueue` is.
     ///
-    /// They stand beside ``successHandler``, ``failureHandler`` and ``cancellationHandler`` and keep their promises: one
-    /// of them is called, once, and only `cancellation` after a cancellation.
+    /// In a class of the main actor they use its properties directly:
+    ///
+    /// ```swift
+    /// @MainActor
+    /// final class StatusLine {
+    ///     private(set) var text = ""
+    ///
+    ///     func count(_ words: [String]) {
+    ///         ClosureOperation { words.count }
+    ///             .onMainActor(
+    ///                 success: { [weak self] count in self?.text = "\(count) words" },
+    ///                 cancellation: { [weak self] cause in self?.text = cause.message }
+    ///             )
+    ///             .startAndKeepAlive()
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// They are called beside the handlers of the operation, with the same promises: at most one of the three is called, once,
+    /// and after a cancellation only `cancellation` is. If you call `cancel()` on the main actor, neither `success` nor `failure`
+    /// begins after it has returned. Each call of this method adds handlers and replaces none. If the operation has ended, the
+    /// one that fits is enqueued immediately.
+    ///
+    /// - Parameters:
+    ///   - success: Called with the result.
+    ///   - failure: Called with the error.
+    ///   - cancellation: Called with the cause of a cancellation.
     @discardableResult
-    public final func observeOnMainActor(
+    public func onMainActor(
         success: (@MainActor (ResultType) -> Void)? = nil,
         failure: (@MainActor (ErrorType) -> Void)? = nil,
         cancellation: (@MainActor (CancellationCause) -> Void)? = nil
-    ) -> OutcomeObservation {
-        observe(on: .main) { outcome in
-            MainActor.assumeIsolated {
-                switch outcome {
-                case .success(let result): success?(result)
-                case .failure(let error): failure?(error)
-                case .cancelled(let cause): cancellation?(cause)
-                }
+    ) -> Self {
+        addObserver(isWaiter: false) { operation in
+            guard let outcome = (operation as? TypedOperation<ResultType, ErrorType>)?.outcome else { return }
+            switch outcome {
+            case .success(let result):
+                guard let success else { return }
+                operation.enqueueHandler(on: .main) { MainActor.assumeIsolated { success(result) } }
+            case .failure(let error):
+                guard let failure else { return }
+                operation.enqueueHandler(on: .main) { MainActor.assumeIsolated { failure(error) } }
+            case .cancelled(let cause):
+                guard let cancellation else { return }
+                // The operation is not kept, because the cancellation may come from its own `deinit`.
+                DispatchQueue.main.async { MainActor.assumeIsolated { cancellation(cause) } }
             }
         }
+        return self
     }
 }

@@ -152,7 +152,7 @@ enum Scenarios {
         }
         let operation = Elsewhere { 1 }
         operation.successHandler = { _ in note("handler") }
-        operation.observeOnMainActor(success: { _ in note("main actor") })
+        operation.onMainActor(success: { _ in note("main actor") })
         operation.startAndKeepAlive()
         Thread {
             let onMain = MainQueueOperation { note("closure") }

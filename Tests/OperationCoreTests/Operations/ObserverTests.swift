@@ -96,32 +96,6 @@ struct ObserverTests {
         #expect(Set(await places.events(atLeast: 2)) == ["own true", "shared true"])
     }
 
-    @Test func `the form for the main actor calls the one closure that fits there`() async {
-        let main = MarkedQueue(.main), told = EventRecorder<String>()
-        for end in [
-            { $0.finish(withResult: 1) }, { $0.finish(withError: .first) }, { $0.cancel() },
-        ] as [(HandDriven) -> Void] {
-            let operation = HandDriven()
-            operation.callbackQueue = DispatchQueue(label: "elsewhere")
-            operation.observeOnMainActor(
-                success: { told.record("success \($0) \(main.isCurrent)") },
-                failure: { told.record("failure \($0) \(main.isCurrent)") },
-                cancellation: { told.record("cancelled \($0.code) \(main.isCurrent)") })
-            operation.start()
-            end(operation)
-        }
-        let events = await told.events(atLeast: 3)
-        #expect(events == ["success 1 true", "failure first true", "cancelled requested true"])
-    }
-
-    @Test func `a forgotten closure of the main actor's form is no trouble`() async {
-        let operation = HandDriven()
-        operation.observeOnMainActor(failure: { _ in Issue.record("It did not fail.") })
-        operation.start()
-        operation.finish(withResult: 1)
-        await DispatchQueue.main.drain()
-    }
-
     /// An observer that is added while another thread begins to tell those before it.
     @Test func `observers keep their order though one comes while the others are being told`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>()

@@ -1,0 +1,152 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Handlers of a class of the main actor.
+@Suite(.timeLimit(.minutes(3)))
+struct MainActorTests {
+    /// A screen, as users write it.
+    @MainActor
+    private final class Screen {
+        /// A class that is not `Sendable`, and belongs to the main actor.
+        final class Label { var text = "" }
+
+        private(set) var events: [String] = []
+        let label = Label()
+
+        func show(_ operation: HandDriven) {
+            let label = self.label
+            operation
+                .onMainActor(
+                    success: { [weak self] number in self?.events.append("success \(number)") },
+                    failure: { [weak self] error in self?.events.append("failure \(error)") },
+                    cancellation: { [weak self] cause in self?.events.append("cancelled \(cause.code)") }
+                )
+                .onMainActor(success: { label.text = "\($0)" })
+                .start()
+        }
+
+        func note(_ event: String) { events.append(event) }
+    }
+
+    private static let ends: [(end: @Sendable (HandDriven) -> Void, event: String)] = [
+        ({ $0.finish(withResult: 1) }, "success 1"),
+        ({ $0.finish(withError: .first) }, "failure first"),
+        ({ $0.cancel() }, "cancelled requested"),
+    ]
+
+    @Test @MainActor func `exactly one handler is called on the main actor, whatever the callback queue is`() async {
+        for (end, event) in Self.ends {
+            let screen = Screen(), operation = HandDriven(), elsewhere = DispatchQueue(label: "suspended")
+            elsewhere.suspend()
+            operation.callbackQueue = elsewhere
+            screen.show(operation)
+            end(operation)
+            #expect(screen.events == [])
+            await DispatchQueue.main.drain()
+            #expect(screen.events == [event])
+            #expect(screen.label.text == (event == "success 1" ? "1" : ""))
+            elsewhere.resume()
+        }
+    }
+
+    @Test @MainActor func `a handler that is added after the end is called, and not before the method returns`() async {
+        for (end, event) in Self.ends {
+            let screen = Screen(), operation = HandDriven()
+            operation.start()
+            end(operation)
+            operation.onMainActor(success: { screen.note("success \($0)") }, failure: { screen.note("failure \($0)") })
+                .onMainActor(cancellation: { screen.note("cancelled \($0.code)") })
+            #expect(screen.events == [])
+            await DispatchQueue.main.drain()
+            #expect(screen.events == [event])
+        }
+    }
+
+    @Test @MainActor func `handlers are called in their order, and before those of a dependent operation`() async throws {
+        let screen = Screen(), first = HandDriven(), second = HandDriven(hooks: .init(main: { $0.finish(withResult: 2) }))
+        second.addDependency(first)
+        second.onMainActor(success: { screen.note("second \($0)") })
+        first.successHandler = { number in MainActor.assumeIsolated { screen.note("handler \(number)") } }
+        for name in ["a", "b"] { first.onMainActor(success: { screen.note("\(name) \($0)") }) }
+        second.startAndKeepAlive()
+        first.start()
+        first.finish(withResult: 1)
+        await second.ended()
+        await DispatchQueue.main.drain()
+        #expect(screen.events == ["handler 1", "a 1", "b 1", "second 2"])
+    }
+
+    @Test @MainActor func `no handler begins after cancel has returned on the main actor`() async {
+        let screen = Screen(), operation = HandDriven()
+        screen.show(operation)
+        operation.finish(withResult: 1)
+        operation.cancel()
+        operation.onMainActor(success: { screen.note("late \($0)") })
+        await DispatchQueue.main.drain()
+        #expect(screen.events == [])
+        #expect(operation.outcome == .success(1))
+    }
+
+    @Test @MainActor func `the operation lives until its handler was called and is then freed`() async {
+        let screen = Screen(), census = LiveObjects()
+        do {
+            let operation = census.track(HandDriven())
+            operation.onMainActor(success: { _ in screen.note("\(census.count)") })
+            operation.start()
+            operation.finish(withResult: 1)
+        }
+        await DispatchQueue.main.drain()
+        #expect(screen.events == ["1"])
+        #expect(census.count == 0)
+    }
+
+    @Test @MainActor func `a form of a subclass and of a group returns its own type`() async throws {
+        let screen = Screen()
+        let closure: ClosureOperation<Int, Never> = ClosureOperation { 1 }.onMainActor(success: { screen.note("\($0)") })
+        let group: GroupOperation<[Int], GroupFailure> = GroupOperation.all([closure])
+            .onMainActor(progress: { screen.note("progress \($0.fraction)") })
+            .onMainActor(success: { screen.note("\($0)") })
+        group.startAndKeepAlive()
+        await group.ended()
+        await DispatchQueue.main.drain()
+        #expect(screen.events == ["1", "progress 1.0", "[1]"])
+    }
+
+    @Test @MainActor func `progress of a group comes on the main actor in the order of its steps and not after cancel`() async throws {
+        let screen = Screen(), group = GroupOperation(policy: .collectAll)
+        let children = (0..<2).map { _ in HandDriven() }
+        try group.add(children)
+        group.callbackQueue = DispatchQueue(label: "elsewhere")
+        for name in ["a", "b"] { group.onMainActor(progress: { screen.note("\(name) \($0.fraction)") }) }
+        group.startAndKeepAlive()
+        for child in children { while !child.isExecuting { await Task.yield() } }
+        children[0].finish(withResult: 1)
+        await children[0].ended()
+        await DispatchQueue.main.drain()
+        #expect(screen.events == ["a 0.5", "b 0.5"])
+        children[1].finish(withResult: 1)
+        group.cancel()
+        await group.ended()
+        await DispatchQueue.main.drain()
+        #expect(screen.events == ["a 0.5", "b 0.5"])
+    }
+
+    @Test @MainActor func `progress of a file operation comes on the main actor before its result`() async throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let screen = Screen()
+        let write = FileWriteOperation(Data(count: 3 << 20), to: file)
+            .onMainActor(progress: { screen.note("\($0.fraction ?? 0)") })
+            .onMainActor(success: { _ in screen.note("written") })
+        write.callbackQueue = DispatchQueue(label: "elsewhere")
+        _ = try await write.run()
+        await DispatchQueue.main.drain()
+        #expect(screen.events.suffix(2) == ["1.0", "written"])
+        #expect(screen.events.count >= 3)
+    }
+}

@@ -1,0 +1,245 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// No handler of a result or an error begins after `cancel()` has returned on the callback queue.
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
+struct SilenceTests {
+    private let queue = DispatchQueue(label: "callbacks")
+    private let events = EventRecorder<String>()
+
+    /// Runs a closure on the callback queue, so that handlers are enqueued behind it, and waits until they were called.
+    private func onQueue(_ body: @escaping @Sendable () -> Void) async {
+        queue.async(execute: body)
+        await queue.drain()
+        await queue.drain()
+    }
+
+    @discardableResult
+    private func listen<Result, Failure>(
+        _ operation: TypedOperation<Result, Failure>, _ name: String = "operation"
+    ) -> TypedOperation<Result, Failure> {
+        operation.callbackQueue = queue
+        operation.successHandler = { [events] _ in events.record("\(name) success") }
+        operation.failureHandler = { [events] _ in events.record("\(name) failure") }
+        operation.cancellationHandler = { [events] _ in events.record("\(name) cancelled") }
+        return operation
+    }
+
+    @Test func `an enqueued handler does not begin, and the outcome stays as it is`() async {
+        let succeeded = HandDriven(), failed = HandDriven(), dependent = HandDriven(), outcomes = EventRecorder<String>()
+        dependent.addDependency(succeeded)
+        dependent.startAndKeepAlive()
+        for operation in [succeeded, failed] {
+            listen(operation)
+            operation.observe(on: queue) { outcomes.record($0.word) }
+            operation.start()
+        }
+        await onQueue {
+            succeeded.finish(withResult: 1)
+            failed.finish(withError: .first)
+            succeeded.cancel()
+            failed.cancel()
+            succeeded.successHandler = { [events] _ in events.record("late success") }
+        }
+        #expect(events.events == [])
+        #expect(succeeded.outcome == .success(1) && failed.outcome == .failure(.first) && !succeeded.isCancelled)
+        #expect(outcomes.events == ["success 1", "failure first"])
+        #expect(dependent.state == .executing)
+        dependent.finish(withResult: 2)
+    }
+
+    @Test func `a handler that has begun before is not affected, and nor is one of another operation`() async {
+        let first = HandDriven(), second = HandDriven()
+        for (operation, name) in [(first, "first"), (second, "second")] { listen(operation, name).start() }
+        first.finish(withResult: 1)
+        await queue.drain()
+        await onQueue {
+            second.finish(withResult: 2)
+            first.cancel()
+        }
+        #expect(events.events == ["first success", "second success"])
+    }
+
+    @Test func `the handler of a result that came before the start is not called after cancel`() async {
+        let operation = HandDriven()
+        listen(operation)
+        operation.finish(withResult: 1)
+        operation.cancel()
+        operation.start()
+        await queue.drain()
+        #expect(events.events == [])
+        #expect(operation.outcome == .success(1))
+    }
+
+    @Test func `canceling a mapped operation silences its original and the reverse`() async {
+        for cancelsOriginal in [true, false] {
+            let original = HandDriven(), mapped = original.mapResult { "\($0)" }, second = mapped.mapResult { $0 }
+            listen(original, "original")
+            listen(mapped, "mapped")
+            listen(second, "second")
+            second.start()
+            await onQueue {
+                original.finish(withResult: 1)
+                if cancelsOriginal { original.cancel() } else { second.cancel() }
+            }
+            #expect(events.events == [])
+            #expect(mapped.outcome?.result == "1")
+        }
+    }
+
+    @Test func `a map that turns the cancellation of its original into a result still calls its handler`() async {
+        let original = HandDriven()
+        let mapped: MappedOperation<Int, Flaw> = original.mapOutcome { outcome in outcome.result.map { .success($0) } ?? .success(0) }
+        listen(mapped)
+        mapped.start()
+        await onQueue { original.cancel() }
+        #expect(events.events == ["operation success"])
+    }
+
+    @Test func `canceling a group silences what has ended in it, however deep`() async throws {
+        let leaf = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
+        let inner = GroupOperation.all([listen(leaf, "leaf").mapResult { $0 }]), running = HandDriven()
+        listen(inner, "inner")
+        let outer = GroupOperation(policy: .collectAll)
+        try outer.add(inner)
+        try outer.add(listen(running, "running"))
+        listen(outer, "outer")
+        outer.startAndKeepAlive()
+        await onQueue {
+            inner.waitUntilFinished()
+            outer.cancel()
+        }
+        #expect(events.events == ["running cancelled", "outer cancelled"] || events.events == ["outer cancelled", "running cancelled"])
+        #expect(leaf.outcome == .success(1) && inner.outcome?.result == [1])
+    }
+
+    @Test func `canceling a group that has ended silences it and its children`() async {
+        let child = HandDriven(hooks: .init(main: { $0.finish(withError: .first) }))
+        let group = GroupOperation.all([listen(child, "child")])
+        listen(group, "group")
+        group.startAndKeepAlive()
+        await onQueue {
+            group.waitUntilFinished()
+            group.cancel()
+        }
+        #expect(events.events == [])
+        #expect(group.outcome?.error != nil)
+    }
+
+    @Test func `a shielded child of a canceled group and a child of a failed group keep their handlers`() async throws {
+        let shielded = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })), running = HandDriven(windsDown: true)
+        let group = GroupOperation(policy: .collectAll)
+        try group.add(listen(shielded, "shielded"), isShielded: true)
+        try group.add(running)
+        group.startAndKeepAlive()
+        await onQueue {
+            shielded.waitUntilFinished()
+            group.cancel()
+        }
+        #expect(events.events == ["shielded success"])
+        running.finish(withResult: 1)
+        await group.ended()
+
+        let first = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
+        let second = HandDriven(hooks: .init(main: { $0.finish(withError: .first) }))
+        second.addDependency(first)
+        let failing = GroupOperation.all([listen(first, "first"), second])
+        failing.startAndKeepAlive()
+        await onQueue { failing.waitUntilFinished() }
+        #expect(events.events == ["shielded success", "first success"])
+    }
+
+    @Test func `a handler of an operation that has ended is silenced by its owner`() async {
+        let screen = Screen()
+        let bySelf = HandDriven(), byName = HandDriven(), waiting = HandDriven()
+        bySelf.owner = .object(screen)
+        byName.owner = "user 4711"
+        waiting.owner = "user 4711"
+        for operation in [bySelf, byName] { listen(operation).start() }
+        await onQueue {
+            bySelf.finish(withResult: 1)
+            byName.finish(withResult: 1)
+            #expect(OperationOwner.cancelOperations(ownedBy: screen) == 0)
+            #expect(OperationOwner.cancelOperations(ownedBy: "user 4711") == 1)
+        }
+        #expect(events.events == [])
+        #expect(bySelf.outcome == .success(1) && waiting.isCancelled)
+        #expect(OwnerRegistry.shared.entryCount(.object(screen, mayBeInDeinit: false)) == 0)
+    }
+
+    @Test func `a handler of an operation that has ended is silenced when the token of its owner is freed`() async {
+        let operation = HandDriven()
+        let token = Locked<OperationOwnerToken?>(OperationOwnerToken())
+        operation.owner = token.withLock { $0?.owner }
+        listen(operation).start()
+        await onQueue {
+            operation.finish(withResult: 1)
+            autoreleasing { withExtendedLifetime(token.withLock { exchange(&$0, with: nil) }) {} }
+        }
+        #expect(events.events == [])
+        #expect(operation.outcome == .success(1))
+    }
+
+    @Test func `canceling all of a queue silences what has ended in it and nothing that is added later`() async throws {
+        let manager = QueueManager("silent")
+        let ended = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
+        let later = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
+        try manager.add(listen(ended, "ended"))
+        await onQueue {
+            ended.waitUntilFinished()
+            manager.cancelAll()
+        }
+        try manager.add(listen(later, "later"))
+        await later.ended()
+        await queue.drain()
+        #expect(events.events == ["later success"])
+    }
+
+    @Test func `shutting a queue down leaves the handlers of what has ended alone`() async throws {
+        let manager = QueueManager("shut down")
+        let ended = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
+        try manager.add(listen(ended, "ended"))
+        queue.suspend()
+        await ended.ended()
+        await manager.shutDown(grace: .seconds(60))
+        queue.resume()
+        await queue.drain()
+        #expect(events.events == ["ended success"])
+    }
+
+    @Test func `a report of progress that is enqueued does not begin after cancel`() async {
+        let operation = HandDriven()
+        operation.start()
+        await onQueue { [queue, events] in
+            operation.enqueueBeforeOutcome(on: queue) { events.record("before") }
+            operation.enqueueHandler(on: queue) { events.record("handler") }
+            operation.cancel()
+        }
+        #expect(events.events == [])
+        #expect(operation.isCancelled)
+    }
+
+    @Test func `the children of groups that are nested deep are silenced and freed`() async throws {
+        var outer = GroupOperation(policy: .collectAll)
+        try outer.add(listen(HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })), "leaf"))
+        let innermost = outer
+        for _ in 0..<2_000 {
+            let group = GroupOperation(policy: .collectAll)
+            try group.add(outer)
+            outer = group
+        }
+        let outermost = outer
+        outermost.startAndKeepAlive()
+        await onQueue {
+            innermost.waitUntilFinished()
+            outermost.cancel()
+        }
+        await outermost.ended()
+        #expect(events.events == [])
+    }
+}
