@@ -117,7 +117,9 @@ extension GroupEngine {
     }
 
     private func tellEnds(_ ended: [EndedChild]) {
+        let inherited = OperationDefaults.mayInherit ? callbackQueue(ofChildrenIn: nil) : nil
         for child in ended {
+            if let inherited { child.operation.setCallbackQueue(inherited, as: .inherited) }
             child.operation.tellEndOfUnbegun()
             if child.seat.tag >= 0 { source?.take(child.operation, tag: child.seat.tag) }
         }

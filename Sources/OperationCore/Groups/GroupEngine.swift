@@ -49,6 +49,8 @@ package final class GroupEngine: Sendable {
         /// Waits of its body that are over, as soon as there is a place.
         var returns: [ObjectIdentifier: GroupReturn] = [:]
         var meter = GroupMeter()
+        /// The callback queue of the group, which is that of its children, if one was set.
+        var callbackQueue: DispatchQueue?
         /// What calls the listeners of its progress on the callback queue, if there are some.
         var teller: GroupProgressTeller?
         /// The same on the main actor.

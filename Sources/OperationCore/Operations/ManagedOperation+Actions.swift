@@ -86,6 +86,7 @@ extension ManagedOperation {
 
     /// Signals the end: to Foundation, then to the queue, dependents, waiting threads and the completion block.
     func end() {
+        if OperationDefaults.mayInherit { keepCallbackQueue() }
         var remains = Remains()
         let didEnd = signalEnd {
             core.withLock { core in

@@ -19,6 +19,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var machine = LifecycleMachine()
         /// Whether the typed side has, or had, a handler to call.
         var hasHandlers = false
+        /// Where `callbackQueue` comes from.
+        var callbackQueueRank = CallbackQueueRank.none
         /// Whether `cancel` was called after the outcome was decided, so that no handler of it may begin any more.
         var isSilent = false
         /// Whether it may not begin because its group is suspended.
@@ -47,6 +49,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         // Freed by the typed side when the operation is.
         var box: OutcomeBox?
         var cause: CancellationCause?
+        /// The callback queue that was set or, once the operation has ended, inherited.
+        var callbackQueue: DispatchQueue?
         var extras: OperationExtras?
         /// The place in the graph, from the first link to another operation until the end.
         var node: DependencyNode?
@@ -137,9 +141,6 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// The operation whose outcome is converted: the original, or another operation mapped from it.
     var mapSource: ManagedOperation? { nil }
-
-    /// The callback queue that was set on this operation; nil if none was.
-    var chosenCallbackQueue: DispatchQueue? { nil }
 
     #if DEBUG
         /// An operation that is mapped from this one and converts nothing: see `IdentityMaps`.

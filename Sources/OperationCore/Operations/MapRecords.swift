@@ -110,17 +110,6 @@ extension ManagedOperation {
     /// The operations that are mapped from this one and still alive.
     final var maps: [ManagedOperation] { core.withLock { $0.extras?.maps?.alive } ?? [] }
 
-    /// The nearest callback queue that was set, on the way from a mapped operation to its original.
-    final var nearestCallbackQueue: DispatchQueue? {
-        // In a loop and not in a recursion, because operations can be mapped to any depth.
-        var next: ManagedOperation? = self
-        while let operation = next {
-            if let queue = operation.chosenCallbackQueue { return queue }
-            next = operation.mapSource
-        }
-        return original?.chosenCallbackQueue
-    }
-
     /// Registers a mapped operation, and lets it convert the outcome immediately if the others have already done so.
     ///
     /// It is called once, in the `init` of the mapped operation.

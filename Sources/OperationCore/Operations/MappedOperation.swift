@@ -75,7 +75,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 
     override func convertOutcome() {
         guard let work = work.withLock({ exchange(&$0, with: nil) }) else { return }
-        inheritCallbackQueue(work.source.nearestCallbackQueue ?? .main)
+        setCallbackQueue(work.source.nearestCallbackQueue, as: .inherited)
         let (isCancelled, cause) = core.withLock { ($0.cause != nil && record.isCancelled, $0.cause) }
         let isDecided = storage.withLock { $0.machine.ending != nil }
         let outcome: OperationOutcome<ResultType, ErrorType> =

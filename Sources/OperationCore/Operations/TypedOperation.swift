@@ -22,7 +22,6 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     private var success: (@Sendable (ResultType) -> Void)?
     private var failure: (@Sendable (ErrorType) -> Void)?
     private var cancellation: (@Sendable (CancellationCause) -> Void)?
-    private var chosenQueue: DispatchQueue?
 
     deinit {
         let (ending, box, holdsHandlers) = storage.withLock { core in
@@ -87,25 +86,23 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 
-    /// The queue on which handlers are called: the main queue unless you choose another.
+    /// The queue on which handlers are called.
     ///
-    /// A mapped operation uses that of its original unless you choose another for it.
+    /// If you set none, the first of these that has a callback queue gives it:
     ///
-    /// A program without a main loop (a service on Linux, say) should choose one: on a main queue that nobody serves
-    /// the handlers wait, and keep their operation alive. All else works there too.
+    /// 1. the original, if the operation is mapped from another one
+    /// 2. the base of a network operation
+    /// 3. the group that contains the operation, then the group around that one, and so on
+    /// 4. the ``QueueManager`` that runs the operation
+    /// 5. the process: ``OperationDefaults/callbackQueue``, which is the main queue unless you set another one
+    ///
+    /// The queue is chosen when a handler is enqueued. The callback queue of a group is also that of the operations in it.
+    ///
+    /// If no thread serves the main queue, as in a service on Linux, handlers wait there and keep their operation alive. Set
+    /// another queue in such a program. Everything else works without a main loop.
     public final var callbackQueue: DispatchQueue {
-        get { nearestCallbackQueue ?? .main }
-        set {
-            var queue: DispatchQueue? = newValue
-            storage.withLock { _ in swap(&chosenQueue, &queue) }
-        }
-    }
-
-    final override var chosenCallbackQueue: DispatchQueue? { storage.withLock { _ in chosenQueue } }
-
-    /// Sets the callback queue if none was chosen.
-    final func inheritCallbackQueue(_ queue: DispatchQueue) {
-        storage.withLock { _ in if chosenQueue == nil { chosenQueue = queue } }
+        get { nearestCallbackQueue }
+        set { setCallbackQueue(newValue, as: .own) }
     }
 
     /// The closure that is called with the result, once, on ``callbackQueue``.
@@ -198,7 +195,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
             self.failure = nil
             self.cancellation = nil
             let isAlone = core.host == nil && core.parent == nil && core.extras == nil
-            return (core.machine.ending, core.box, chosenQueue, core.recordedPlace, isAlone)
+            return (core.machine.ending, core.box, core.callbackQueue, core.recordedPlace, isAlone)
         }
         // The queue holds the original.
         let place = original == nil ? recorded : core.withLock { $0.recordedPlace }
@@ -225,7 +222,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         failure: (@Sendable (ErrorType) -> Void)? = nil,
         cancellation: (@Sendable (CancellationCause) -> Void)? = nil
     ) {
-        let (ending, box, queue) = storage.withLock { ($0.machine.ending, $0.box, chosenQueue) }
+        let (ending, box, queue) = storage.withLock { ($0.machine.ending, $0.box, $0.callbackQueue) }
         switch ending {
         case .success: deliver(success: success, box, on: queue, isAlone: false)
         case .failure: deliver(failure: failure, box, on: queue, isAlone: false)
@@ -248,7 +245,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     ) {
         guard let success, let box else { return }
         let permit = isAlone && original == nil ? HandlerPermit() : handlerPermit()
-        (queue ?? .main).async { [self] in
+        (queue ?? defaultCallbackQueue).async { [self] in
             guard permit.allowsHandler(of: self) else { return }
             stamp?.handlerBegins()
             success(box.value(as: ResultType.self))
@@ -262,7 +259,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     ) {
         guard let failure, let box else { return }
         let permit = isAlone && original == nil ? HandlerPermit() : handlerPermit()
-        (queue ?? .main).async { [self] in
+        (queue ?? defaultCallbackQueue).async { [self] in
             guard permit.allowsHandler(of: self) else { return }
             stamp?.handlerBegins()
             failure(box.value(as: ErrorType.self))
@@ -274,7 +271,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?, _ stamp: HandlerStamp? = nil
     ) {
         guard let cancellation, let cause = cancellationCause else { return }
-        (queue ?? .main).async {
+        (queue ?? defaultCallbackQueue).async {
             stamp?.handlerBegins()
             cancellation(cause)
         }

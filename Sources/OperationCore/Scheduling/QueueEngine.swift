@@ -56,6 +56,17 @@ package final class QueueEngine: Sendable {
     package let uniqueWork = UniqueWork()
     /// What the enqueued handlers of its operations ask, also when these have ended.
     let cancellations = CancellationMark()
+    private let chosenCallbackQueue = Locked<DispatchQueue?>(nil)
+
+    /// The callback queue of the operations that the queue runs, if one was set.
+    var callbackQueue: DispatchQueue? {
+        get { chosenCallbackQueue.withLock { $0 } }
+        set {
+            let old = chosenCallbackQueue.withLock { exchange(&$0, with: newValue) }
+            withExtendedLifetime(old) {}
+            OperationDefaults.noteInheritance()
+        }
+    }
 
     /// - Parameter leastSlots: How many slots are kept in any case: see ``EntryTable``.
     package init(

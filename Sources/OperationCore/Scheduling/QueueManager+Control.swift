@@ -29,6 +29,15 @@ extension QueueManager {
         self.width = width
     }
 
+    /// The queue on which the handlers of the operations are called that this queue runs.
+    ///
+    /// The default is `nil`, which means ``OperationDefaults/callbackQueue``. A callback queue of the operation itself, of its
+    /// base or of a group around it comes first: see ``TypedOperation/callbackQueue``.
+    public var callbackQueue: DispatchQueue? {
+        get { engine.callbackQueue }
+        set { engine.callbackQueue = newValue }
+    }
+
     /// Whether nothing begins until it is set to false again; what runs goes on.
     ///
     /// It is true, too, while somebody else holds the queue, such as one that waits for the network; to set it is only about

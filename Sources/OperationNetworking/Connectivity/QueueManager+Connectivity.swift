@@ -21,7 +21,8 @@ extension QueueManager {
     ///   - settling: How long the network must have been back, and up to twice that by chance: half a second. One that
     ///     comes and goes within that time lets nothing begin, and many machines do not all begin at the same moment.
     ///   - clock: On which that is counted.
-    ///   - callbackQueue: Where `offlineHandler` is called.
+    ///   - callbackQueue: Where `offlineHandler` is called. The default is `nil`, which means the callback queue of this queue, or
+    ///     else `OperationDefaults.callbackQueue`.
     ///   - offlineHandler: Told true when the queue begins to wait, and false when it goes on: once for each time. Not after
     ///     the token was cancelled.
     ///   - chance: Gives a number from 0 up to 1 for each return of the network.
@@ -29,12 +30,13 @@ extension QueueManager {
     ///   the network.
     public func hold(
         whileOffline monitor: any ConnectivityMonitor, settling: Duration = ParkingPace.standard.settling,
-        clock: any OperationClock = .system, callbackQueue: DispatchQueue = .main,
+        clock: any OperationClock = .system, callbackQueue: DispatchQueue? = nil,
         offlineHandler: (@Sendable (_ isHeld: Bool) -> Void)? = nil,
         chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) -> NetworkHold {
         let hold = QueueHold(self, because: "the network is gone")
         let switching = HoldSwitch(hold, settling: settling, clock, chance)
+        let callbackQueue = callbackQueue ?? self.callbackQueue ?? OperationDefaults.callbackQueue
         if let offlineHandler { switching.listen(on: callbackQueue, offlineHandler) }
         return NetworkHold(self, monitor, switching)
     }
@@ -59,12 +61,13 @@ extension QueueManager {
     /// - Returns: A token, which keeps the queue; when it is cancelled or let go of, that is over.
     public func carryOn(
         whileOffline monitor: any ConnectivityMonitor, settling: Duration = ParkingPace.standard.settling,
-        clock: any OperationClock = .system, callbackQueue: DispatchQueue = .main,
+        clock: any OperationClock = .system, callbackQueue: DispatchQueue? = nil,
         offlineHandler: (@Sendable (_ isHeld: Bool) -> Void)? = nil,
         chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) -> NetworkHold {
         // What the closures of the failed ones do is the user's, and may take long: on a queue of its own.
         let since = Locked(Date())
+        let callbackQueue = callbackQueue ?? self.callbackQueue ?? OperationDefaults.callbackQueue
         return hold(
             whileOffline: monitor, settling: settling, clock: clock,
             callbackQueue: DispatchQueue(label: "OperationKit.carryOn"),

@@ -53,7 +53,9 @@ public struct NetworkBase: Sendable {
     public var log: NetworkLog?
     /// Who is told what the operations of the service do.
     public var observers: [any NetworkObserver] = []
-    /// The queue of the handlers; the main queue if nil.
+    /// The queue on which the handlers of the operations are called, unless an operation has a callback queue of its own.
+    ///
+    /// The default is `nil`, which leaves the choice to the group, the queue and the process: see ``TypedOperation/callbackQueue``.
     public var callbackQueue: DispatchQueue?
 
     /// Makes a base with the stated defaults.
@@ -161,7 +163,7 @@ extension NetworkOperation {
     /// Takes over what all operations of a service have in common.
     func take(_ base: NetworkBase) {
         responseRules = base.rules
-        if let queue = base.callbackQueue { callbackQueue = queue }
+        if let queue = base.callbackQueue { setCallbackQueueOfBase(queue) }
         if let log = base.log { networkAttempts.add(log, of: self) }
         for observer in base.observers { networkAttempts.add(observer, of: self) }
         if let retry = base.retry { self.retry = retry }

@@ -90,7 +90,9 @@ struct FileProgressTests {
         }
         read.start()
         await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
-        #expect(events.events == Array(repeating: "progress", count: (number - 1) / 4) + ["cancelled"])
+        // A report that is enqueued when the operation is canceled does not begin any more.
+        #expect(events.events.last == "cancelled" && events.events.count <= (number - 1) / 4 + 1)
+        #expect(events.events.filter { $0 == "cancelled" }.count == 1)
     }
 
     @Test func `nothing is told after a cancellation that comes at the very moment`() async throws {

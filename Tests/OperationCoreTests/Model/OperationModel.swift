@@ -80,6 +80,10 @@ struct OperationModel: Hashable {
         var handlers = 0
         var observers = 0
         var told: [ModelEnding] = []
+        /// How many handlers of a result or an error are enqueued and have not begun.
+        var enqueued = 0
+        /// Whether somebody canceled it after its outcome was decided, so that no such handler begins any more.
+        var isSilent = false
     }
 
     private(set) var all: [One]
@@ -114,8 +118,8 @@ struct OperationModel: Hashable {
             all[index].dependencies.remove(other)
             resume(index)
         case .setHandlers(let index):
-            guard let ending = all[index].ending, all[index].isTold else { return all[index].handlers = 1 }
-            all[index].told.append(ending)
+            guard all[index].isTold else { return all[index].handlers = 1 }
+            callHandlers(index, 1)
         case .observe(let index):
             guard let ending = all[index].ending, all[index].isTold else { return all[index].observers += 1 }
             all[index].told.append(ending)
@@ -155,13 +159,17 @@ struct OperationModel: Hashable {
 
     /// What happens next by itself: bodies that begin on other threads, and synchronous ones that go on.
     var steps: [Int] {
-        all.indices.filter { index in
+        let bodies = all.indices.filter { index in
             all[index].hasTurn || all[index].kind == .sync && all[index].isBegun && !all[index].isEnded
         }
+        // A handler that is enqueued begins at any time.
+        return bodies + all.indices.filter { all[$0].enqueued > 0 }.map { $0 + all.count }
     }
 
-    /// Lets a body begin, or lets a synchronous one give its result and then return.
-    mutating func step(_ index: Int) {
+    /// Lets a body or a handler begin, or lets a synchronous body give its result and then return.
+    mutating func step(_ number: Int) {
+        if number >= all.count { return beginHandler(number - all.count) }
+        let index = number
         if all[index].hasTurn {
             all[index].hasTurn = false
             all[index].isBegun = true
@@ -193,7 +201,10 @@ struct OperationModel: Hashable {
     }
 
     private mutating func cancel(_ index: Int) {
-        guard all[index].ending == nil else { return }
+        guard all[index].ending == nil else {
+            if all[index].ending != .cancelled { (all[index].isSilent, all[index].enqueued) = (true, 0) }
+            return
+        }
         all[index].ending = .cancelled
         all[index].hasTurn = false
         tell(index)
@@ -207,7 +218,23 @@ struct OperationModel: Hashable {
     private mutating func tell(_ index: Int) {
         guard let ending = all[index].ending, !all[index].isTold else { return }
         all[index].isTold = true
-        all[index].told += Array(repeating: ending, count: all[index].handlers + all[index].observers)
+        all[index].told += Array(repeating: ending, count: all[index].observers)
+        callHandlers(index, all[index].handlers)
+    }
+
+    private mutating func callHandlers(_ index: Int, _ count: Int) {
+        guard let ending = all[index].ending, !all[index].isSilent else { return }
+        if ending == .cancelled {
+            all[index].told += Array(repeating: ending, count: count)
+        } else {
+            all[index].enqueued += count
+        }
+    }
+
+    private mutating func beginHandler(_ index: Int) {
+        guard let ending = all[index].ending else { return }
+        all[index].enqueued -= 1
+        all[index].told.append(ending)
     }
 
     private mutating func end(_ index: Int) {

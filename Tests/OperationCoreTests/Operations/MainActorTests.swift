@@ -145,6 +145,7 @@ struct MainActorTests {
             .onMainActor(success: { _ in screen.note("written") })
         write.callbackQueue = DispatchQueue(label: "elsewhere")
         _ = try await write.run()
+        await write.ended()
         await DispatchQueue.main.drain()
         #expect(screen.events.suffix(2) == ["1.0", "written"])
         #expect(screen.events.count >= 3)

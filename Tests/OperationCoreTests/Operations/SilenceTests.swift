@@ -109,12 +109,14 @@ struct SilenceTests {
         try outer.add(inner)
         try outer.add(listen(running, "running"))
         listen(outer, "outer")
-        outer.startAndKeepAlive()
         await onQueue {
+            outer.startAndKeepAlive()
             inner.waitUntilFinished()
             outer.cancel()
         }
-        #expect(events.events == ["running cancelled", "outer cancelled"] || events.events == ["outer cancelled", "running cancelled"])
+        await outer.ended()
+        await queue.drain()
+        #expect(Set(events.events) == ["running cancelled", "outer cancelled"])
         #expect(leaf.outcome == .success(1) && inner.outcome?.result == [1])
     }
 
@@ -122,8 +124,8 @@ struct SilenceTests {
         let child = HandDriven(hooks: .init(main: { $0.finish(withError: .first) }))
         let group = GroupOperation.all([listen(child, "child")])
         listen(group, "group")
-        group.startAndKeepAlive()
         await onQueue {
+            group.startAndKeepAlive()
             group.waitUntilFinished()
             group.cancel()
         }
@@ -136,8 +138,8 @@ struct SilenceTests {
         let group = GroupOperation(policy: .collectAll)
         try group.add(listen(shielded, "shielded"), isShielded: true)
         try group.add(running)
-        group.startAndKeepAlive()
         await onQueue {
+            group.startAndKeepAlive()
             shielded.waitUntilFinished()
             group.cancel()
         }
@@ -189,8 +191,9 @@ struct SilenceTests {
         let manager = QueueManager("silent")
         let ended = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
         let later = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
-        try manager.add(listen(ended, "ended"))
+        listen(ended, "ended")
         await onQueue {
+            try? manager.add(ended)
             ended.waitUntilFinished()
             manager.cancelAll()
         }
@@ -234,8 +237,8 @@ struct SilenceTests {
             outer = group
         }
         let outermost = outer
-        outermost.startAndKeepAlive()
         await onQueue {
+            outermost.startAndKeepAlive()
             innermost.waitUntilFinished()
             outermost.cancel()
         }

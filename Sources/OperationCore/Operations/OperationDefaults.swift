@@ -1,0 +1,118 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Synchronization
+
+/// The settings of the process for operations that have no setting of their own.
+public enum OperationDefaults {
+    private static let chosenQueue = Locked(DispatchQueue.main)
+    private static let isInUse = Atomic(false)
+
+    /// The queue on which handlers are called if neither the operation nor its group or queue has a callback queue.
+    ///
+    /// The default is the main queue. A program without a main loop, such as a service on Linux, sets another queue once:
+    ///
+    /// ```swift
+    /// OperationDefaults.callbackQueue = DispatchQueue(label: "callbacks")
+    /// ```
+    ///
+    /// See ``TypedOperation/callbackQueue`` for the order in which the settings apply.
+    public static var callbackQueue: DispatchQueue {
+        get { mayInherit ? chosenQueue.withLock { $0 } : .main }
+        set {
+            let old = chosenQueue.withLock { exchange(&$0, with: newValue) }
+            withExtendedLifetime(old) {}
+            noteInheritance()
+        }
+    }
+
+    /// Whether a callback queue was ever set for more than one operation.
+    ///
+    /// Until then an operation looks for none, so that the search costs nothing.
+    static var mayInherit: Bool { isInUse.load(ordering: .acquiring) }
+
+    /// Notes that a callback queue was set for the process, a group or a queue.
+    static func noteInheritance() { isInUse.store(true, ordering: .releasing) }
+}
+
+/// Where the callback queue of an operation comes from: a higher rank replaces a lower one.
+enum CallbackQueueRank: UInt8, Comparable {
+    case none
+    /// From the operation's group, its queue or its original.
+    case inherited
+    /// From the base of a network operation.
+    case base
+    /// Set on the operation itself.
+    case own
+
+    static func < (left: CallbackQueueRank, right: CallbackQueueRank) -> Bool { left.rawValue < right.rawValue }
+}
+
+extension ManagedOperation {
+    /// Sets the callback queue of an operation that has none of its own, as a base does for its operations.
+    package final func setCallbackQueueOfBase(_ queue: DispatchQueue) { setCallbackQueue(queue, as: .base) }
+
+    final func setCallbackQueue(_ queue: DispatchQueue, as rank: CallbackQueueRank) {
+        // The queue that was set before goes when this returns, outside the lock.
+        var queue: DispatchQueue? = queue
+        storage.withLock { core in
+            guard rank >= core.callbackQueueRank else { return }
+            core.callbackQueueRank = rank
+            swap(&core.callbackQueue, &queue)
+        }
+        guard rank > .inherited, original == nil, let groupEngine else { return }
+        groupEngine.takeCallbackQueue(of: self)
+        OperationDefaults.noteInheritance()
+    }
+
+    /// The queue on which a handler is to be enqueued now.
+    final var nearestCallbackQueue: DispatchQueue {
+        // In a loop and not in a recursion, because operations can be mapped to any depth.
+        var next: ManagedOperation? = self
+        while let operation = next {
+            if let queue = operation.storage.withLock({ $0.callbackQueue }) { return queue }
+            next = operation.mapSource
+        }
+        return original?.storage.withLock { $0.callbackQueue } ?? defaultCallbackQueue
+    }
+
+    /// The queue for an operation for which none was set.
+    final var defaultCallbackQueue: DispatchQueue {
+        OperationDefaults.mayInherit ? inheritedCallbackQueue ?? OperationDefaults.callbackQueue : OperationDefaults.callbackQueue
+    }
+
+    private var inheritedCallbackQueue: DispatchQueue? {
+        let (host, parent) = core.withLock { ($0.host, $0.parent) }
+        return parent?.callbackQueue(ofChildrenIn: host) ?? host?.callbackQueue
+    }
+
+    /// Keeps what an operation inherits that is about to leave its group and its queue, for handlers that are set later.
+    final func keepCallbackQueue() {
+        if life.storage.withLock({ $0.callbackQueue != nil }) { return }
+        if let queue = inheritedCallbackQueue { life.setCallbackQueue(queue, as: .inherited) }
+    }
+}
+
+extension GroupEngine {
+    /// The callback queue of the innermost group that has one, from here outwards; else that of the queue that runs the children.
+    func callbackQueue(ofChildrenIn host: QueueEngine?) -> DispatchQueue? {
+        var runner = host
+        var next: GroupEngine? = self
+        while let engine = next {
+            let (chosen, queue, outer) = engine.state.withLock { ($0.callbackQueue, $0.queue, $0.outer) }
+            if let chosen { return chosen }
+            if runner == nil { runner = queue }
+            next = outer
+        }
+        return runner?.callbackQueue
+    }
+
+    /// Makes the callback queue of the group that of its children.
+    func takeCallbackQueue(of operation: ManagedOperation) {
+        let old = state.withLock { state in
+            exchange(&state.callbackQueue, with: operation.storage.withLock { $0.callbackQueue })
+        }
+        withExtendedLifetime(old) {}
+    }
+}
