@@ -88,6 +88,15 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     @discardableResult
     public final func resume() -> Bool { resumeExecution() }
 
+    /// Starts, suspends or resumes the operation, whichever comes next, and returns the state after that.
+    ///
+    /// It is meant for a single button that plays and pauses.
+    @discardableResult
+    public final func toggle() -> OperationState {
+        if !resumeExecution(), !suspendExecution(), state == .notStarted { startIfNeeded() }
+        return state
+    }
+
     /// Always true.
     public final override var isAsynchronous: Bool { true }
 

@@ -15,6 +15,14 @@ extension CommonOperationMembers {
     /// Where the operation stands.
     public var state: OperationState { operation.state }
 
+    /// A Boolean value that indicates whether the operation has ended with a result.
+    public var isSuccessful: Bool { operation.hasEnded(as: .success) }
+
+    /// A Boolean value that indicates whether the operation has ended with an error.
+    ///
+    /// It is `false` for an operation that was canceled.
+    public var isFailed: Bool { operation.hasEnded(as: .failure) }
+
     /// The states of the operation as they come, the present one first.
     public var states: OperationStates { operation.states }
 

@@ -12,8 +12,16 @@ extension ManagedOperation {
         return original.storage.withLock { $0.machine.stateBeforeConversion }
     }
 
-    /// The state in words.
-    public final var stateDescription: String { state.description }
+    /// The state in words, which tell a result ("succeeded") from an error ("failed").
+    public final var stateDescription: String {
+        if hasEnded(as: .success) { return "succeeded" }
+        return hasEnded(as: .failure) ? "failed" : state.description
+    }
+
+    /// Whether the operation is in the state `finished`, with that ending.
+    final func hasEnded(as ending: LifecycleMachine.Ending) -> Bool {
+        storage.withLock { $0.machine.state == .finished && $0.machine.ending == ending }
+    }
 
     /// Whether the operation is not started, executing or suspended.
     public final var isWorkingOrInProcess: Bool { state.isWorkingOrInProcess }

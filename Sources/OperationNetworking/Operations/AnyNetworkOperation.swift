@@ -18,6 +18,10 @@ public protocol AnyNetworkOperation: ManagedOperation {
     var networkAttempts: NetworkAttempts { get }
     /// The queue on which the operation calls its handlers, under a name that nobody else uses.
     var callbackQueueOfAttempts: DispatchQueue { get }
+
+    /// Starts, suspends or resumes the operation, whichever comes next, and returns the state after that.
+    @discardableResult
+    func toggle() -> OperationState
 }
 
 extension AnyNetworkOperation {
@@ -87,14 +91,5 @@ extension AnyNetworkOperation {
             networkAttempts.teller.set(delegate: newValue)
             host?.tellDelegateOfEnd()
         }
-    }
-
-    /// Starts, suspends or resumes the operation, whichever comes next, and returns the state that it has then.
-    ///
-    /// For the one button that plays and pauses.
-    @discardableResult
-    public func toggle() -> OperationState {
-        if !resumeExecution(), !suspendExecution(), state == .notStarted { startIfNeeded() }
-        return state
     }
 }
