@@ -8,11 +8,19 @@ extension CancellationCause {
             underlyingCause: cause)
     }
 
-    static func groupFailed(_ place: GroupPlace, _ failure: GroupFailure.Child?) -> CancellationCause {
-        let what = failure.map { "its sibling \($0.name) gave no result" } ?? "the group cannot succeed any more"
+    static func groupFailed(
+        _ place: GroupPlace, _ failure: GroupFailure.Child?, _ sourceError: (any Error)?
+    ) -> CancellationCause {
+        let what =
+            if sourceError != nil {
+                "the sequence of the group's elements failed"
+            } else {
+                failure.map { "its sibling \($0.name) gave no result" } ?? "the group cannot succeed any more"
+            }
         return CancellationCause(
             code: .groupFailed, message: "The operation was cancelled because \(what) ({group}).", place: place,
-            underlyingError: failure?.failure.underlyingError, underlyingCause: failure?.failure.cancellation)
+            underlyingError: sourceError ?? failure?.failure.underlyingError,
+            underlyingCause: sourceError == nil ? failure?.failure.cancellation : nil)
     }
 
     static func groupDecided(_ place: GroupPlace) -> CancellationCause {

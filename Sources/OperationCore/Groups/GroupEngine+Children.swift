@@ -173,16 +173,18 @@ extension GroupEngine {
 
     /// Why children are cancelled.
     var causeForChildren: CancellationCause {
-        let (known, phase, ownCause, operation, first) = state.withLock { state in
+        let (known, phase, ownCause, operation, first, sourceError) = state.withLock { state in
             // Where there is a body, it is not known which of its failures it is.
             let first = state.machine.policy == .bodyDecides ? nil : state.failures.first
-            return (state.doomCause, state.machine.phase, state.ownCause, state.operation, first)
+            return (
+                state.doomCause, state.machine.phase, state.ownCause, state.operation, first, state.sourceError
+            )
         }
         if let known { return known }
         let place = keepPlace(operation?.name)
         let cause: CancellationCause =
             switch phase {
-            case .dooming(.failure): .groupFailed(place, first)
+            case .dooming(.failure): .groupFailed(place, first, sourceError)
             case .dooming(.success): .groupDecided(place)
             default: .groupCancelled(place, because: ownCause ?? operation?.cancellationCause)
             }

@@ -7,6 +7,8 @@ extension GroupEngine {
         var starts: [ManagedOperation] = []
         /// Children that are to be cancelled with the group: by this thread, before it returns to who cancelled that.
         var doomed: [ManagedOperation] = []
+        /// The reader of elements that ends with it.
+        var reader: (any SourceReader)?
         /// Recoveries that end with it.
         var abandoned: [GroupRescue] = []
         /// Waits that end because the group was cancelled.
@@ -20,7 +22,8 @@ extension GroupEngine {
         var over: GroupMachine.Verdict?
 
         var isEmpty: Bool {
-            starts.isEmpty && doomed.isEmpty && abandoned.isEmpty && released.isEmpty && unheldWaits.isEmpty
+            starts.isEmpty && doomed.isEmpty && reader == nil && abandoned.isEmpty && released.isEmpty
+                && unheldWaits.isEmpty
                 && returns.isEmpty && unheld.isEmpty && !isPulling && over == nil
         }
     }
@@ -40,6 +43,7 @@ extension GroupEngine {
 
     private func perform(_ plan: Plan) {
         if !plan.doomed.isEmpty { doom(plan.doomed) }
+        plan.reader?.stop()
         if !plan.unheld.isEmpty { suspendChildren(plan.unheld) }
         for body in plan.returns { body.goOn() }
         for waiter in plan.unheldWaits { release(waiter, .ended) }
@@ -81,9 +85,22 @@ extension GroupEngine {
         }
     }
 
+    /// The reader of the elements says what it read.
+    func sourceDidTell(_ news: SourceNews) {
+        apply { state in
+            switch news {
+            case .more: state.machine.sourceHasNews()
+            case .failed(let error): if state.machine.sourceFailed() { state.sourceError = error }
+            }
+        }
+    }
+
     private func conclude(_ verdict: GroupMachine.Verdict) {
         let (operation, finish, tellers, left) = state.withLock { state in
-            let kept = (exchange(&state.offers, with: GroupOffers()), exchange(&state.recoveries, with: nil))
+            let kept = (
+                exchange(&state.offers, with: GroupOffers()), exchange(&state.recoveries, with: nil),
+                exchange(&state.reader, with: nil)
+            )
             let left = (state.bodyTask, state.children, state.outer, state.queue, kept)
             let tellers = state.takeTellers()
             state.bodyTask = nil
@@ -124,6 +141,7 @@ extension GroupEngine.State {
         if machine.isDooming {
             let slots = takeDoomedSlots()
             plan.doomed = slots.compactMap { children[Int($0)].operation }
+            plan.reader = exchange(&reader, with: nil)
             plan.abandoned = takeRescues(at: slots)
             plan.unheldWaits = waits.takeHeld()
             plan.released = waits.takeAll()

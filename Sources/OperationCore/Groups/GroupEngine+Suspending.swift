@@ -12,6 +12,10 @@ extension GroupEngine {
             if !isSuspended { waiters = state.waits.takeHeld() }
             active = state.activeChildren
         }
+        if let reader = state.withLock({ $0.reader }) {
+            // Another thread may change that meanwhile, so the latest state is applied.
+            applyLatest({ state.withLock { $0.machine.isSuspended } }, reader.setSuspended)
+        }
         // In a loop and not in a recursion: each group beneath follows after this one.
         let children = active
         ThreadWorklist.perform { self.suspendChildren(children) }

@@ -16,6 +16,8 @@ package final class GroupEngine: Sendable {
 
     struct State {
         var machine: GroupMachine
+        /// What reads the elements of the source, until no further element is needed.
+        var reader: (any SourceReader)?
         var children: [Child] = []
         /// The group, from its start to its end.
         var operation: ManagedOperation?
@@ -31,6 +33,8 @@ package final class GroupEngine: Sendable {
         var isPartOfQueue = false
         var waits = GroupWaits()
         var failures: [GroupFailure.Child] = []
+        /// The error of the sequence of elements.
+        var sourceError: (any Error)?
         /// The children whose results make that of the group, if not all do.
         var winners: [ManagedOperation] = []
         var place: GroupPlace?
@@ -69,8 +73,8 @@ package final class GroupEngine: Sendable {
         source = nil
     }
 
-    init(_ machine: GroupMachine, queue: QueueManager?, source: any GroupSource) {
-        state = Locked(State(machine: machine, queue: queue?.engine))
+    init(_ machine: GroupMachine, queue: QueueManager?, source: any GroupSource, reader: (any SourceReader)?) {
+        state = Locked(State(machine: machine, reader: reader, queue: queue?.engine))
         self.source = source
     }
 
@@ -85,6 +89,9 @@ package final class GroupEngine: Sendable {
 }
 
 extension GroupEngine {
+    /// Whether a task reads the elements of its source.
+    var hasReader: Bool { state.withLock { $0.reader != nil } }
+
     /// The name of the group, as far as it is known: from its start on.
     var displayName: String { state.withLock { $0.operation }?.displayName ?? "a group" }
 }
@@ -133,6 +140,8 @@ extension GroupEngine {
         }
         // Without a body it needs no place of its own any more.
         if hasChildren, !state.withLock({ $0.machine.hasBody }) { operation.rest(1, because: .children) }
+        // On this thread, which has the context of the operation.
+        state.withLock { $0.reader }?.begin { [weak self] news in self?.sourceDidTell(news) }
         var hasStarted = false
         apply { hasStarted = $0.machine.start() }
         return hasStarted

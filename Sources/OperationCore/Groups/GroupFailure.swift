@@ -35,10 +35,15 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
 
     /// The name of the group.
     public let group: String
-    /// The child at fault; nil if the body failed by itself, or if there were too few children.
+    /// The child at fault; nil if the body or the sequence of elements failed, or if there were too few children.
     public let child: Child?
-    /// The error as it was: the child's, or what the body threw; nil if a child was cancelled or too few gave a result.
+    /// The error as it was: the child's, what the body threw, or ``sourceError``; nil if a child was cancelled or too few
+    /// gave a result.
     public let underlyingError: (any Error)?
+    /// The error of the asynchronous sequence whose elements the group went through; nil if something else failed.
+    ///
+    /// If the sequence threw an ``OperationFailure``, this is the error in it, so you can cast it to your error type.
+    public let sourceError: (any Error)?
     /// The other children that gave no result, in the order in which they ended; without those that the group
     /// cancelled.
     ///
@@ -57,6 +62,7 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
             case .cancelled(let cause): return "\(child.name), a child of \(group), was cancelled: \(cause)\(recovery)"
             }
         }
+        if let sourceError { return "The sequence of elements of \(group) failed: \(sourceError)" }
         if let underlyingError { return "The body of \(group) failed: \(underlyingError)" }
         return "\(group) has no result: too few of its children gave one."
     }
@@ -94,8 +100,18 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
         self.init(group: group, index.map { children[$0] }, error, children, without: index)
     }
 
-    private init(group: String, _ child: Child?, _ error: (any Error)?, _ children: [Child], without index: Int?) {
-        (self.group, self.child, underlyingError) = (group, child, error)
+    /// What the sequence of elements threw.
+    init(group: String, sourceError error: any Error, children: [Child]) {
+        let failure = error as? any AnyOperationFailure
+        let error = bounded(failure?.underlyingError ?? error)
+        self.init(group: group, nil, error, children, without: nil, sourceError: error)
+    }
+
+    private init(
+        group: String, _ child: Child?, _ error: (any Error)?, _ children: [Child], without index: Int?,
+        sourceError: (any Error)? = nil
+    ) {
+        (self.group, self.child, underlyingError, self.sourceError) = (group, child, error, sourceError)
         siblings = children.enumerated().filter { $0.offset != index }.map(\.element)
         let failures = children.flatMap { [$0.failure.underlyingError, $0.recoveryFailure?.underlyingError] } + [error]
         depth = (failures.compactMap { ($0 as? GroupFailure)?.depth }.max() ?? -1) + 1

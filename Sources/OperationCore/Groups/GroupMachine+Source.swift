@@ -6,7 +6,7 @@ extension GroupMachine {
     /// What a source answered.
     package enum Pull: Sendable {
         case child
-        /// Nothing now; it is asked again when a child has ended.
+        /// Nothing now; it is asked again when a child has ended, or when the source has news.
         case nothingNow
         case nothingMore
     }
@@ -33,5 +33,22 @@ extension GroupMachine {
         case .nothingNow: source = hasNews ? .open : .dry
         case .nothingMore: source = .exhausted
         }
+    }
+
+    /// The source may have something for a group that it had nothing for: a child ended, or an element was read.
+    package mutating func sourceHasNews() {
+        if source == .dry { source = .open }
+        if source == .pulling { _ = asking.request() }
+    }
+
+    /// The sequence of elements failed: that counts like a child that failed. The source still has to say that it has
+    /// nothing more.
+    ///
+    /// - Returns: Whether the failure counts. It does not if the group was decided before.
+    package mutating func sourceFailed() -> Bool {
+        guard phase == .running else { return false }
+        failures += 1
+        if let verdict = verdictAtEnd(.failure) { doom(verdict) }
+        return true
     }
 }

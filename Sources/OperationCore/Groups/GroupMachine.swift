@@ -191,8 +191,7 @@ extension GroupMachine {
     /// The child ended; returns whether it is one of those that make the result.
     package mutating func ended(_ slot: Slot, _ ending: LifecycleMachine.Ending) -> Bool {
         leave(slot)
-        if source == .dry { source = .open }
-        if source == .pulling { _ = asking.request() }
+        sourceHasNews()
         if phase == .collecting, ending != .success { failures += 1 }
         guard phase == .running else { return false }
         if ending == .success { successes += 1 } else { failures += 1 }
@@ -263,7 +262,7 @@ extension GroupMachine {
         }
     }
 
-    private mutating func doom(_ verdict: Verdict) {
+    mutating func doom(_ verdict: Verdict) {
         phase = .dooming(verdict)
         isDoomToTell = true
         if source != .none, source != .pulling { source = .exhausted }

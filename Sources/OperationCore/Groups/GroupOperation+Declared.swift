@@ -29,8 +29,14 @@ extension GroupOperation where ErrorType == GroupFailure {
     ) {
         let work = Work(conclude: { operation, verdict in
             if verdict == .success, let result = try? collect(operation) { return operation.finish(withResult: result) }
-            let children = operation.engine.state.withLock { $0.failures }
-            operation.finish(withError: GroupFailure(group: operation.groupName, children: children))
+            let (sourceError, children) = operation.engine.state.withLock { ($0.sourceError, $0.failures) }
+            let failure =
+                if let sourceError {
+                    GroupFailure(group: operation.groupName, sourceError: sourceError, children: children)
+                } else {
+                    GroupFailure(group: operation.groupName, children: children)
+                }
+            operation.finish(withError: failure)
         })
         self.init(engine, work)
     }

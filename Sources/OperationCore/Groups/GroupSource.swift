@@ -17,7 +17,31 @@ protocol GroupSource: Sendable {
 /// What a source gives.
 enum GroupPull {
     case child(ManagedOperation, tag: Int32)
-    /// Nothing before a child has ended.
+    /// Nothing before a child has ended, or before the reader of the elements has news.
     case nothingNow
     case nothingMore
+}
+
+/// The elements of which a source makes children, one after the other.
+///
+/// It is the user's, so it is called outside every lock, and never by two threads at the same time.
+protocol ElementFeed<Element>: SendableMetatype {
+    associatedtype Element
+
+    /// The next element; nil if there is none, or none yet.
+    mutating func next() -> Element?
+
+    /// Whether there will be no further element. It is asked after `next` gave none.
+    var isOver: Bool { get }
+}
+
+/// The elements of a sequence.
+struct SequenceFeed<Elements: Sequence & Sendable>: ElementFeed {
+    private var rest: Elements.Iterator
+
+    init(_ elements: Elements) { rest = elements.makeIterator() }
+
+    var isOver: Bool { true }
+
+    mutating func next() -> Elements.Element? { rest.next() }
 }

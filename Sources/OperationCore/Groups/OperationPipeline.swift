@@ -23,10 +23,33 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// - Parameter elements: What to go through, once for each operation, in order.
     public init<Elements: Sequence & Sendable>(_ elements: Elements) where Elements.Element == Output {
         build = { next in
-            let iterator = PipelineElements(elements)
-            return PipelineSource(
-                stages: [], count: elements.underestimatedCount, feed: { iterator.feed(next) },
-                letGo: { iterator.letGo() })
+            PipelineSource(PipelineElements(SequenceFeed(elements)), count: elements.underestimatedCount, next)
+        }
+    }
+
+    /// Makes a pipeline without a stage, whose elements come from an asynchronous sequence.
+    ///
+    /// The first stage works on the first elements while the sequence is still read:
+    ///
+    /// ```swift
+    /// let (names, continuation) = AsyncStream.makeStream(of: String.self)
+    /// let pipeline = OperationPipeline(names).stage(width: 4) { name in TaskOperation { name.count } }
+    /// for name in ["a", "bc"] { continuation.yield(name) }
+    /// continuation.finish()
+    /// print(try await pipeline.operation().run())
+    /// ```
+    ///
+    /// Each operation of the pipeline reads the sequence in one task, as ``GroupOperation/map(_:width:on:_:)`` does: at most
+    /// as many elements ahead as the first stage is wide, and no further element while the group is suspended. An error
+    /// of the sequence fails the group, with the error in ``GroupFailure/sourceError``. When the group is canceled or
+    /// fails, the task is canceled immediately, and the group does not wait for it.
+    ///
+    /// - Parameter elements: What to go through, once for each operation, in order. A sequence that can be read only once,
+    ///   such as an `AsyncStream`, is for a pipeline of which you make one operation.
+    public init<Elements: AsyncSequence & Sendable>(_ elements: Elements) where Elements.Element == Output {
+        build = { next in
+            let reader = ElementReader(elements, limit: next.width)
+            return PipelineSource(PipelineElements(reader), count: 0, reader: reader, next)
         }
     }
 
@@ -60,7 +83,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
         let source = build(results)
         let machine = GroupMachine(policy: .failFast, hasSource: true)
         let group = GroupOperation<[Output], GroupFailure>(
-            GroupEngine(machine, queue: queue, source: PipelineFlow(source))
+            GroupEngine(machine, queue: queue, source: PipelineFlow(source), reader: source.reader)
         ) { _ in results.take() }
         group.expect(totalWeight: Double(source.count) * Double(source.stages.count))
         return group
@@ -73,6 +96,9 @@ protocol PipelineSink<Input>: Sendable {
 
     /// How many it would take now.
     var room: Int { get }
+
+    /// How many it works on at the same time.
+    var width: Int { get }
 
     func put(_ input: Input, index: Int)
 }
@@ -93,30 +119,47 @@ struct PipelineSource: Sendable {
     var stages: [any PipelineStep]
     /// How many elements there are at least.
     let count: Int
+    /// What reads the elements, if they come from an asynchronous sequence.
+    let reader: (any SourceReader)?
     /// Gives the first stage an element, if it has room and there is one.
     let feed: @Sendable () -> PipelineFeed
     let letGo: @Sendable () -> Void
+
+    init<Feed>(
+        _ elements: PipelineElements<Feed>, count: Int, reader: (any SourceReader)? = nil,
+        _ next: any PipelineSink<Feed.Element>
+    ) {
+        (stages, self.count, self.reader) = ([], count, reader)
+        feed = { elements.feed(next) }
+        letGo = { elements.letGo() }
+    }
 }
 
 /// What came of feeding the first stage.
-enum PipelineFeed { case fed, noRoom, noMore }
+enum PipelineFeed { case fed, notNow, noMore }
 
 /// The elements that have not begun.
-final class PipelineElements<Elements: Sequence & Sendable>: Sendable where Elements.Element: Sendable {
+final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Sendable {
     private struct State {
-        var rest: Elements.Iterator?
+        var rest: Feed?
         var count = 0
     }
 
     private let state: Locked<State>
 
-    init(_ elements: Elements) { state = Locked(State(rest: elements.makeIterator())) }
+    init(_ feed: Feed) { state = Locked(State(rest: feed)) }
 
-    func feed(_ next: any PipelineSink<Elements.Element>) -> PipelineFeed {
-        guard next.room > 0 else { return .noRoom }
+    func feed(_ next: any PipelineSink<Feed.Element>) -> PipelineFeed {
+        guard next.room > 0 else { return .notNow }
         // The iterator is the user's: it is taken out, and used outside the lock.
-        let (iterator, index) = state.withLock { Unchecked((exchange(&$0.rest, with: nil), $0.count)) }.value
-        guard var rest = iterator, let element = rest.next() else { return .noMore }
+        let (feed, index) = state.withLock { Unchecked((exchange(&$0.rest, with: nil), $0.count)) }.value
+        guard var rest = feed else { return .noMore }
+        guard let element = rest.next() else {
+            if rest.isOver { return .noMore }
+            let left = Unchecked(rest)
+            state.withLock { $0.rest = left.value }
+            return .notNow
+        }
         let left = Unchecked(rest)
         state.withLock { state in
             state.rest = left.value
@@ -143,7 +186,7 @@ final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: Pip
     }
 
     private let state: Locked<State>
-    private let width: Int
+    let width: Int
     /// How many results may be under way, or wait for the next stage.
     private let limit: Int
     private let following: any PipelineSink<Value>
@@ -201,6 +244,7 @@ final class PipelineResults<Value: Sendable>: PipelineSink {
     private let results = Locked<[Int: Value]>([:])
 
     var room: Int { .max }
+    var width: Int { .max }
 
     func put(_ input: Value, index: Int) { results.withLock { $0[index] = input } }
 
@@ -234,7 +278,7 @@ final class PipelineFlow: GroupSource {
             }
             switch source.feed() {
             case .fed: continue
-            case .noRoom: return .nothingNow
+            case .notNow: return .nothingNow
             case .noMore: return isIdle ? .nothingMore : .nothingNow
             }
         }

@@ -127,6 +127,24 @@ extension OperationPlan where Output: Sequence, Output.Element: Sendable {
     }
 }
 
+extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
+    /// The plan, and then another for each element of the asynchronous sequence that is its result, so many at a time,
+    /// while the sequence is read; the results come in order.
+    public func forEach<Value>(
+        width: Int, _ plan: OperationPlan<Output.Element, Value>
+    ) -> OperationPlan<Input, [Value]> {
+        then { elements in GroupOperation.map(elements, width: width) { plan.operation(for: $0) } }
+    }
+
+    /// The plan, and then an operation for each element of the asynchronous sequence that is its result, so many at a
+    /// time, while the sequence is read; the results come in order.
+    public func forEach<Value, Failure>(
+        width: Int, _ make: @escaping @Sendable (Output.Element) -> TypedOperation<Value, Failure>
+    ) -> OperationPlan<Input, [Value]> {
+        then { elements in GroupOperation.map(elements, width: width, make) }
+    }
+}
+
 // Where it fails.
 extension OperationPlan {
     /// The plan with a way out: `hook` is asked when it gives no result, as in ``GroupOperation/recover(atMost:_:)``.

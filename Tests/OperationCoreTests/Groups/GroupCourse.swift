@@ -56,6 +56,7 @@ struct GroupCourse {
             if let slot = active.min() { end(slot, .success) }
             if let slot = recovering.min() { end(slot, .failure) }
             mayPull = min(mayPull, 0)
+            machine.sourceHasNews()
             if machine.beginPull() { machine.endPull(.nothingMore) }
             collect()
             if let flaw = check() { return flaw }
@@ -66,7 +67,9 @@ struct GroupCourse {
     }
 
     private mutating func step() -> String? {
-        switch Int.random(in: 0..<14, using: &random) {
+        switch Int.random(in: 0..<16, using: &random) {
+        case 14: machine.sourceHasNews()
+        case 15: if mayPull >= 0, random.chance(1, in: 8) { _ = machine.sourceFailed() }
         case 12: recover()
         case 13: answer()
         case 0, 1, 2:

@@ -167,6 +167,44 @@ struct GroupMachineTests {
         #expect(mayPull)
     }
 
+    @Test func `a source that had nothing is asked again when it has news, also if they came while it was asked`() {
+        var machine = GroupMachine(policy: .failFast, width: 1, hasSource: true)
+        _ = machine.start()
+        let (isFirst, isOver) = (machine.beginPull(), machine.takeOver() != nil)
+        machine.endPull(.nothingNow)
+        let isAskedWithoutNews = machine.beginPull()
+        machine.sourceHasNews()
+        let isAskedAfterNews = machine.beginPull()
+        machine.sourceHasNews()
+        machine.endPull(.nothingNow)
+        let isAskedAfterNewsInBetween = machine.beginPull()
+        machine.endPull(.nothingMore)
+        #expect(isFirst && !isOver && !isAskedWithoutNews && isAskedAfterNews && isAskedAfterNewsInBetween)
+        #expect(machine.takeOver() == .success)
+    }
+
+    @Test(arguments: [
+        (GroupPolicy.failFast, [GroupMachine.Slot(0)], GroupMachine.Verdict.failure), (.firstEnd, [0], .failure),
+        (.collectAll, [], .failure), (.firstSuccess, [], .success), (.quorum(1), [], .success),
+        (.quorum(2), [], .failure),
+    ])
+    func `a source that fails counts like a child that fails`(
+        policy: GroupPolicy, doomed: [GroupMachine.Slot], verdict: GroupMachine.Verdict
+    ) {
+        var machine = GroupMachine(policy: policy, hasSource: true)
+        _ = machine.start()
+        _ = machine.beginPull()
+        _ = machine.add(isMade: true)
+        machine.endPull(.child)
+        let (isFirst, counts) = (machine.takeNext(), machine.sourceFailed())
+        #expect(isFirst == 0 && counts && machine.takeDoomed() == doomed && machine.takeOver() == nil)
+        if machine.beginPull() { machine.endPull(.nothingMore) }
+        _ = machine.ended(0, .success)
+        #expect(machine.takeDoomed() == [] && machine.takeOver() == verdict)
+        let isLate = !machine.sourceFailed()
+        #expect(isLate)
+    }
+
     @Test func `slots are used again`() {
         var machine = GroupMachine(policy: .failFast, hasBody: true)
         _ = machine.start()

@@ -22,7 +22,7 @@ struct GroupRaceTests {
                 seeds.map { child($0, depth: depth - 1) }
             }
             let group: GroupOperation<Int, GroupFailure>
-            switch Int.random(in: 0..<6, using: &random) {
+            switch Int.random(in: 0..<7, using: &random) {
             case 0:
                 group = GroupOperation(width: width) { scope in
                     try await withThrowingTaskGroup(of: Int.self) { tasks in
@@ -48,6 +48,18 @@ struct GroupRaceTests {
                     watch(all)
                     let shielded = try await scope.shield { try await $0.run(ClosureOperation { 1 }) }
                     return try await scope.run(all).reduce(0, +) + shielded
+                }
+            case 5:
+                let fails = random.chance(1, in: 6)
+                group = GroupOperation { scope in
+                    let numbers = Numbers { index in
+                        await Task.yield()
+                        if fails, index == seeds.count { throw Flaw.second }
+                        return index < seeds.count ? index : nil
+                    }
+                    let map = GroupOperation.map(numbers, width: width ?? 2) { child(seeds[$0], depth: depth - 1) }
+                    watch(map)
+                    return try await scope.run(map).reduce(0, +)
                 }
             default:
                 group = GroupOperation { scope in

@@ -170,9 +170,13 @@ extension Operation {
 
 extension WaitReason {
     /// The same, and if it is children that are waited for, which.
-    fileprivate func naming(_ children: [ManagedOperation]?) -> WaitReason {
-        guard kind == .children, let children, !children.isEmpty else { return self }
-        return WaitReason(.children, "\(self): \(QueueExplanation.names(of: children))")
+    fileprivate func naming(_ group: GroupEngine?) -> WaitReason {
+        guard kind == .children, let group else { return self }
+        let children = group.presentChildren
+        if !children.isEmpty {
+            return WaitReason(.children, "\(self): \(QueueExplanation.names(of: children))")
+        }
+        return group.hasReader ? WaitReason(.children, "waiting for the next element of its sequence") : self
     }
 }
 
@@ -182,7 +186,7 @@ extension ManagedOperation {
         let waits = core.withLock { $0.extras?.bodyWaits ?? [] }.map { operation in
             QueueExplanation.Reason.resting(WaitReason(.operation, "its body waits for \(operation.displayName)"))
         }
-        let resting = waitReason.map { QueueExplanation.Reason.resting($0.naming(groupEngine?.presentChildren)) }
+        let resting = waitReason.map { QueueExplanation.Reason.resting($0.naming(groupEngine)) }
         let rest = [resting].compactMap { $0 } + waits
         return switch state {
         case .suspended: [.operationSuspended] + rest

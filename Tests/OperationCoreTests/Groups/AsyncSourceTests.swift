@@ -1,0 +1,406 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Numbers from 0 on, as long as the closure gives one.
+struct Numbers: AsyncSequence, Sendable {
+    /// The indices that were asked for, in order.
+    let asked = EventRecorder<Int>()
+    let make: @Sendable (_ index: Int) async throws -> Int?
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        let numbers: Numbers
+        var index = 0
+
+        mutating func next() async throws -> Int? {
+            numbers.asked.record(index)
+            defer { index += 1 }
+            return try await numbers.make(index)
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(numbers: self) }
+
+    /// So many numbers, without a pause.
+    static func first(_ count: Int) -> Numbers { Numbers { $0 < count ? $0 : nil } }
+}
+
+/// Maps and pipelines whose elements come from an asynchronous sequence.
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
+struct AsyncSourceTests {
+    private enum Context {
+        @TaskLocal static var number = 0
+    }
+
+    private func double(_ number: Int) -> ClosureOperation<Int, Never> { ClosureOperation { number * 2 } }
+
+    /// Gives other tasks every chance to do what they should not do.
+    private func letOthersRun() async { for _ in 0..<2_000 { await Task.yield() } }
+
+    @Test func `the results have the order of the elements, however the operations end`() async throws {
+        let children = (0..<3).map { HandDriven("\($0)") }
+        let group = GroupOperation.map(Numbers.first(3), width: 3) { children[$0] }
+        group.start()
+        for child in children { try await waitUntil("it runs") { child.state == .executing } }
+        for number in [2, 0, 1] { children[number].finish(withResult: number * 10) }
+        #expect(try await group.value == [0, 10, 20])
+    }
+
+    @Test func `an AsyncStream, an AsyncThrowingStream and a mapped sequence are sources`() async throws {
+        let stream = AsyncStream { continuation in
+            for number in 0..<5 { continuation.yield(number) }
+            continuation.finish()
+        }
+        let throwing = AsyncThrowingStream<Int, any Error> { continuation in
+            for number in 0..<5 { continuation.yield(number) }
+            continuation.finish()
+        }
+        let expected = [0, 2, 4, 6, 8]
+        #expect(try await GroupOperation.map(stream, width: 2) { double($0) }.run() == expected)
+        #expect(try await GroupOperation.map(throwing, width: 2) { double($0) }.run() == expected)
+        let mapped = Numbers.first(5).map { $0 + 1 }
+        #expect(try await GroupOperation.map(mapped, width: 2) { double($0) }.run() == [2, 4, 6, 8, 10])
+    }
+
+    @Test(arguments: [1, 4]) func `a sequence without elements gives no results`(width: Int) async throws {
+        #expect(try await GroupOperation.map(Numbers.first(0), width: width) { double($0) }.run() == [])
+        let pipeline = OperationPipeline(AsyncStream<Int> { $0.finish() }).stage(width: width) { double($0) }
+        #expect(try await pipeline.operation().run() == [])
+    }
+
+    @Test func `10,000 elements are gone through, and no more operations exist than the width`() async throws {
+        let counts = Locked((left: 0, most: 0))
+        let group = GroupOperation.map(Numbers.first(10_000), width: 4) { number in
+            counts.withLock { counts in
+                counts.left += 1
+                counts.most = max(counts.most, counts.left)
+            }
+            return ClosureOperation {
+                counts.withLock { $0.left -= 1 }
+                return number
+            }
+        }
+        #expect(try await group.run() == Array(0..<10_000))
+        #expect(counts.withLock { $0.left == 0 && $0.most <= 4 })
+    }
+
+    @Test func `nothing is read before the start, and then no further ahead than the width`() async throws {
+        let (numbers, gate, made) = (Numbers.first(20), Gate(), EventRecorder<Int>())
+        let group = GroupOperation.map(numbers, width: 2) { number in
+            made.record(number)
+            return TaskOperation {
+                await gate.passage()
+                return number
+            }
+        }
+        await letOthersRun()
+        #expect(numbers.asked.count == 0)
+        group.start()
+        _ = await numbers.asked.events(atLeast: 4)
+        await letOthersRun()
+        #expect(made.events == [0, 1] && numbers.asked.events == [0, 1, 2, 3])
+        gate.open()
+        #expect(try await group.value == Array(0..<20))
+    }
+
+    @Test func `a group that is never started reads nothing, and lets go of the sequence`() async throws {
+        let census = LiveObjects()
+        let asked = EventRecorder<Int>()
+        do {
+            let witness = census.track(Witness())
+            let numbers = Numbers { index in
+                asked.record(index)
+                return withExtendedLifetime(witness) { 1 }
+            }
+            _ = GroupOperation.map(numbers, width: 2) { double($0) }
+            _ = OperationPipeline(numbers).stage(width: 2) { double($0) }.operation()
+        }
+        #expect(census.count == 0 && asked.count == 0)
+    }
+
+    @Test func `operations run while the sequence waits, and hold no slot for it`() async throws {
+        let queue = QueueManager("narrow", width: 1)
+        let next = (0..<3).map { _ in Gate() }
+        let numbers = Numbers { index in
+            if index < 3 { await next[index].passage() }
+            return index < 3 ? index : nil
+        }
+        let ended = EventRecorder<Int>()
+        let group = GroupOperation.map(numbers, width: 4) { number in
+            ClosureOperation {
+                ended.record(number)
+                return number
+            }
+        }
+        try queue.add(group)
+        next[0].open()
+        #expect(await ended.events(atLeast: 1) == [0])
+        let other = ClosureOperation { 1 }
+        try queue.add(other)
+        #expect(try await other.value == 1)
+        try await waitUntil("it says what it waits for") {
+            "\(queue.explain(group))".contains("waiting for the next element of its sequence")
+        }
+        #expect(group.state == .executing)
+        for gate in next { gate.open() }
+        #expect(try await group.value == [0, 1, 2])
+        await queue.drained()
+    }
+
+    @Test func `the task that reads has the task-local values of the task that runs the group`() async throws {
+        let numbers = Numbers { index in index < 2 ? Context.number : nil }
+        let values = try await Context.$number.withValue(7) {
+            try await GroupOperation { group in
+                try await group.run(GroupOperation.map(numbers, width: 1) { number in ClosureOperation { number } })
+            }.run()
+        }
+        #expect(values == [7, 7])
+    }
+
+    // Cancellation.
+
+    @Test func `when cancel() returns, the sequence has been cancelled, though it waits`() async throws {
+        let (isWaiting, isCancelled) = (Gate(), Gate())
+        let numbers = Numbers { index in
+            if index == 0 { return 0 }
+            await withTaskCancellationHandler {
+                isWaiting.open()
+                await isCancelled.passage()
+            } onCancel: {
+                isCancelled.open()
+            }
+            throw CancellationError()
+        }
+        let child = HandDriven()
+        let group = GroupOperation.map(numbers, width: 2) { _ in child }
+        group.start()
+        await isWaiting.passage()
+        group.cancel(because: .requested("enough"))
+        #expect(isCancelled.isOpen)
+        await group.ended()
+        #expect(group.cancellationCause == .requested("enough") && child.cancellationCause?.code == .groupCancelled)
+    }
+
+    @Test(arguments: [false, true])
+    func `a sequence that ignores its cancellation does not keep the group`(inPipeline: Bool) async throws {
+        let (isWaiting, never) = (Gate(), Gate())
+        let census = LiveObjects()
+        defer { never.open() }
+        do {
+            let numbers = Numbers { index in
+                isWaiting.open()
+                await never.passage()
+                return index
+            }
+            let group = census.track(
+                inPipeline
+                    ? OperationPipeline(numbers).stage(width: 1) { double($0) }.operation()
+                    : GroupOperation.map(numbers, width: 2) { double($0) })
+            group.start()
+            await isWaiting.passage()
+            group.cancel()
+            await group.ended()
+            #expect(group.isCancelled)
+        }
+        let left = try await TestThread.run { census.countAtRest(limit: .seconds(20)) }
+        #expect(left == 0 && !never.isOpen)
+    }
+
+    @Test func `cancelled before it begins, or with the group around it, it reads nothing`() async throws {
+        let numbers = Numbers.first(3)
+        let map = GroupOperation.map(numbers, width: 2) { double($0) }
+        map.cancel()
+        map.start()
+        await map.ended()
+        let outer = GroupOperation(policy: .failFast)
+        let inner = GroupOperation.map(numbers, width: 2) { double($0) }
+        try outer.add(inner)
+        outer.cancel()
+        outer.start()
+        await outer.ended()
+        #expect(map.isCancelled && inner.isCancelled && numbers.asked.count == 0)
+    }
+
+    // Failures.
+
+    @Test func `an error of the sequence fails the group at once, and cancels what runs`() async throws {
+        let gate = Gate()
+        let numbers = Numbers { index in
+            if index < 2 { return index }
+            await gate.passage()
+            throw Flaw.first
+        }
+        let children = (0..<2).map { HandDriven("\($0)") }
+        // As many run as may.
+        let group = GroupOperation.map(numbers, width: 2) { children[$0] }.named("pages")
+        group.start()
+        for child in children { try await waitUntil("it runs") { child.state == .executing } }
+        children[0].finish(withResult: 0)
+        gate.open()
+        await group.ended()
+        let failure = try #require(group.outcome?.error)
+        #expect(failure.sourceError as? Flaw == .first && failure.underlyingError as? Flaw == .first)
+        #expect(failure.child == nil && failure.siblings.isEmpty)
+        #expect(failure.message == "The sequence of elements of pages failed: first")
+        let cause = children[1].cancellationCause
+        #expect(cause?.code == .groupFailed && cause?.underlyingError as? Flaw == .first)
+        #expect("\(cause ?? .requested)".contains("because the sequence of the group's elements failed (pages)"))
+    }
+
+    @Test func `an error that comes while as many run as may fails the group at once`() async throws {
+        let numbers = Numbers { index in
+            if index == 1 { throw OperationFailure<Flaw>.failed(.second) }
+            return index
+        }
+        let child = HandDriven()
+        let group = GroupOperation.map(numbers, width: 1) { _ in child }
+        group.start()
+        await group.ended()
+        // The error in an `OperationFailure` is taken out.
+        #expect(group.outcome?.error?.sourceError as? Flaw == .second && child.isCancelled)
+    }
+
+    @Test func `the first child that fails cancels the sequence, and makes no more`() async throws {
+        let (isWaiting, isCancelled, made) = (Gate(), Gate(), EventRecorder<Int>())
+        let numbers = Numbers { index in
+            if index < 2 { return index }
+            await withTaskCancellationHandler {
+                isWaiting.open()
+                await isCancelled.passage()
+            } onCancel: {
+                isCancelled.open()
+            }
+            return index
+        }
+        let children = (0..<2).map { HandDriven("\($0)") }
+        let group = GroupOperation.map(numbers, width: 4) { number in
+            made.record(number)
+            return children[number]
+        }
+        group.start()
+        await isWaiting.passage()
+        for child in children { try await waitUntil("it runs") { child.state == .executing } }
+        children[1].finish(withError: .second)
+        await group.ended()
+        let failure = group.outcome?.error
+        #expect(
+            failure?.underlyingError as? Flaw == .second && failure?.child?.name == "1" && failure?.sourceError == nil)
+        #expect(isCancelled.isOpen && children[0].isCancelled && made.events == [0, 1])
+    }
+
+    @Test func `a child that is recovered keeps its place among the results`() async throws {
+        let group = GroupOperation.map(Numbers.first(20), width: 3) { number in
+            ClosureOperation<Int, Flaw> { () throws(Flaw) in
+                if number % 5 == 0 { throw .first }
+                return number
+            }
+        }
+        group.recover { (failed: FailedChild<Int>) in .result(-1) }
+        #expect(try await group.run() == (0..<20).map { $0 % 5 == 0 ? -1 : $0 })
+    }
+
+    // Suspension.
+
+    @Test func `a suspended group asks for no further element`() async throws {
+        let gate = Gate()
+        let numbers = Numbers { index in
+            if index == 1 { await gate.passage() }
+            return index < 10 ? index : nil
+        }
+        let group = GroupOperation.map(numbers, width: 4) { double($0) }
+        group.start()
+        _ = await numbers.asked.events(atLeast: 2)
+        try await waitUntil("the first operation has ended") { group.presentCount == 0 }
+        group.suspend()
+        gate.open()
+        await letOthersRun()
+        #expect(numbers.asked.events == [0, 1] && group.presentCount == 0)
+        group.resume()
+        #expect(try await group.value == (0..<10).map { $0 * 2 })
+    }
+
+    @Test func `a suspended group that waits for its sequence can be cancelled`() async throws {
+        let gate = Gate()
+        let numbers = Numbers { index in
+            await gate.passage()
+            return index
+        }
+        let group = GroupOperation.map(numbers, width: 4) { double($0) }
+        group.start()
+        _ = await numbers.asked.events(atLeast: 1)
+        group.suspend()
+        group.cancel()
+        await group.ended()
+        #expect(group.isCancelled)
+        gate.open()
+    }
+
+    // Pipelines and plans.
+
+    @Test func `a pipeline works on the first elements while the sequence is read`() async throws {
+        let gate = Gate()
+        let numbers = Numbers { index in
+            if index == 2 { await gate.passage() }
+            return index < 100 ? index : nil
+        }
+        let ended = EventRecorder<String>()
+        let group = OperationPipeline(numbers)
+            .stage(width: 3, buffer: 2) { number in TaskOperation { "\(number)" } }
+            .stage(width: 1) { text in
+                ClosureOperation {
+                    ended.record(text)
+                    return text + "!"
+                }
+            }.operation()
+        group.start()
+        #expect(await ended.events(atLeast: 2) == ["0", "1"])
+        gate.open()
+        #expect(try await group.value == (0..<100).map { "\($0)!" })
+    }
+
+    @Test func `a pipeline reads no further ahead than its first stage is wide`() async throws {
+        let (numbers, gate) = (Numbers.first(50), Gate())
+        let group = OperationPipeline(numbers)
+            .stage(width: 2, buffer: 1) { double($0) }
+            .stage(width: 1, buffer: 0) { number in
+                TaskOperation {
+                    await gate.passage()
+                    return number
+                }
+            }.operation()
+        group.start()
+        // One in the second stage, three results of the first, one input that waits for it, and two read ahead.
+        _ = await numbers.asked.events(atLeast: 6)
+        await letOthersRun()
+        #expect(numbers.asked.count <= 7)
+        gate.open()
+        #expect(try await group.value == (0..<50).map { $0 * 2 })
+    }
+
+    @Test func `an error of the sequence fails a pipeline`() async throws {
+        let numbers = Numbers { index in
+            if index == 3 { throw Flaw.second }
+            return index
+        }
+        let group = OperationPipeline(numbers).stage(width: 1) { double($0) }.operation()
+        group.start()
+        await group.ended()
+        #expect(group.outcome?.error?.sourceError as? Flaw == .second)
+    }
+
+    @Test func `a pipeline without a stage gives the elements`() async throws {
+        #expect(try await OperationPipeline(Numbers.first(500)).operation().run() == Array(0..<500))
+    }
+
+    @Test func `a plan goes through the sequence that a step gives`() async throws {
+        let numbers = OperationPlan { (count: Int) in ClosureOperation { Numbers.first(count) } }
+        let doubling = OperationPlan { (number: Int) in ClosureOperation { number * 2 } }
+        #expect(try await numbers.forEach(width: 2, doubling).operation(for: 4).run() == [0, 2, 4, 6])
+        let texts = numbers.forEach(width: 2) { number in TaskOperation { "\(number)" } }
+        #expect(try await texts.operation(for: 2).run() == ["0", "1"])
+    }
+}
