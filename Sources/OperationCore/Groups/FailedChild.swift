@@ -11,7 +11,7 @@ public struct FailedChild<Value: Sendable>: Sendable {
     public let attempt: Int
 
     /// The operation's name, or else that of its type.
-    public var name: String { operation.displayName }
+    public var name: String { operation.life.displayName }
 
     /// The error, if it is one of that type.
     public func error<Wanted: Error>(as type: Wanted.Type = Wanted.self) -> Wanted? {

@@ -78,8 +78,8 @@ extension GroupEngine {
     }
 
     /// What was made to be a child cannot be one.
-    func fail(_ child: ManagedOperation, _ error: GroupError) {
-        let failure = GroupFailure.Child(name: child.displayName, failure: .failed(error))
+    func fail(_ child: ManagedOperation, _ error: GroupError, _ tag: Int32 = -1) {
+        let failure = GroupFailure.Child(name: name(of: child, tag), failure: .failed(error))
         let forgotten = state.withLock { state in
             switch state.machine.add() {
             case .taken(let slot), .doomed(let slot): _ = state.machine.ended(slot, .failure)
@@ -129,7 +129,7 @@ extension GroupEngine {
         _ child: ManagedOperation, _ slot: GroupMachine.Slot, _ tag: Int32, _ ending: LifecycleMachine.Ending
     ) {
         if ending != .success || tag == GroupRescue.tag, recover(child, slot, tag, ending) { return }
-        settle(child, slot, tag, ending, ending == .success ? nil : failure(of: child, ending))
+        settle(child, slot, tag, ending, ending == .success ? nil : failure(of: child, tag, ending))
     }
 
     /// A child has ended, and nothing more is done about that.
@@ -163,12 +163,20 @@ extension GroupEngine {
     }
 
     /// What a child that gave no result leaves behind; nil if it was cancelled because of the group.
-    func failure(of child: ManagedOperation, _ ending: LifecycleMachine.Ending) -> GroupFailure.Child? {
+    func failure(
+        of child: ManagedOperation, _ tag: Int32, _ ending: LifecycleMachine.Ending
+    ) -> GroupFailure.Child? {
         if ending == .cancelled, state.withLock({ $0.machine.isDooming }) { return nil }
-        if let error = child.failureAsError {
-            return GroupFailure.Child(name: child.displayName, failure: .failed(error))
-        }
-        return GroupFailure.Child(name: child.displayName, failure: .cancelled(child.cancellationCause ?? .requested))
+        let name = name(of: child, tag)
+        if let error = child.failureAsError { return GroupFailure.Child(name: name, failure: .failed(error)) }
+        return GroupFailure.Child(name: name, failure: .cancelled(child.cancellationCause ?? .requested))
+    }
+
+    /// The name of a child in errors: that of its original if it is mapped, with the element of which it was made.
+    private func name(of child: ManagedOperation, _ tag: Int32) -> String {
+        let name = child.life.displayName
+        guard tag >= 0, let element = source?.describe(tag: tag) else { return name }
+        return "\(name), \(element)"
     }
 
     /// Why children are cancelled.

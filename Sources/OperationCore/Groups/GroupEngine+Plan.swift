@@ -78,7 +78,7 @@ extension GroupEngine {
         WorkerSeat.flushCurrent()
         switch source.next() {
         case .child(let child, let tag):
-            if let refusal = adopt(child, ChildTerms(tag: tag)) { fail(child, refusal) }
+            if let refusal = adopt(child, ChildTerms(tag: tag)) { fail(child, refusal, tag) }
             state.withLock { $0.machine.endPull(.child) }
         case .nothingNow: state.withLock { $0.machine.endPull(.nothingNow) }
         case .nothingMore: state.withLock { $0.machine.endPull(.nothingMore) }

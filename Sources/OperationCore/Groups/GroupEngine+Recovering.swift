@@ -23,7 +23,7 @@ extension GroupEngine {
             replacementDidEnd(child, ending, rescue)
             return true
         }
-        guard let hook = recoveries.hook(for: child, at: slot), let failure = failure(of: child, ending),
+        guard let hook = recoveries.hook(for: child, at: slot), let failure = failure(of: child, tag, ending),
             !failure.failure.isNotForRecovery
         else { return false }
         return begin(GroupRescue(child, (slot, tag), ending, failure, hook), failure.failure)
@@ -95,7 +95,7 @@ extension GroupEngine {
         _ other: ManagedOperation, _ ending: LifecycleMachine.Ending, _ rescue: GroupRescue
     ) {
         if ending == .success, let standIn = rescue.result { return conclude(rescue, with: standIn) }
-        let failure = failure(of: other, ending)?.failure
+        let failure = failure(of: other, -1, ending)?.failure
         if let failure, rescue.mayAskAgain, begin(rescue, failure) { return }
         conclude(rescue, after: failure)
     }

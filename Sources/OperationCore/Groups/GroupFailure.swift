@@ -9,7 +9,9 @@ import Foundation
 public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedError {
     /// A child that gave no result.
     public struct Child: Sendable, CustomStringConvertible {
-        /// The operation's name, or else that of its type.
+        /// The name of the operation, or else the name of its type; of a mapped operation, that of its original.
+        ///
+        /// If a map or a pipeline created the operation, the index and the description of the element follow.
         public let name: String
         /// Its error, or why it was cancelled.
         public let failure: OperationFailure<any Error>

@@ -9,7 +9,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// let sum = try await squares.run().reduce(0, +)
     /// ```
     ///
-    /// Hardly more operations than `width` exist at a time. The first that gives no result fails the group.
+    /// Hardly more operations than `width` exist at a time. The first that gives no result fails the group. Its error then names
+    /// the index of the element, counted from zero, and describes the element in at most 80 characters.
     ///
     /// - Parameters:
     ///   - elements: What to go through, once, in order.
@@ -106,6 +107,8 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
         var rest: Feed?
         var make: (@Sendable (Feed.Element) -> TypedOperation<Value, Failure>)?
         var results: [Value?] = []
+        /// The elements of the children that have not ended.
+        var elements: [Feed.Element?] = []
     }
 
     private let state: Locked<State>
@@ -127,17 +130,28 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
             state.withLock { $0.rest = left.value }
             return .nothingNow
         }
-        let left = Unchecked(rest)
+        let left = Unchecked((rest, element))
         state.withLock { state in
-            state.rest = left.value
+            state.rest = left.value.0
             state.results.append(nil)
+            state.elements.append(left.value.1)
         }
         return .child(make(element), tag: Int32(truncatingIfNeeded: index))
     }
 
     func take(_ child: ManagedOperation, tag: Int32) {
-        guard let result = (child as? TypedOperation<Value, Failure>)?.outcomeInGroup?.result else { return }
-        state.withLock { $0.results[Int(tag)] = result }
+        let result = (child as? TypedOperation<Value, Failure>)?.outcomeInGroup?.result
+        let element = state.withLock { state in
+            if let result { state.results[Int(tag)] = result }
+            return Unchecked(exchange(&state.elements[Int(tag)], with: nil))
+        }
+        withExtendedLifetime(element) {}
+    }
+
+    func describe(tag: Int32) -> String? {
+        // How the element describes itself is the user's: it is asked outside the lock.
+        let element = state.withLock { Unchecked($0.elements[Int(tag)]) }.value
+        return "element \(tag)" + (element.map { " (\(String(describing: $0).prefix(80)))" } ?? "")
     }
 
     func letGo() {

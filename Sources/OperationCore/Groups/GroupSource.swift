@@ -10,6 +10,9 @@ protocol GroupSource: Sendable {
     /// A child that it made has ended.
     func take(_ child: ManagedOperation, tag: Int32)
 
+    /// Describes the element of which a child that has not been taken was made, in a few words.
+    func describe(tag: Int32) -> String?
+
     /// The group is over: what it holds for the rest is not needed.
     func letGo()
 }

@@ -301,6 +301,11 @@ final class PipelineFlow: GroupSource {
         state.withLock { $0.freeTags.append(tag) }
     }
 
+    func describe(tag: Int32) -> String? {
+        let place = state.withLock { $0.tags[Int(tag)] }
+        return "element \(place.index) in stage \(place.stage)"
+    }
+
     func letGo() {
         source.letGo()
         for stage in source.stages { stage.letGo() }

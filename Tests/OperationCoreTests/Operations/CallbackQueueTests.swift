@@ -70,7 +70,7 @@ struct CallbackQueueTests {
     }
 
     @Test func `the default of the process applies where nothing else does`() async {
-        #expect(OperationDefaults.callbackQueue === DispatchQueue.main)
+        #expect(OperationDefaults.callbackQueue.label == DispatchQueue.main.label)
         OperationDefaults.callbackQueue = labelledQueue("process")
         defer { OperationDefaults.callbackQueue = .main }
         let operation = labelled()

@@ -88,7 +88,7 @@ struct Look: Equatable, CustomStringConvertible {
 
     init(_ operation: ManagedOperation) {
         state = operation.state
-        text = operation.stateDescription
+        text = ["succeeded", "failed"].contains(operation.stateDescription) ? "finished" : operation.stateDescription
         isWorking = operation.isWorkingOrInProcess
         isOver = operation.isFinishedOrCancelled
         flags = []

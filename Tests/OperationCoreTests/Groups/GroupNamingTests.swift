@@ -1,0 +1,53 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// What errors of groups call their children, and what operations say of their end.
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
+struct GroupNamingTests {
+    private func failing() -> ClosureOperation<Int, any Error> { ClosureOperation { throw Flaw.first } }
+
+    @Test func `the failure of a mapped child names its original`() async {
+        let group = GroupOperation.all([failing().mapResult { "\($0)" }])
+        group.start()
+        await group.ended()
+        #expect(group.outcome?.error?.child?.name == "ClosureOperation")
+    }
+
+    @Test func `the failure of a map names the index and the element, cut to 80 characters`() async {
+        let elements = ["a", "b", String(repeating: "x", count: 200)]
+        let group = GroupOperation.map(elements, width: 1) { element in
+            ClosureOperation { () throws -> Int in
+                if element.count > 1 { throw Flaw.first }
+                return 1
+            }
+        }
+        group.start()
+        await group.ended()
+        let text = "ClosureOperation, element 2 (\(String(repeating: "x", count: 80)))"
+        #expect(group.outcome?.error?.child?.name == text)
+    }
+
+    @Test func `an operation says whether it succeeded or failed, and can be toggled`() async {
+        let succeeded = HandDriven(), failed = HandDriven(), cancelled = HandDriven()
+        for operation in [succeeded, failed, cancelled] {
+            #expect(operation.toggle() == .executing)
+            #expect(operation.toggle() == .suspended)
+            #expect(operation.toggle() == .executing)
+        }
+        succeeded.finish(withResult: 1)
+        failed.finish(withError: .first)
+        cancelled.cancel()
+        #expect([succeeded, failed, cancelled].map(\.isSuccessful) == [true, false, false])
+        #expect([succeeded, failed, cancelled].map(\.isFailed) == [false, true, false])
+        #expect([succeeded, failed, cancelled].map(\.stateDescription) == ["succeeded", "failed", "cancelled"])
+        let group = GroupOperation.all([HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))])
+        #expect(group.toggle() == .executing || group.isSuccessful)
+        await group.ended()
+        #expect(group.toggle() == .finished)
+    }
+}
