@@ -43,6 +43,8 @@ public struct NetworkBase: Sendable {
     public var retryHandler: (@Sendable (RetryEvent) -> Void)?
     /// Told that an operation of the service waits since the network is gone, on the callback queue.
     public var offlineHandler: (@Sendable () -> Void)?
+    /// What the operations of the service call on the main actor.
+    private(set) var mainActorCallbacks: [MainActorCallbacks.Callback] = []
     /// Whose credentials the requests get: of the first one that covers the place of a request.
     ///
     /// See ``authenticate(by:)``.
@@ -76,6 +78,20 @@ public struct NetworkBase: Sendable {
     public init(_ url: URL, _ setUp: (inout NetworkBase) -> Void) {
         self.init(url)
         setUp(&self)
+    }
+
+    /// Calls `body` on the main actor with each decision about an attempt of the service that failed.
+    ///
+    /// Each call of this method adds a closure, beside the ``retryHandler``.
+    public mutating func onMainActor(retry body: @escaping @MainActor (RetryEvent) -> Void) {
+        mainActorCallbacks.append { if case .decided(let event) = $0 { body(event) } }
+    }
+
+    /// Calls `body` on the main actor each time an operation of the service begins to wait for the network.
+    ///
+    /// Each call of this method adds a closure, beside the ``offlineHandler``.
+    public mutating func onMainActor(offline body: @escaping @MainActor () -> Void) {
+        mainActorCallbacks.append { if case .waitsForNetwork = $0 { body() } }
     }
 
     /// Makes the operation of an endpoint.
@@ -170,6 +186,7 @@ extension NetworkOperation {
         if let offline = base.offline { self.offline = offline }
         if let handler = base.retryHandler { retryHandler = handler }
         if let handler = base.offlineHandler { offlineHandler = handler }
+        for callback in base.mainActorCallbacks { addOnMainActor(callback) }
         if !base.realms.isEmpty { realms = base.realms }
         if let list = base.postponed { postponed = list }
     }

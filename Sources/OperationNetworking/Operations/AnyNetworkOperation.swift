@@ -9,11 +9,19 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// A network operation, whatever its types: what delegates get, and what all of them have under names that a subclass may
-/// want for itself.
+/// A network operation of any type: what delegates get, and what all network operations have in common.
+///
+/// A delegate reads the outcome without a cast:
+///
+/// ```swift
+/// func describe(_ operation: any AnyNetworkOperation) -> String {
+///     if let error = operation.networkError { return error.message }
+///     return "\(operation.receivedData?.count ?? 0) bytes, attempt \(operation.attemptCount)"
+/// }
+/// ```
 ///
 /// Only ``NetworkOperation`` conforms to it.
-public protocol AnyNetworkOperation: ManagedOperation {
+public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkError {
     /// What carries out the attempts; there is nothing in it for users.
     var networkAttempts: NetworkAttempts { get }
     /// The queue on which the operation calls its handlers, under a name that nobody else uses.
@@ -25,6 +33,23 @@ public protocol AnyNetworkOperation: ManagedOperation {
 }
 
 extension AnyNetworkOperation {
+    /// The outcome, with its result as a value of any type; `nil` until the outcome is decided.
+    ///
+    /// If you know the type of the operation, read `outcome` instead.
+    public var anyOutcome: OperationOutcome<any Sendable, NetworkError>? {
+        (self as? any AttemptHost)?.outcomeOfAnyType
+    }
+
+    /// The error of an operation that failed; `nil` before its end, after a success and after a cancellation.
+    public var networkError: NetworkError? { anyOutcome?.error }
+
+    /// The body of the last response as it came, also if it could not be made into a result.
+    ///
+    /// It is `nil` until the body is complete, if the status was not accepted, and if the operation does not keep the body
+    /// in memory. The first bytes of a response that was not accepted are the ``NetworkError/bodyPrefix`` of the
+    /// ``networkError``.
+    public var receivedData: Data? { (self as? any AttemptHost)?.anyTaskResult as? Data }
+
     /// The request of the present attempt, or the last one, as it was handed to the session; nil before that.
     public var request: NetworkRequest? { networkAttempts.request }
 
@@ -66,7 +91,7 @@ extension AnyNetworkOperation {
     /// How often progress is told.
     public var progressPacing: ProgressPacing {
         get { networkAttempts.teller.listeners { $0.pacing } }
-        set { networkAttempts.teller.set(\.pacing, newValue) }
+        set { networkAttempts.teller.set(pacing: newValue) }
     }
 
     /// The progress for Foundation, to be shown or to be hung into a tree of others; ask for it before the start.
@@ -83,6 +108,8 @@ extension AnyNetworkOperation {
     }
 
     /// An object that is told what happens, on the callback queue, beside the handlers; it is not kept alive.
+    ///
+    /// For an object of the main actor, such as a view controller, see ``mainActorDelegate``.
     public var delegate: (any NetworkOperationDelegate)? {
         get { networkAttempts.teller.listeners { $0.delegate } }
         set {

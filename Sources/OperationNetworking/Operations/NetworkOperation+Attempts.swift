@@ -106,10 +106,16 @@ extension NetworkOperation: AttemptHost {
     }
 
     package func tellDelegateOfEnd() {
-        guard networkAttempts.teller.hasDelegate, outcome != nil,
-            let (delegate, operation) = networkAttempts.teller.takeDelegateForEnd()
+        guard networkAttempts.teller.hasListenersOfEnd, outcome != nil,
+            let listeners = networkAttempts.teller.takeListenersOfEnd()
         else { return }
-        callbackQueue.async { operation.tellOfEnd(delegate) }
+        let (operation, isCancelled) = (listeners.operation, isCancelled)
+        func call(on queue: DispatchQueue, _ delegate: any NetworkOperationDelegate) {
+            let call = { @Sendable in operation.tellOfEnd(delegate) }
+            if isCancelled { queue.async(execute: call) } else { operation.enqueueHandler(on: queue, call) }
+        }
+        if let delegate = listeners.delegate { call(on: callbackQueue, delegate) }
+        if let callbacks = listeners.callbacks { call(on: .main, callbacks) }
     }
 
     package func tellOfEnd(_ delegate: any NetworkOperationDelegate) {
@@ -118,6 +124,17 @@ extension NetworkOperation: AttemptHost {
         case .failure(let error): delegate.networkOperation(self, didFinishWith: error)
         case .cancelled(let cause): delegate.networkOperation(self, wasCancelledBecause: cause)
         case nil: break
+        }
+    }
+
+    package var anyTaskResult: Any? { taskResult }
+
+    package var outcomeOfAnyType: OperationOutcome<any Sendable, NetworkError>? {
+        switch outcome {
+        case .success(let result): .success(result)
+        case .failure(let error): .failure(error)
+        case .cancelled(let cause): .cancelled(cause)
+        case nil: nil
         }
     }
 

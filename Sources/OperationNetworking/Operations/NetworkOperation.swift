@@ -249,20 +249,6 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// The queue on which the operation calls its handlers.
     public final var callbackQueueOfAttempts: DispatchQueue { callbackQueue }
 
-    /// Calls `body` when the operation gave its result or failed, with the operation and the error, if any.
-    ///
-    /// It stands beside the two handlers, is called on the callback queue, and never after a cancellation.
-    @discardableResult
-    public final func onCompletion(
-        _ body: @escaping @Sendable (NetworkOperation<TaskResult, ResultType>, NetworkError?) -> Void
-    ) -> Self {
-        observe { [weak self] outcome in
-            guard let self, outcome.cancellationCause == nil else { return }
-            body(self, outcome.error)
-        }
-        return self
-    }
-
     // The body.
 
     /// Begins the first attempt.

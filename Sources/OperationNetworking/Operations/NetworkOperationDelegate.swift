@@ -7,6 +7,8 @@ import OperationCore
 ///
 /// All calls come on the operation's callback queue, and those that the closures would not get do not come either: after
 /// a cancellation there is only that. Each is empty unless implemented. One object may serve many operations.
+///
+/// An object of the main actor adopts ``MainActorNetworkOperationDelegate`` instead.
 public protocol NetworkOperationDelegate: AnyObject, Sendable {
     /// So much of the request's body was sent.
     func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)
@@ -20,7 +22,7 @@ public protocol NetworkOperationDelegate: AnyObject, Sendable {
     /// It waits since the network is gone, once for each time that this is so.
     func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation)
 
-    /// It ended, with an error or with a result, which is read on the operation.
+    /// It ended, with an error or with a result, which is the operation's ``AnyNetworkOperation/anyOutcome``.
     func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?)
 
     /// It was cancelled.
@@ -28,6 +30,68 @@ public protocol NetworkOperationDelegate: AnyObject, Sendable {
 }
 
 extension NetworkOperationDelegate {
+    /// Does nothing.
+    public func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress) {}
+
+    /// Does nothing.
+    public func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress) {}
+
+    /// Does nothing.
+    public func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent) {}
+
+    /// Does nothing.
+    public func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation) {}
+
+    /// Does nothing.
+    public func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?) {}
+
+    /// Does nothing.
+    public func networkOperation(
+        _ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause
+    ) {}
+}
+
+/// The methods of a ``NetworkOperationDelegate`` for an object of the main actor, such as a view controller.
+///
+/// A class that adopts it needs neither `nonisolated` nor `@preconcurrency`:
+///
+/// ```swift
+/// @MainActor
+/// final class AlbumScreen: MainActorNetworkOperationDelegate {
+///     private(set) var text = ""
+///
+///     func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?) {
+///         text = error?.message ?? "\(operation.receivedData?.count ?? 0) bytes"
+///     }
+/// }
+/// ```
+///
+/// Set it as the ``AnyNetworkOperation/mainActorDelegate``. Each method does nothing unless you implement it. After a
+/// cancellation only the method about that is called.
+@MainActor
+public protocol MainActorNetworkOperationDelegate: AnyObject {
+    /// A part of the request's body was sent.
+    func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)
+
+    /// A part of the response's body was received.
+    func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
+
+    /// An attempt failed, and the operation decided whether to repeat it.
+    func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent)
+
+    /// The operation begins to wait for the network.
+    func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation)
+
+    /// The operation failed with an error, or succeeded if `error` is `nil`.
+    ///
+    /// The result is the operation's ``AnyNetworkOperation/anyOutcome``.
+    func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?)
+
+    /// The operation was canceled.
+    func networkOperation(_ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause)
+}
+
+extension MainActorNetworkOperationDelegate {
     /// Does nothing.
     public func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress) {}
 

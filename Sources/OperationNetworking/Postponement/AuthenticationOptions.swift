@@ -45,11 +45,21 @@ public struct AuthenticationOptions: Sendable {
     public var pace = PostponementPace.standard
     /// Told what happens, in that order, on a queue of its own.
     public var eventHandler: (@Sendable (AuthenticationEvent) -> Void)?
+    /// Called on the main actor, in the order in which they were added.
+    private(set) var mainActorEventHandlers: [@MainActor (AuthenticationEvent) -> Void] = []
     /// Where all these times are measured.
     public var clock: any OperationClock = SystemClock.shared
 
     /// Makes the standard options.
     public init() {}
+
+    /// Calls `body` on the main actor with what happens, in that order, beside the ``eventHandler``.
+    public mutating func onMainActor(event body: @escaping @MainActor (AuthenticationEvent) -> Void) {
+        mainActorEventHandlers.append(body)
+    }
+
+    /// Whether somebody is told what happens.
+    var areEventsWanted: Bool { eventHandler != nil || !mainActorEventHandlers.isEmpty }
 
     /// The standard options.
     public static let standard = AuthenticationOptions()

@@ -33,8 +33,12 @@ extension AuthenticationRealm {
     // Words.
 
     func tell(_ event: AuthenticationEvent) {
-        guard let handler = options.eventHandler else { return }
-        events.async { handler(event) }
+        if let handler = options.eventHandler { events.async { handler(event) } }
+        let onMain = options.mainActorEventHandlers
+        guard !onMain.isEmpty else { return }
+        DispatchQueue.main.async {
+            MainActor.assumeIsolated { for handler in onMain { handler(event) } }
+        }
     }
 
     func event(

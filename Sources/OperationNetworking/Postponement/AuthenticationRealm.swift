@@ -215,7 +215,7 @@ public final class AuthenticationRealm: Sendable {
             let old = (state.machine.lastCredential, state.machine.lastError)
             let (result, actions) = happen(&state.machine, now)
             var begins = false
-            if options.eventHandler != nil, let told = told(result) {
+            if options.areEventsWanted, let told = told(result) {
                 begins = state.note([.tell(event(told.kind, state.machine.version, error: told.error))])
             }
             // Only the first that has something to be done begins with it.

@@ -182,14 +182,12 @@ final class RetryAgent: AttemptPolicy {
 }
 
 extension AttemptHost {
-    /// Tells handler and delegate of a decision, unless the operation is cancelled before they could hear of it.
+    /// Tells handler and delegates of a decision, unless the operation is cancelled before they could hear of it.
     fileprivate func tell(_ event: RetryEvent) {
-        let (handler, delegate) = (retryHandler, delegate)
-        guard handler != nil || delegate != nil else { return }
-        callbackQueueOfAttempts.async { [self] in
-            guard !isCancelled else { return }
-            handler?(event)
-            delegate?.networkOperation(self, didDecide: event)
+        var call: (@Sendable () -> Void)?
+        if let handler = retryHandler { call = { handler(event) } }
+        notify(call, unless: { [self] in isCancelled }) { [self] delegate in
+            delegate.networkOperation(self, didDecide: event)
         }
     }
 }

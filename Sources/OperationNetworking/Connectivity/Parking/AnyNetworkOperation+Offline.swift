@@ -46,14 +46,10 @@ extension NetworkAttempts {
 }
 
 extension AttemptHost {
-    /// Tells handler and delegate that it waits, unless it ended before they could hear of it.
+    /// Tells handler and delegates that it waits, unless it ended before they could hear of it.
     func tellOfWaitForNetwork() {
-        let (handler, delegate) = (offlineHandler, delegate)
-        guard handler != nil || delegate != nil else { return }
-        callbackQueueOfAttempts.async { [self] in
-            guard !networkAttempts.isEnded, !isFinishedOrCancelled else { return }
-            handler?()
-            delegate?.networkOperationWaitsForNetwork(self)
+        notify(offlineHandler, unless: { [self] in networkAttempts.isEnded || isFinishedOrCancelled }) { [self] delegate in
+            delegate.networkOperationWaitsForNetwork(self)
         }
     }
 }

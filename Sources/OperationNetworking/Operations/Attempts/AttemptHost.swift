@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationCore
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -24,7 +25,11 @@ package protocol AttemptHost: AnyNetworkOperation {
     var errorBodyBytes: Int { get }
     /// Makes the result, and returns what gives it to the operation.
     func evaluate(_ answer: Answer) throws -> @Sendable () -> Void
-    /// Puts it on the callback queue to tell the delegate of the end, if there is one, there was an end, and nobody did.
+    /// What the last task gave, as it came.
+    var anyTaskResult: Any? { get }
+    /// The outcome, with its result as a value of any type.
+    var outcomeOfAnyType: OperationOutcome<any Sendable, NetworkError>? { get }
+    /// Puts it on their queues to tell the delegates of the end, if there are any, there was an end, and nobody did.
     func tellDelegateOfEnd()
     func tellOfEnd(_ delegate: any NetworkOperationDelegate)
     /// Ends the operation with an error.

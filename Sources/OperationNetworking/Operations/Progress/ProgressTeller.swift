@@ -7,6 +7,9 @@ import OperationCore
 
 /// Tells an operation's listeners of its progress, on its callback queue, one report at a time.
 ///
+/// For callbacks of the main actor there is a second teller, which does the same on the main queue. It is made when the
+/// first of them is added, and the teller of the callback queue hands each change on to it.
+///
 /// A queue that is slow gets fewer reports, not a pile of them: one waits there, and it tells what is true when its turn
 /// comes. The next takes a turn of its own behind whatever else waits, so that a slow listener does not keep the queue.
 final class ProgressTeller: Sendable {
@@ -39,9 +42,29 @@ final class ProgressTeller: Sendable {
         var isLast = false
         /// Whether Foundation's progress is to be finished.
         var owesFinish = false
+        /// The teller of the main actor.
+        var main: ProgressTeller?
     }
 
-    private let state = Locked(State())
+    private let state: Locked<State>
+    /// The callbacks of the main actor, if this is their teller.
+    private let callbacks: MainActorCallbacks?
+
+    init() {
+        state = Locked(State())
+        callbacks = nil
+    }
+
+    /// Creates the teller of the main actor for a transfer that has come so far.
+    private init(_ callbacks: MainActorCallbacks, after other: State) {
+        var state = State()
+        state.listeners.hasDelegate = true
+        state.listeners.pacing = other.listeners.pacing
+        (state.upload, state.download) = (other.upload.untold, other.download.untold)
+        state.isLast = other.isLast
+        self.state = Locked(state)
+        self.callbacks = callbacks
+    }
 
     func listeners<Result>(_ body: (inout Listeners) -> Result) -> Result { state.withLock { body(&$0.listeners) } }
 
@@ -53,6 +76,28 @@ final class ProgressTeller: Sendable {
 
     func set(delegate: (any NetworkOperationDelegate)?) {
         listeners { ($0.delegate, $0.hasDelegate) = (delegate, delegate != nil) }
+    }
+
+    func set(pacing: ProgressPacing) {
+        let main = state.withLock { state in
+            state.listeners.pacing = pacing
+            return state.main
+        }
+        main?.set(pacing: pacing)
+    }
+
+    /// The callbacks of the main actor, if there are any.
+    var mainActorCallbacks: MainActorCallbacks? { state.withLock { $0.main?.callbacks } }
+
+    /// The callbacks of the main actor, to add one.
+    func mainActorCallbacks(of operation: any AttemptHost) -> MainActorCallbacks {
+        set(\.operation, operation)
+        let new = MainActorCallbacks()
+        return state.withLock { state in
+            if let known = state.main?.callbacks { return known }
+            state.main = ProgressTeller(new, after: state)
+            return new
+        }
     }
 
     var upload: TransferProgress { state.withLock { $0.upload.progress } }
@@ -76,19 +121,26 @@ final class ProgressTeller: Sendable {
         if let count { track.reach(count) }
     }
 
-    var hasDelegate: Bool { state.withLock { $0.listeners.hasDelegate } }
+    /// A Boolean value that indicates whether a delegate or callbacks of the main actor are notified of the end.
+    var hasListenersOfEnd: Bool { state.withLock { $0.listeners.hasDelegate || $0.main != nil } }
 
-    /// The delegate of an operation that has its outcome, with the operation; once.
-    func takeDelegateForEnd() -> (any NetworkOperationDelegate, any AttemptHost)? {
-        // Either may have been let go of by everybody else: it is freed after the lock.
-        let (delegate, operation, isFirst) = state.withLock { state in
+    /// Who is notified of the end of an operation that has its outcome; each delegate is returned once.
+    func takeListenersOfEnd() -> ListenersOfEnd? {
+        // Each may have been released by everybody else: it is freed after the lock.
+        let (delegate, callbacks, operation) = state.withLock { state in
             let (delegate, operation) = (state.listeners.delegate, state.listeners.operation)
-            let isFirst = !state.listeners.isDelegateToldOfEnd && delegate != nil && operation != nil
-            if isFirst { state.listeners.isDelegateToldOfEnd = true }
-            return (delegate, operation, isFirst)
+            let isFirst = !state.listeners.isDelegateToldOfEnd
+            if delegate != nil, operation != nil { state.listeners.isDelegateToldOfEnd = true }
+            return (isFirst ? delegate : nil, state.main?.callbacks, operation)
         }
-        guard isFirst, let delegate, let operation else { return nil }
-        return (delegate, operation)
+        guard let operation else { return nil }
+        return ListenersOfEnd(operation: operation, delegate: delegate, callbacks: callbacks)
+    }
+
+    struct ListenersOfEnd {
+        let operation: any AttemptHost
+        let delegate: (any NetworkOperationDelegate)?
+        let callbacks: MainActorCallbacks?
     }
 
     /// The transfer is complete.
@@ -107,10 +159,11 @@ final class ProgressTeller: Sendable {
     private func schedule(
         for operation: any AnyNetworkOperation, isLast: Bool = false, _ change: (inout State) -> Void
     ) {
-        let mayTell = state.withLock { state in
+        let (mayTell, main) = state.withLock { state in
             change(&state)
-            return (isLast || !state.turn.isRunning) && state.listeners.isAny
+            return ((isLast || !state.turn.isRunning) && state.listeners.isAny, state.main)
         }
+        main?.schedule(for: operation, isLast: isLast, change)
         guard mayTell else { return }
         let now = operation.clock.now
         let isNeeded = state.withLock { state in
@@ -123,7 +176,8 @@ final class ProgressTeller: Sendable {
 
     /// Takes a turn, unless the outcome is decided, whose handler would come before it.
     private func takeTurn(for operation: any AnyNetworkOperation) {
-        operation.enqueueBeforeOutcome(on: operation.callbackQueueOfAttempts) { [weak operation] in
+        let queue = callbacks == nil ? operation.callbackQueueOfAttempts : .main
+        operation.enqueueBeforeOutcome(on: queue) { [weak operation] in
             if let operation { self.tell(operation) }
         }
     }
@@ -145,15 +199,16 @@ final class ProgressTeller: Sendable {
 
     private func tell(_ report: Report, of operation: any AnyNetworkOperation) {
         let listeners = report.listeners
-        if let upload = report.upload, !operation.isCancelled {
+        let delegate = callbacks ?? listeners.delegate
+        if let upload = report.upload, operation.mayCallHandlers {
             listeners.upload?(upload)
-            listeners.delegate?.networkOperation(operation, didSend: upload)
+            delegate?.networkOperation(operation, didSend: upload)
         }
-        if let download = report.download, !operation.isCancelled {
+        if let download = report.download, operation.mayCallHandlers {
             listeners.download?(download)
-            listeners.delegate?.networkOperation(operation, didReceive: download)
+            delegate?.networkOperation(operation, didReceive: download)
         }
-        if !operation.isCancelled {
+        if operation.mayCallHandlers {
             listeners.foundation?.update(
                 upload: self.upload, download: self.download, isComplete: report.isComplete)
         }

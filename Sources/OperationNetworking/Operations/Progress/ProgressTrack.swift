@@ -13,6 +13,13 @@ struct ProgressTrack: Sendable {
 
     var progress: TransferProgress { TransferProgress(completedBytes: count, totalBytes: total) }
 
+    /// The same count, of which nothing was told yet.
+    var untold: ProgressTrack {
+        var track = ProgressTrack()
+        (track.count, track.total) = (count, total)
+        return track
+    }
+
     /// A body of so many bytes begins, maybe not for the first time.
     mutating func expect(_ total: Int64?) {
         self.total = total.map { max($0, count) }

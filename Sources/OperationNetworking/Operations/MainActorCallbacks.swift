@@ -1,0 +1,105 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import OperationCore
+
+/// The closures and the delegate of an operation that are called on the main actor.
+///
+/// To the operation it is one more delegate, whose calls come on the main queue.
+final class MainActorCallbacks: NetworkOperationDelegate {
+    enum Event: Sendable {
+        case sent(TransferProgress)
+        case received(TransferProgress)
+        case decided(RetryEvent)
+        case waitsForNetwork
+    }
+
+    typealias Callback = @MainActor (Event) -> Void
+
+    private struct State {
+        var callbacks: [Callback] = []
+        weak var delegate: (any MainActorNetworkOperationDelegate)?
+        var isDelegateToldOfEnd = false
+    }
+
+    private let state = Locked(State())
+
+    func add(_ callback: @escaping Callback) { state.withLock { $0.callbacks.append(callback) } }
+
+    @MainActor var delegate: (any MainActorNetworkOperationDelegate)? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { $0.delegate = newValue } }
+    }
+
+    /// Calls the closures and then the delegate, until one of them cancels the operation.
+    private func call(
+        _ event: Event, of operation: any AnyNetworkOperation,
+        _ tell: @MainActor (any MainActorNetworkOperationDelegate) -> Void
+    ) {
+        MainActor.assumeIsolated {
+            for callback in state.withLock({ $0.callbacks }) where operation.mayCallHandlers { callback(event) }
+            if let delegate, operation.mayCallHandlers { tell(delegate) }
+        }
+    }
+
+    func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress) {
+        call(.sent(progress), of: operation) { $0.networkOperation(operation, didSend: progress) }
+    }
+
+    func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress) {
+        call(.received(progress), of: operation) { $0.networkOperation(operation, didReceive: progress) }
+    }
+
+    func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent) {
+        call(.decided(event), of: operation) { $0.networkOperation(operation, didDecide: event) }
+    }
+
+    func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation) {
+        call(.waitsForNetwork, of: operation) { $0.networkOperationWaitsForNetwork(operation) }
+    }
+
+    func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?) {
+        end { $0.networkOperation(operation, didFinishWith: error) }
+    }
+
+    func networkOperation(_ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause) {
+        end { $0.networkOperation(operation, wasCancelledBecause: cause) }
+    }
+
+    /// Notifies the delegate, once, and releases the closures: nothing is called after the end.
+    private func end(_ tell: @MainActor (any MainActorNetworkOperationDelegate) -> Void) {
+        MainActor.assumeIsolated {
+            let (delegate, callbacks) = state.withLock { state in
+                let delegate = state.isDelegateToldOfEnd ? nil : state.delegate
+                if delegate != nil { state.isDelegateToldOfEnd = true }
+                return (delegate, exchange(&state.callbacks, with: []))
+            }
+            withExtendedLifetime(callbacks) {
+                if let delegate { tell(delegate) }
+            }
+        }
+    }
+}
+
+extension AttemptHost {
+    /// Notifies the handler and the delegate on the callback queue, and the callbacks of the main actor on the main queue,
+    /// unless it is too late when their turn comes.
+    func notify(
+        _ handler: (@Sendable () -> Void)?, unless isTooLate: @escaping @Sendable () -> Bool,
+        _ tell: @escaping @Sendable (any NetworkOperationDelegate) -> Void
+    ) {
+        let delegate = delegate
+        if handler != nil || delegate != nil {
+            enqueueHandler(on: callbackQueueOfAttempts) {
+                guard !isTooLate() else { return }
+                handler?()
+                if let delegate { tell(delegate) }
+            }
+        }
+        guard let callbacks = networkAttempts.teller.mainActorCallbacks else { return }
+        enqueueHandler(on: .main) {
+            if !isTooLate() { tell(callbacks) }
+        }
+    }
+}

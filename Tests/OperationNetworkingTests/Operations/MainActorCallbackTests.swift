@@ -1,0 +1,253 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// What a screen sees of an operation: all of it on the main actor.
+@MainActor
+@Suite("Callbacks on the main actor", .timeLimit(.minutes(1)))
+struct MainActorCallbackTests {
+    /// A view model: what it keeps is the main actor's.
+    @MainActor
+    final class Screen {
+        var lines: [String] = []
+
+        func follow<Operation: AnyNetworkOperation>(_ operation: Operation) -> Operation {
+            operation
+                .onMainActor(uploadProgress: { [weak self] in self?.lines.append("up \($0.completedBytes)") })
+                .onMainActor(downloadProgress: { [weak self] in self?.lines.append("down \($0.completedBytes)") })
+                .onMainActor(retry: { [weak self] in self?.lines.append("retry \($0.attempt)") })
+                .onMainActor(offline: { [weak self] in self?.lines.append("offline") })
+                .onMainActor(completion: { [weak self] operation, error in
+                    self?.lines.append("end \(operation.attemptCount) \(error.map { "\($0.code)" } ?? "success")")
+                })
+        }
+    }
+
+    /// A delegate that implements some of the methods.
+    final class Delegate: MainActorNetworkOperationDelegate {
+        var lines: [String] = []
+        var didReceive: (any AnyNetworkOperation) -> Void = { _ in }
+
+        func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress) {
+            lines.append("received \(progress.completedBytes)")
+            didReceive(operation)
+        }
+
+        func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?) {
+            lines.append("finished \(error.map { "\($0.code)" } ?? "\(operation.anyOutcome?.result ?? "nothing")")")
+        }
+
+        func networkOperation(_ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause) {
+            lines.append("cancelled \(cause.code)")
+        }
+    }
+
+    /// Waits until everything that was put on the main queue was called.
+    private func settled() async {
+        await withCheckedContinuation { continuation in DispatchQueue.main.async { continuation.resume() } }
+    }
+
+    @Test("A screen is told of each step, in one chain, the last progress before the end")
+    func chain() async throws {
+        let bench = try RetryBench(), screen = Screen()
+        bench.bench.server.route("POST", "/") { $0.number == 0 ? .status(503) : .text("Hello") }
+        do {
+            let operation = screen.follow(
+                bench.text(bench.retry { $0.policy = .anyMethod }, method: "POST", body: .data(Data("ask".utf8))))
+            #expect(try await operation.run() == "Hello")
+            await operation.ended()
+            await settled()
+        }
+        #expect(screen.lines == ["up 3", "retry 1", "down 5", "end 2 success"])
+        try await bench.bench.checkNothingIsLeft()
+    }
+
+    @Test("Each call adds a closure, beside the handlers, and the handlers keep their queue")
+    func beside() async throws {
+        let bench = try OperationBench(), screen = Screen(), lines = EventRecorder<String>()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let operation = bench.text()
+        operation.downloadProgressHandler = { [callbacks = bench.callbacks] _ in
+            dispatchPrecondition(condition: .onQueue(callbacks))
+            lines.record("handler")
+        }
+        for name in ["first", "second"] { operation.onMainActor(downloadProgress: { _ in screen.lines.append(name) }) }
+        _ = try await operation.run()
+        await operation.ended()
+        await bench.settled()
+        await settled()
+        #expect(screen.lines == ["first", "second"] && lines.events == ["handler"])
+    }
+
+    @Test("A failure reaches the completion with its error")
+    func failure() async throws {
+        let bench = try OperationBench(), screen = Screen()
+        bench.server.route("GET", "/") { _ in .status(404) }
+        let operation = screen.follow(bench.text())
+        await operation.startAndEnd()
+        await settled()
+        #expect(screen.lines == ["end 1 unacceptableStatus"])
+    }
+
+    @Test("After a cancellation on the main actor nothing is called, not even by the closures that come next")
+    func cancelled() async throws {
+        let bench = try OperationBench(), screen = Screen(), received = Gate()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(.head(200, ["Content-Length": "500000"]), .send(Array(repeating: 1, count: 400_000)), .stallForever)
+        }
+        do {
+            let operation = bench.text()
+            operation.onMainActor(downloadProgress: { [weak operation] _ in
+                operation?.cancel()
+                received.open()
+            })
+            _ = screen.follow(operation)
+            operation.start()
+            await received.passage()
+            await operation.ended()
+            await settled()
+        }
+        #expect(screen.lines == [])
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("A closure that is added while the body comes hears of the rest of it")
+    func late() async throws {
+        let bench = try OperationBench(), screen = Screen(), rest = Gate(), first = Gate()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "300000"]), .send(Array(repeating: 1, count: 200_000)),
+                .stall(until: rest), .send(Array(repeating: 1, count: 100_000)))
+        }
+        let operation = bench.text()
+        operation.downloadProgressHandler = { if $0.completedBytes == 200_000 { first.open() } }
+        operation.start()
+        await first.passage()
+        _ = screen.follow(operation)
+        rest.open()
+        _ = try await operation.value
+        await operation.ended()
+        await settled()
+        #expect(screen.lines.suffix(2) == ["down 300000", "end 1 success"])
+        // One that is added after the end is told of that.
+        operation.onMainActor(completion: { _, _ in screen.lines.append("late") })
+        await settled()
+        #expect(screen.lines.last == "late")
+    }
+
+    @Test("An operation that waits for the network says so on the main actor")
+    func offline() async throws {
+        let bench = try OfflineBench(), screen = Screen()
+        let operation = screen.follow(bench.operation())
+        operation.start()
+        await bench.parked(operation)
+        await settled()
+        #expect(screen.lines == ["offline"])
+        bench.comeBack()
+        _ = try await operation.value
+        await operation.ended()
+        await settled()
+        #expect(screen.lines.last == "end 1 success")
+    }
+
+    @Test("A class of the main actor is a delegate, is not kept alive, and reads the outcome without a cast")
+    func delegate() async throws {
+        let bench = try OperationBench(), delegate = Delegate()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        bench.server.route("GET", "/missing") { _ in .status(404) }
+        do {
+            let operation = bench.text(), failing = bench.text("/missing")
+            for operation in [operation, failing] {
+                operation.mainActorDelegate = delegate
+                #expect(operation.mainActorDelegate === delegate)
+                await operation.startAndEnd()
+                await settled()
+            }
+            weak var gone: Delegate?
+            do {
+                let short = Delegate()
+                (gone, operation.mainActorDelegate) = (short, short)
+            }
+            #expect(gone == nil && operation.mainActorDelegate == nil)
+        }
+        #expect(delegate.lines == ["received 5", "finished Hello", "finished unacceptableStatus"])
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("A delegate that is set after the end is told of it, once; one that cancels hears only of that")
+    func delegateOfEnd() async throws {
+        let bench = try OperationBench(), delegate = Delegate()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        bench.server.route("GET", "/part") { _ in
+            LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("Hello"), .stallForever)
+        }
+        let operation = bench.text()
+        await operation.startAndEnd()
+        for _ in 0..<2 { operation.mainActorDelegate = delegate }
+        await settled()
+        #expect(delegate.lines == ["finished Hello"])
+        let cancelled = bench.text("/part"), received = Gate()
+        delegate.didReceive = { operation in
+            operation.cancel()
+            received.open()
+        }
+        cancelled.mainActorDelegate = delegate
+        cancelled.start()
+        await received.passage()
+        await cancelled.ended()
+        await settled()
+        #expect(delegate.lines.suffix(2) == ["received 5", "cancelled requested"])
+    }
+
+    @Test("Closures that hold their operation are released when it ends")
+    func released() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        do {
+            let operation = bench.text()
+            operation.onMainActor(downloadProgress: { _ in withExtendedLifetime(operation) {} })
+                .onMainActor(retry: { _ in withExtendedLifetime(operation) {} })
+                .onMainActor(completion: { _, _ in withExtendedLifetime(operation) {} })
+            await operation.startAndEnd()
+        }
+        await settled()
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("A base adds closures to all of its operations, and a realm tells its events")
+    func base() async throws {
+        let bench = try TokenBench(), screen = Screen(), clock = ManualClock()
+        bench.server.route("GET", "/") { $0.number == 1 ? .status(503) : $0.number == 0 ? .status(401) : .text("Hello") }
+        let base = NetworkBase(bench.server.url("/")) { base in
+            base.session = bench.bench.session
+            base.retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero), budget: nil)
+            base.onMainActor(retry: { screen.lines.append("retry \($0.attempt)") })
+            base.authenticate(
+                by: bench.authenticator(change: { options in
+                    options.onMainActor(event: { screen.lines.append("\($0.kind)") })
+                }))
+        }
+        let operation = base.get("", as: String.self)
+        operation.clock = clock
+        #expect(try await operation.run() == "Hello")
+        await operation.ended()
+        await until { bench.events.events.contains { $0.kind == .released } }
+        await settled()
+        #expect(screen.lines.contains("refreshBegan") && screen.lines.last == "retry 2")
+        #expect(screen.lines.firstIndex(of: "refreshBegan") ?? 9 < screen.lines.firstIndex(of: "released") ?? 0)
+    }
+}
+
+extension AnyNetworkOperation {
+    /// Starts the operation and waits for its end, whatever that is.
+    fileprivate func startAndEnd() async {
+        start()
+        await ended()
+    }
+}
