@@ -8,6 +8,23 @@ import Foundation
 #endif
 
 extension NetworkError {
+    /// Creates an error for an evaluator, a rule of `validate(_:)` or a ``ResponseRules/decodeError`` to throw.
+    ///
+    /// `throw NetworkError(.credentialRejected)` says that the body of the response rejects the credential: see
+    /// ``Code/credentialRejected``.
+    ///
+    /// - Parameters:
+    ///   - code: The kind of the failure.
+    ///   - message: What happened, and what to do about it. The default is a sentence about the code.
+    public init(_ code: Code, message: String? = nil) {
+        let standard =
+            code == .credentialRejected
+            ? "The server rejected the credential in the body of its response. Sign in again, or check whether this "
+                + "user may do that."
+            : "The response was refused with the code \(code)."
+        self.init(code: code, phase: .evaluating, message: message ?? standard)
+    }
+
     /// Makes a network error of any error, such as one that Foundation gave.
     ///
     /// A `NetworkError` stays what it is, an `URLError` is taken over by its code, a `DecodingError` says where the body is

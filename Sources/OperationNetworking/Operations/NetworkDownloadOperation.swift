@@ -58,7 +58,8 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     /// Where the file is to lie: in a temporary file.
     ///
     /// To be set before the start. With any other, the response's status and type are looked at first, and only a success
-    /// is written there. What `validate(_:)` and the evaluator say comes afterwards; a file that they refuse stays.
+    /// is written there. What `validate(_:)` and the evaluator say comes afterwards. A file that they refuse stays,
+    /// unless another attempt is made: then it is removed.
     public final var destination: DownloadDestination {
         get { saving.withLock { $0.destination } }
         set { saving.withLock { $0.destination = newValue } }
@@ -107,6 +108,10 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
 
     /// Another attempt begins.
     private func begin(_ isTemporary: Bool, _ make: () -> Download) -> Download {
+        // The evaluator refused the file of the last attempt. It is removed, so that the file of this one can take its place.
+        if !isTemporary, let file = saving.withLock({ exchange(&$0.file, with: nil) }) {
+            try? FileManager.default.removeItem(at: file.url)
+        }
         var (old, outdated): (TemporaryFile?, Download?)
         let made = make()
         let download = saving.withLock { saving in

@@ -104,9 +104,12 @@ public final class AuthenticationRealm: Sendable {
     func covers(_ origin: RequestOrigin) -> Bool { origins?.contains(origin) ?? true }
 
     /// What a response to such a request says of it.
-    func isRejected(_ head: ResponseHead, _ request: NetworkRequest) -> Bool {
+    ///
+    /// - Parameter isSaidByBody: Whether the body of the response rejects the credential, whatever its head says.
+    func isRejected(_ head: ResponseHead, _ request: NetworkRequest, isSaidByBody: Bool = false) -> Bool {
         // What another place says, to which a redirect led, says nothing of this credential.
-        (head.url == request.url || RequestOrigin(of: head.url) == request.origin) && options.isRejected(head)
+        guard head.url == request.url || RequestOrigin(of: head.url) == request.origin else { return false }
+        return isSaidByBody || options.isRejected(head)
     }
 
     /// Those that wait, in the order in which they came.

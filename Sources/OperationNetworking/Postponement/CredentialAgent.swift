@@ -107,17 +107,22 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         rejected(head, of: request, number) != nil
     }
 
-    /// What the request had of which the head says that it is of no use; nil if it does not, or the attempt is not the last.
+    /// What the request had of which the response says that it is of no use; nil if it does not, or the attempt is not the
+    /// last.
     ///
     /// What that leads to is done when it is known first: those that begin while the rest of the response comes do not get
     /// the credential any more.
-    private func rejected(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Sent? {
+    private func rejected(
+        _ head: ResponseHead, of request: NetworkRequest, _ number: Int, isSaidByBody: Bool = false
+    ) -> Sent? {
         let (sent, first) = state.withLock { state in
             (state.sent, state.sent.flatMap { state.rejections[ObjectIdentifier($0.realm)] })
         }
         guard let sent, sent.number == number else { return nil }
-        if let judged = sent.judged, judged.head.isSameResponse(as: head) { return judged.isRejected ? sent : nil }
-        let isRejected = sent.realm.isRejected(head, request)
+        if let judged = sent.judged, judged.head.isSameResponse(as: head), judged.isRejected || !isSaidByBody {
+            return judged.isRejected ? sent : nil
+        }
+        let isRejected = sent.realm.isRejected(head, request, isSaidByBody: isSaidByBody)
         state.withLock { state in
             if state.sent?.number == number { state.sent?.judged = (head, isRejected) }
         }
@@ -137,8 +142,9 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
     ) {
         // As a rule the realm learned of it with the head.
+        let isSaidByBody = report.error.code == .credentialRejected
         guard let head = report.head, let request = report.request,
-            let sent = rejected(head, of: request, report.number)
+            let sent = rejected(head, of: request, report.number, isSaidByBody: isSaidByBody)
         else {
             state.withLock { $0.rejections = [:] }
             return answer(nil)
@@ -173,7 +179,8 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
                 answer(AttemptAnswer(.park(realm.reason), note: "rejected: postponed, \(realm.reason)"))
             }
         case .fail(let failure): fail(realm.error(failure))
-        case .refuse: answer(AttemptAnswer(.fail, error: realm.rejection(report.error)))
+        case .refuse:
+            answer(AttemptAnswer(.fail, error: isSaidByBody ? report.error : realm.rejection(report.error)))
         }
     }
 

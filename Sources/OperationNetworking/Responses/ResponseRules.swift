@@ -30,6 +30,9 @@ public struct ResponseRules: Sendable {
     public var errorBodyBytes = 16 << 10
     /// Makes an error of what a server says beside a status that is not accepted; nil, or what it throws, for none.
     ///
+    /// If it throws a ``NetworkError`` with the code ``NetworkError/Code/credentialRejected``, the credential is renewed and
+    /// the request is sent again, as after a 401.
+    ///
     /// It gets the body, of which no more than 1 MiB is read.
     public var decodeError: (@Sendable (Data, HTTPURLResponse) throws -> (any Error)?)?
 
@@ -74,7 +77,13 @@ public struct ResponseRules: Sendable {
             message: "The server answered \(head.status) (\(Self.words(head))).")
         if let body {
             error.bodyPrefix = Data(body.prefix(max(errorBodyBytes, 0)))
-            if let decodeError, let response { error.apiError = try? decodeError(body, response) }
+            guard let decodeError, let response else { return error }
+            do { error.apiError = try decodeError(body, response) } catch
+                var rejection as NetworkError where rejection.code == .credentialRejected
+            {
+                rejection.bodyPrefix = rejection.bodyPrefix ?? error.bodyPrefix
+                return rejection
+            } catch {}
         }
         return error
     }
