@@ -58,7 +58,9 @@ final class GroupProgressTeller: Sendable {
     /// Something changed.
     func note(_ engine: GroupEngine, isLast: Bool = false) {
         let begins: Bool? = state.withLock { state in
-            guard state.handler != nil || state.foundation != nil || !state.mainActorHandlers.isEmpty else { return nil }
+            guard state.handler != nil || state.foundation != nil || !state.mainActorHandlers.isEmpty else {
+                return nil
+            }
             if isLast { state.isLast = true }
             return state.turns.request()
         }

@@ -79,7 +79,8 @@ extension ManagedOperation {
 
     /// The queue for an operation for which none was set.
     final var defaultCallbackQueue: DispatchQueue {
-        OperationDefaults.mayInherit ? inheritedCallbackQueue ?? OperationDefaults.callbackQueue : OperationDefaults.callbackQueue
+        OperationDefaults.mayInherit
+            ? inheritedCallbackQueue ?? OperationDefaults.callbackQueue : OperationDefaults.callbackQueue
     }
 
     private var inheritedCallbackQueue: DispatchQueue? {

@@ -201,7 +201,11 @@ extension QueueEngine {
             }
         }
         for operation in operations {
-            if silences { operation.cancelWithoutNotice(because: cause) } else { operation.cancelIfUndecided(because: cause) }
+            if silences {
+                operation.cancelWithoutNotice(because: cause)
+            } else {
+                operation.cancelIfUndecided(because: cause)
+            }
         }
         for foreign in foreigns {
             foreign.operation.cancel()

@@ -83,7 +83,9 @@ extension AnyNetworkOperation {
                 if let self { body(self, outcome) }
             }
             // A cancellation may come from the operation's own `deinit`, where nothing may keep the operation.
-            if outcome.cancellationCause != nil { queue.async(execute: call) } else {
+            if outcome.cancellationCause != nil {
+                queue.async(execute: call)
+            } else {
                 operation.enqueueHandler(on: queue, call)
             }
         }

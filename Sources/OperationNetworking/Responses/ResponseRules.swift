@@ -78,8 +78,8 @@ public struct ResponseRules: Sendable {
         if let body {
             error.bodyPrefix = Data(body.prefix(max(errorBodyBytes, 0)))
             guard let decodeError, let response else { return error }
-            do { error.apiError = try decodeError(body, response) } catch
-                var rejection as NetworkError where rejection.code == .credentialRejected
+            do { error.apiError = try decodeError(body, response) } catch var rejection as NetworkError
+                where rejection.code == .credentialRejected
             {
                 rejection.bodyPrefix = rejection.bodyPrefix ?? error.bodyPrefix
                 return rejection

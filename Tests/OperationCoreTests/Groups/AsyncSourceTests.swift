@@ -288,7 +288,8 @@ struct AsyncSourceTests {
         await group.ended()
         let failure = group.outcome?.error
         #expect(
-            failure?.underlyingError as? Flaw == .second && failure?.child?.name == "1" && failure?.sourceError == nil)
+            failure?.underlyingError as? Flaw == .second && failure?.child?.name == "1, element 1 (1)"
+                && failure?.sourceError == nil)
         #expect(isCancelled.isOpen && children[0].isCancelled && made.events == [0, 1])
     }
 

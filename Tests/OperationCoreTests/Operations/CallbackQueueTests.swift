@@ -20,7 +20,9 @@ struct CallbackQueueTests {
         return operation
     }
 
-    @Test func `an operation in a queue uses the queue's, and its own comes first, as does that of a base`() async throws {
+    @Test func `an operation in a queue uses the queue's, and its own comes first, as does that of a base`()
+        async throws
+    {
         let manager = QueueManager("callbacks")
         manager.callbackQueue = labelledQueue("queue")
         let plain = labelled(), based = labelled(), own = labelled()
@@ -58,7 +60,8 @@ struct CallbackQueueTests {
     }
 
     @Test func `a mapped operation uses what its original uses unless it has its own`() async throws {
-        let group = GroupOperation(policy: .collectAll), original = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
+        let group = GroupOperation(policy: .collectAll),
+            original = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
         group.callbackQueue = labelledQueue("group")
         let first = original.mapResult { $0 }, second = first.mapResult { $0 }
         second.callbackQueue = labelledQueue("own")

@@ -115,11 +115,11 @@ struct EarlyDecisionTests {
         operation.finish(withResult: 1)
         operation.finish(withResult: 2)
         operation.finish(withError: .first)
+        await queue.drain()
         operation.cancel()
         #expect(operation.outcome == .success(1))
         #expect(!operation.isCancelled)
         #expect(operation.cancellationCause == nil)
-        await queue.drain()
         #expect(told.events == [1])
         #expect(operation.calls.events == ["main"])
     }

@@ -67,8 +67,10 @@ struct MainActorTests {
         }
     }
 
-    @Test @MainActor func `handlers are called in their order, and before those of a dependent operation`() async throws {
-        let screen = Screen(), first = HandDriven(), second = HandDriven(hooks: .init(main: { $0.finish(withResult: 2) }))
+    @Test @MainActor func `handlers are called in their order, and before those of a dependent operation`() async throws
+    {
+        let screen = Screen(), first = HandDriven(),
+            second = HandDriven(hooks: .init(main: { $0.finish(withResult: 2) }))
         second.addDependency(first)
         second.onMainActor(success: { screen.note("second \($0)") })
         first.successHandler = { number in MainActor.assumeIsolated { screen.note("handler \(number)") } }
@@ -107,7 +109,8 @@ struct MainActorTests {
 
     @Test @MainActor func `a form of a subclass and of a group returns its own type`() async throws {
         let screen = Screen()
-        let closure: ClosureOperation<Int, Never> = ClosureOperation { 1 }.onMainActor(success: { screen.note("\($0)") })
+        let closure: ClosureOperation<Int, Never> = ClosureOperation { 1 }.onMainActor(success: { screen.note("\($0)") }
+        )
         let group: GroupOperation<[Int], GroupFailure> = GroupOperation.all([closure])
             .onMainActor(progress: { screen.note("progress \($0.fraction)") })
             .onMainActor(success: { screen.note("\($0)") })
@@ -117,7 +120,9 @@ struct MainActorTests {
         #expect(screen.events == ["1", "progress 1.0", "[1]"])
     }
 
-    @Test @MainActor func `progress of a group comes on the main actor in the order of its steps and not after cancel`() async throws {
+    @Test @MainActor func `progress of a group comes on the main actor in the order of its steps and not after cancel`()
+        async throws
+    {
         let screen = Screen(), group = GroupOperation(policy: .collectAll)
         let children = (0..<2).map { _ in HandDriven() }
         try group.add(children)

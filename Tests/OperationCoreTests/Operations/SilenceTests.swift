@@ -31,7 +31,8 @@ struct SilenceTests {
     }
 
     @Test func `an enqueued handler does not begin, and the outcome stays as it is`() async {
-        let succeeded = HandDriven(), failed = HandDriven(), dependent = HandDriven(), outcomes = EventRecorder<String>()
+        let succeeded = HandDriven(), failed = HandDriven(), dependent = HandDriven(),
+            outcomes = EventRecorder<String>()
         dependent.addDependency(succeeded)
         dependent.startAndKeepAlive()
         for operation in [succeeded, failed] {
@@ -94,7 +95,9 @@ struct SilenceTests {
 
     @Test func `a map that turns the cancellation of its original into a result still calls its handler`() async {
         let original = HandDriven()
-        let mapped: MappedOperation<Int, Flaw> = original.mapOutcome { outcome in outcome.result.map { .success($0) } ?? .success(0) }
+        let mapped: MappedOperation<Int, Flaw> = original.mapOutcome { outcome in
+            outcome.result.map { .success($0) } ?? .success(0)
+        }
         listen(mapped)
         mapped.start()
         await onQueue { original.cancel() }
@@ -134,7 +137,8 @@ struct SilenceTests {
     }
 
     @Test func `a shielded child of a canceled group and a child of a failed group keep their handlers`() async throws {
-        let shielded = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })), running = HandDriven(windsDown: true)
+        let shielded = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })),
+            running = HandDriven(windsDown: true)
         let group = GroupOperation(policy: .collectAll)
         try group.add(listen(shielded, "shielded"), isShielded: true)
         try group.add(running)

@@ -93,7 +93,9 @@ private func race(round: Int, team: ThreadTeam, queue: DispatchQueue) -> String?
     guard let outcome = operation.outcome else { return "round \(round): no outcome" }
     // A cancellation that came after a result or an error may have come before the handler.
     let mayBeSilent = outcome.cancellationCause == nil && handled.events == []
-    if handled.events != [outcome], !mayBeSilent { return "round \(round): \(outcome), but handlers were told \(handled.events)" }
+    if handled.events != [outcome], !mayBeSilent {
+        return "round \(round): \(outcome), but handlers were told \(handled.events)"
+    }
     if observed.events != [outcome, outcome] { return "round \(round): \(outcome), observed \(observed.events)" }
     if completions.events != [true] { return "round \(round): completion block \(completions.events)" }
     return nil

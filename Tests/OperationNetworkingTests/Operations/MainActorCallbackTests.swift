@@ -99,7 +99,8 @@ struct MainActorCallbackTests {
     func cancelled() async throws {
         let bench = try OperationBench(), screen = Screen(), received = Gate()
         bench.server.route("GET", "/") { _ in
-            LoopbackAnswer(.head(200, ["Content-Length": "500000"]), .send(Array(repeating: 1, count: 400_000)), .stallForever)
+            LoopbackAnswer(
+                .head(200, ["Content-Length": "500000"]), .send(Array(repeating: 1, count: 400_000)), .stallForever)
         }
         do {
             let operation = bench.text()
@@ -223,7 +224,9 @@ struct MainActorCallbackTests {
     @Test("A base adds closures to all of its operations, and a realm tells its events")
     func base() async throws {
         let bench = try TokenBench(), screen = Screen(), clock = ManualClock()
-        bench.server.route("GET", "/") { $0.number == 1 ? .status(503) : $0.number == 0 ? .status(401) : .text("Hello") }
+        bench.server.route("GET", "/") {
+            $0.number == 1 ? .status(503) : $0.number == 0 ? .status(401) : .text("Hello")
+        }
         let base = NetworkBase(bench.server.url("/")) { base in
             base.session = bench.bench.session
             base.retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero), budget: nil)

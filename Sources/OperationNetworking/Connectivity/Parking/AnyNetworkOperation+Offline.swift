@@ -48,7 +48,8 @@ extension NetworkAttempts {
 extension AttemptHost {
     /// Tells handler and delegates that it waits, unless it ended before they could hear of it.
     func tellOfWaitForNetwork() {
-        notify(offlineHandler, unless: { [self] in networkAttempts.isEnded || isFinishedOrCancelled }) { [self] delegate in
+        notify(offlineHandler, unless: { [self] in networkAttempts.isEnded || isFinishedOrCancelled }) {
+            [self] delegate in
             delegate.networkOperationWaitsForNetwork(self)
         }
     }
