@@ -158,20 +158,19 @@ extension Endpoint where ResultType: Decodable {
         reading(method, path, query) { _ in body }
     }
 
-    /// Makes its result by ``read(_:_:_:)``.
+    /// Makes its result as ``DecodedBody`` does.
     private static func reading(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?],
         makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none }
     ) -> Self {
         var endpoint = Endpoint(method, path, query: query, accepts: readable, makeBody: makeBody) {
-            try read($0, $1.contentType, $2)
+            try DecodedBody.read($0, $1.contentType, $2.makeDecoder)
         }
-        // As Foundation has it: fields of the same name are joined by commas.
-        endpoint.read = { try read($0, $1.headers.values("Content-Type").joined(separator: ", "), $2) }
+        endpoint.read = { try DecodedBody.read($0, $1.contentType, $2.makeDecoder) }
         return endpoint
     }
 
-    /// What ``read(_:_:_:)`` can make a result of.
+    /// The types of a body of which ``DecodedBody`` can make the result.
     private static var readable: String {
         let all: [Any.Type] = [
             Data.self, String.self, NoContent.self, Data?.self, String?.self, NoContent?.self,
@@ -179,44 +178,4 @@ extension Endpoint where ResultType: Decodable {
         let takesAnything = all.contains { $0 == ResultType.self }
         return takesAnything ? "*/*" : "application/json"
     }
-
-    /// Makes the result of a body: by itself for what is no model, from JSON for everything else.
-    private static func read(
-        _ data: Data, _ contentType: @autoclosure () -> String?, _ base: NetworkBase
-    ) throws -> ResultType {
-        if data.isEmpty, let optional = ResultType.self as? any ExpressibleByNilLiteral.Type,
-            let nothing = optional.init(nilLiteral: ()) as? ResultType
-        {
-            return nothing
-        }
-        if let data = data as? ResultType { return data }
-        if ResultType.self == String.self || ResultType.self == String?.self,
-            let text = try ResponseText.text(data, contentType()) as? ResultType
-        {
-            return text
-        }
-        if let nothing = NoContent() as? ResultType { return nothing }
-        guard !data.isEmpty else {
-            throw NetworkError(
-                code: .emptyResponse, phase: .evaluating,
-                message: "The server sent no body. Use NoContent or an optional as the result, or set emptyResult.")
-        }
-        return try base.makeDecoder().decode(ResultType.self, from: data)
-    }
-}
-
-/// The result of a request whose answer has nothing in it that matters.
-public struct NoContent: Codable, Sendable, Hashable {
-    /// Makes one.
-    public init() {}
-
-    /// Reads nothing.
-    public init(from decoder: any Decoder) {}
-
-    /// Writes an empty object.
-    public func encode(to encoder: any Encoder) throws {
-        _ = encoder.container(keyedBy: Key.self)
-    }
-
-    private enum Key: CodingKey {}
 }

@@ -12,15 +12,13 @@ final class EndpointDownload: NetworkDownloadOperation<URL>, @unchecked Sendable
 
     init(at base: NetworkBase, _ makeRequest: @escaping @Sendable (NetworkBase) throws -> NetworkRequest) {
         (makeEndpointRequest, self.base) = (makeRequest, base)
-        super.init(RequestDraft(head: .url(base.url)), base.session) { file, _ in file }
+        super.init(RequestDraft(head: .none), base.session, nil)
         take(base)
     }
 
     package override var isPlain: Bool { true }
 
-    override func makeDraft() throws -> RequestDraft {
-        RequestDraft(head: .checked(try makeEndpointRequest(base)), options: ownTransferOptions)
-    }
+    override func makeRequest() throws -> NetworkRequest { try makeEndpointRequest(base) }
 
     override var inheritedTransferOptions: TransferOptions { base.options }
 }

@@ -43,18 +43,16 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     /// Makes the operation of an endpoint.
     public init(_ endpoint: Endpoint<ResultType>, at base: NetworkBase) {
         given = (endpoint, base)
-        super.init(RequestDraft(head: .url(base.url)), base.session, nil)
+        super.init(RequestDraft(head: .none), base.session, nil)
         take(base)
     }
 
     /// Makes the operation of a subclass that overrides ``endpoint`` and ``base``.
     public init() {
         given = nil
-        super.init(RequestDraft(head: .url(Self.nowhere)), DefaultNetworkSession.standard, nil)
+        super.init(RequestDraft(head: .none), DefaultNetworkSession.standard, nil)
         take(base)
     }
-
-    private static var nowhere: URL { URL(fileURLWithPath: "/") }
 
     /// The service: override it in a class for all endpoints of one service.
     open var base: NetworkBase {
@@ -72,9 +70,8 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return given.endpoint
     }
 
-    override func makeDraft() throws -> RequestDraft {
-        RequestDraft(head: .checked(try endpoint.request(at: base)), options: ownTransferOptions)
-    }
+    /// Makes the request of the endpoint at its base.
+    open override func makeRequest() throws -> NetworkRequest { try endpoint.request(at: base) }
 
     override var inheritedTransferOptions: TransferOptions { base.options }
 
@@ -82,9 +79,13 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     package override var isPlain: Bool { type(of: self) == EndpointOperation<ResultType>.self }
 
-    package override func evaluate(result: Data, head: ResponseHead) throws -> ResultType? {
-        // A subclass may have a way of its own.
-        guard isPlain, let given, let read = given.endpoint.read else { return nil }
+    override var makesResultByEvaluator: Bool { false }
+
+    /// Makes the result as the endpoint says, or by ``evaluate(result:response:)`` in a subclass that overrides that.
+    open override func evaluate(result: Data, head: ResponseHead) throws -> ResultType {
+        guard isPlain, let given, let read = given.endpoint.read else {
+            return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
+        }
         if result.isEmpty, let emptyResult = given.endpoint.emptyResult { return emptyResult() }
         return try read(result, head, given.base)
     }

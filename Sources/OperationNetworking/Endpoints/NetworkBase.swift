@@ -3,6 +3,7 @@
 
 import Dispatch
 import Foundation
+import Synchronization
 
 /// What all requests to one service have in common: where it is, what is always sent, how its answers are read.
 ///
@@ -176,6 +177,37 @@ extension NetworkBase {
 }
 
 extension NetworkOperation {
+    /// Applies what all operations of a service have in common, and returns the operation.
+    ///
+    /// ```swift
+    /// func cover(at url: URL, of shop: NetworkBase) -> NetworkDownloadOperation<URL> {
+    ///     NetworkDownloadOperation(url: url).using(shop)
+    /// }
+    /// ```
+    ///
+    /// In a subclass, call it after `super.init`. Call it before the operation starts, and set afterwards what differs from
+    /// the base.
+    ///
+    /// - The operation gets the base's ``NetworkBase/rules``, `retry`, `offline`, `realms`, `postponed`, `log`, `observers`,
+    ///   handlers and callback queue.
+    /// - Each request gets the ``NetworkBase/headers`` that it does not have itself, if it goes to the origin of
+    ///   ``NetworkBase/url``. A request to another origin gets none, because a header may be a credential.
+    /// - The session is the base's, unless the operation was made with a session.
+    /// - The ``NetworkBase/options`` count where neither the operation nor the request has options of its own.
+    /// - An operation without an evaluator reads JSON with ``NetworkBase/makeDecoder``.
+    ///
+    /// The path and query of ``NetworkBase/url`` are not used.
+    @discardableResult
+    public final func using(_ base: NetworkBase) -> Self {
+        var service: OperationKnobs.Service? = OperationKnobs.Service(
+            origin: RequestOrigin(of: base.url), headers: base.headers, session: base.session, options: base.options,
+            makeDecoder: base.makeDecoder)
+        knobs.withLock { swap(&$0.service, &service) }
+        hasService.store(true, ordering: .releasing)
+        take(base)
+        return self
+    }
+
     /// Takes over what all operations of a service have in common.
     func take(_ base: NetworkBase) {
         responseRules = base.rules

@@ -12,11 +12,14 @@ import OperationCore
 extension NetworkOperation: AttemptHost {
     package var adaptsRequests: Bool { !isPlain }
 
-    package func makeRequest() throws -> NetworkRequest {
-        let old = knobs.withLock { exchange(&$0.taken, with: nil) }
+    package func requestOfAttempt() throws -> NetworkRequest {
+        let (old, options) = knobs.withLock { (exchange(&$0.taken, with: nil), $0.draft.options) }
         withExtendedLifetime(old) {}
-        let draft = try makeDraft()
-        return isPlain ? try draft.plain() : try draft.with(prepareRequest(draft.foundation))
+        try checkEvaluation()
+        var request = try makeRequest()
+        if let service { request = try service.completed(request) }
+        if let options { request = try request.with(options) }
+        return isPlain ? request : try request.changed(to: prepareRequest(request.foundation))
     }
 
     package func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest { try await adapt(request) }
@@ -24,10 +27,9 @@ extension NetworkOperation: AttemptHost {
     package func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask {
         let session = attemptSession
         if isPlain { return session.withPolicy.makeTask(with: request, receiver: receiver) }
-        let draft = RequestDraft(head: .checked(request))
-        if let task = createTask(with: draft.foundationWithBody, using: operationSession as? URLSession ?? .shared) {
+        if let task = createTask(with: request.foundationWithBody, using: operationSession as? URLSession ?? .shared) {
             // An upload task has a body by itself.
-            guard !draft.losesBody || task is URLSessionUploadTask else {
+            guard !request.losesBodyInFoundation || task is URLSessionUploadTask else {
                 // Its completion handler may finish the operation: first comes the reason.
                 observe(on: .global()) { _ in task.cancel() }
                 throw NetworkError(
@@ -73,13 +75,14 @@ extension NetworkOperation: AttemptHost {
         let kept = OperationKnobs.Taken(taken)
         knobs.withLock { $0.taken = kept }
         for validator in validators {
+            if let rule = (validator as? OperationKnobs.Kept<ResponseRule>)?.closure {
+                try Self.check { try rule(NetworkResponse(body: taken, head: answer.head)) }
+            }
             guard let rule = (validator as? OperationKnobs.Kept<Rule>)?.closure else { continue }
             let response = try answer.needResponse()
             try Self.check { try rule(taken, response) }
         }
-        let result =
-            try evaluate(result: taken, head: answer.head)
-            ?? evaluate(result: taken, response: answer.needResponse())
+        let result = try evaluate(result: taken, head: answer.head)
         guard let file = (collector as? any TemporaryFileHolder)?.temporaryFile else {
             return { [self] in finish(withResult: result) }
         }

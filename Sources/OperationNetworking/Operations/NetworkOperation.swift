@@ -3,35 +3,58 @@
 
 import Foundation
 @_spi(Subclassing) import OperationCore
+import Synchronization
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
-/// A request as an operation: what its task gives is made into a result by an evaluator.
+/// A request as an operation, whose result an evaluator makes of the response.
 ///
-/// It is abstract. Most requests need one of its three concrete subclasses and no more:
+/// Most requests need one of its three subclasses, ``NetworkDataOperation``, ``NetworkDownloadOperation`` and
+/// ``NetworkUploadOperation``, and no more:
 ///
 /// ```swift
-/// struct Album: Decodable { let title: String }
+/// struct Album: Decodable, Sendable { let title: String }
 ///
-/// func albumOperation(at url: URL) -> NetworkDataOperation<Album> {
-///     NetworkDataOperation(url: url, urlSession: .shared) { data, response in
-///         try JSONDecoder().decode(Album.self, from: data)
-///     }
+/// func albums(at url: URL) -> [NetworkDataOperation<Album>] {
+///     [
+///         // Decoded from JSON, since the result is Decodable.
+///         NetworkDataOperation(url: url),
+///         NetworkDataOperation(url: url, urlSession: .shared) { data, response in
+///             try JSONDecoder().decode(Album.self, from: data)
+///         },
+///         NetworkDataOperation(url: url) { response in
+///             Album(title: response.headers["X-Title"] ?? "none")
+///         },
+///     ]
 /// }
 /// ```
 ///
 /// Subclass it, or one of the three, to change a step for a whole family of requests:
 ///
-/// - ``prepareRequest(_:)`` changes the request, at once;
+/// - ``makeRequest()`` makes the request;
+/// - ``prepareRequest(_:)`` changes the request immediately;
 /// - ``adapt(_:)`` changes it when something must be waited for, such as a token;
 /// - ``createTask(with:using:)-(NetworkRequest,_)`` makes the task;
 /// - ``makeCollector(for:)`` takes in the body, for a `TaskResult` that is neither `Data` nor `URL`;
-/// - ``evaluate(result:response:)`` makes the result.
+/// - ``evaluate(result:head:)`` makes the result, or ``evaluate(result:response:)`` with Foundation's response.
 ///
-/// Each attempt goes through all of them. The first two run where the operation was started and in Swift's pool; the
-/// evaluation runs on a thread of its own, never the session's, which it would hold up.
+/// Each attempt goes through all of them. The first two run where the operation was started and ``adapt(_:)`` in Swift's
+/// pool; the evaluation runs on a thread of its own, never the session's, which it would hold up.
+///
+/// ### Without an evaluator
+///
+/// An operation without an evaluator makes its result as the types say:
+///
+/// - The result of the task is the result of the operation if both have the same type: `NetworkDataOperation<Data>`,
+///   `NetworkDownloadOperation<URL>`.
+/// - A body in memory is read as ``Endpoint`` reads it if the result is `Decodable`: `String` is the text, ``NoContent``
+///   ignores the body, an optional is nil where there is no body, and all other types are decoded from JSON.
+///
+/// For any other result, the three classes fail immediately when they start, before anything is sent. Swift cannot tell
+/// whether a subclass overrides a hook. A subclass that neither has an evaluator nor overrides one of the two `evaluate`
+/// hooks therefore fails only when the response is complete.
 ///
 /// From its start to its end the operation is kept alive by its transfer.
 open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<ResultType, NetworkError>,
@@ -39,80 +62,150 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 {
     // Sendable: what changes is behind locks.
 
-    /// Makes a result of what a task gave.
+    /// Makes a result of what a task gave and of the response in Foundation's form.
     public typealias Evaluator = @Sendable (TaskResult, HTTPURLResponse) throws -> ResultType
 
+    typealias ResponseEvaluator = @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
     typealias Rule = @Sendable (TaskResult, HTTPURLResponse) throws -> Void
+    typealias ResponseRule = @Sendable (NetworkResponse<TaskResult>) throws -> Void
     typealias EmptyResult = @Sendable () -> ResultType
 
     /// What carries out the attempts; there is nothing in it for users.
     public final let networkAttempts = NetworkAttempts()
     private let session: any NetworkSession
+    // One of the two, or none.
     private let evaluator: Evaluator?
+    private let responseEvaluator: ResponseEvaluator?
     let knobs: Locked<OperationKnobs>
+    /// Whether there is an ``OperationKnobs/service``: operations without one are spared the lock.
+    let hasService = Atomic(false)
 
-    init(_ draft: RequestDraft, _ session: any NetworkSession, _ evaluator: Evaluator?) {
-        (self.session, self.evaluator) = (session, evaluator)
+    init(
+        _ draft: RequestDraft, _ session: any NetworkSession, _ evaluator: Evaluator?,
+        _ responseEvaluator: ResponseEvaluator? = nil
+    ) {
+        (self.session, self.evaluator, self.responseEvaluator) = (session, evaluator, responseEvaluator)
         knobs = Locked(OperationKnobs(draft: draft))
         super.init()
     }
 
-    // A subclass inherits these as they are, and may call each of them, only if none calls another; and a session that may
-    // be left out must have a form of its own, for no default of a generic parameter is inherited.
+    // A subclass inherits these as they are, and may call each of them, only if none calls another.
 
-    /// Makes an operation that asks for a URL.
+    /// Creates an operation that asks for a URL.
     ///
     /// - Parameters:
     ///   - url: What to ask for, by GET.
-    ///   - urlSession: The session; `.shared` is the default one.
-    ///   - evaluator: Makes the result. A subclass that overrides ``evaluate(result:response:)`` needs none.
-    public init<Session: NetworkSession>(url: URL, urlSession: Session, evaluator: Evaluator? = nil) {
-        (session, self.evaluator) = (urlSession, evaluator)
+    ///   - urlSession: The session: any ``NetworkSession``, such as `.shared` or a `URLSession`. The default is the default
+    ///     session of the platform: see ``DefaultNetworkSession``.
+    ///   - evaluator: Makes the result. The default is `nil`: see the section "Without an evaluator" of ``NetworkOperation``.
+    public init(
+        url: URL, urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
+    ) {
+        (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
         knobs = Locked(OperationKnobs(draft: RequestDraft(head: .url(url))))
         super.init()
     }
 
-    /// Makes an operation that asks for a URL with the default session.
-    public init(url: URL, evaluator: Evaluator? = nil) {
-        (session, self.evaluator) = (DefaultNetworkSession.standard, evaluator)
+    /// Creates an operation that asks for a URL, with an evaluator that needs no type of Foundation's networking.
+    ///
+    /// The evaluator has one parameter: `{ response in response.body.count }`.
+    public init(
+        url: URL, urlSession: any NetworkSession = DefaultNetworkSession.standard,
+        evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
+    ) {
+        (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
         knobs = Locked(OperationKnobs(draft: RequestDraft(head: .url(url))))
         super.init()
     }
 
-    /// Makes an operation that sends a request of Foundation's.
-    public init<Session: NetworkSession>(request: URLRequest, urlSession: Session, evaluator: Evaluator? = nil) {
-        (session, self.evaluator) = (urlSession, evaluator)
+    /// Creates an operation that sends a request of Foundation's.
+    public init(
+        request: URLRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
+        evaluator: Evaluator? = nil
+    ) {
+        (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
         knobs = Locked(OperationKnobs(draft: RequestDraft(head: .foundation(request))))
         super.init()
     }
 
-    /// Makes an operation that sends a request of Foundation's with the default session.
-    public init(request: URLRequest, evaluator: Evaluator? = nil) {
-        (session, self.evaluator) = (DefaultNetworkSession.standard, evaluator)
+    /// Creates an operation that sends a request of Foundation's, with an evaluator of one parameter.
+    public init(
+        request: URLRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
+        evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
+    ) {
+        (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
         knobs = Locked(OperationKnobs(draft: RequestDraft(head: .foundation(request))))
         super.init()
     }
 
-    /// Makes an operation that sends a request that was checked.
-    public init<Session: NetworkSession>(request: NetworkRequest, urlSession: Session, evaluator: Evaluator? = nil) {
-        (session, self.evaluator) = (urlSession, evaluator)
+    /// Creates an operation that sends a request that was checked.
+    public init(
+        request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
+        evaluator: Evaluator? = nil
+    ) {
+        (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
         knobs = Locked(OperationKnobs(draft: RequestDraft(head: .checked(request))))
         super.init()
     }
 
-    /// Makes an operation that sends a request that was checked with the default session.
-    public init(request: NetworkRequest, evaluator: Evaluator? = nil) {
-        (session, self.evaluator) = (DefaultNetworkSession.standard, evaluator)
+    /// Creates an operation that sends a request that was checked, with an evaluator of one parameter.
+    public init(
+        request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
+        evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
+    ) {
+        (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
         knobs = Locked(OperationKnobs(draft: RequestDraft(head: .checked(request))))
+        super.init()
+    }
+
+    /// Creates an operation of a subclass that overrides ``makeRequest()``.
+    ///
+    /// An abstract base class needs no URL:
+    ///
+    /// ```swift
+    /// class ShopOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
+    ///     let shop: URL
+    ///
+    ///     init(_ shop: URL, urlSession: any NetworkSession) {
+    ///         self.shop = shop
+    ///         super.init(urlSession: urlSession)
+    ///     }
+    ///
+    ///     var path: String { "" }
+    ///
+    ///     override func makeRequest() throws -> NetworkRequest {
+    ///         try NetworkRequest(url: shop.appending(path: path))
+    ///     }
+    /// }
+    /// ```
+    public init(urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil) {
+        (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
+        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .none)))
         super.init()
     }
 
     // Hooks.
 
-    /// Changes the request before it is sent; called once for each attempt, where the operation was started.
+    /// Makes the request of an attempt.
     ///
-    /// What it returns is what is sent. A body that the operation was given (a file, a stream) is not in it, and is sent
-    /// unless the hook sets one. What it throws fails the operation. The one here returns the request as it is.
+    /// It is called once for each attempt, where the operation was started, before ``prepareRequest(_:)``. What it throws
+    /// fails the operation before anything is sent. The one here returns the request that the operation was made with; an
+    /// operation that was made without one fails.
+    ///
+    /// Header fields and options of a service (see `using(_:)`) and the ``transferOptions`` of the operation are added to
+    /// what it returns.
+    open func makeRequest() throws -> NetworkRequest {
+        if let request = try knobs.withLock({ $0.draft }).request() { return request }
+        throw NetworkError(
+            code: .preparationFailed, phase: .checking,
+            message: "\(type(of: self)) has no request. Override makeRequest() without calling super, or make the "
+                + "operation with a URL or a request.")
+    }
+
+    /// Changes the request before it is sent; called once for each attempt, after ``makeRequest()``.
+    ///
+    /// What it returns is what is sent. A body in memory is in it. A file or a stream is not in it, and is sent unless the
+    /// hook sets a body. What it throws fails the operation. The one here returns the request as it is.
     open func prepareRequest(_ request: URLRequest) throws -> URLRequest { request }
 
     /// Changes the request when something must be waited for, such as a token or a signature; called after
@@ -177,20 +270,63 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
             message: "There is no collector for \(TaskResult.self). Override makeCollector(for:) in \(type(of: self)).")
     }
 
-    /// Makes the result of what the task gave: by the evaluator, unless a subclass overrides it.
+    /// Makes the result of what the task gave.
     ///
-    /// What it throws fails the operation.
-    open func evaluate(result: TaskResult, response: HTTPURLResponse) throws -> ResultType {
-        guard let evaluator else {
-            throw NetworkError(
-                code: .evaluationFailed, phase: .evaluating,
-                message: "\(type(of: self)) has no evaluator. Give it one, or override evaluate(result:response:).")
-        }
-        return try evaluator(result, response)
+    /// It runs on a thread of its own. What it throws fails the operation. The one here calls
+    /// ``evaluate(result:response:)``, or the evaluator where that needs no response of Foundation's.
+    open func evaluate(result: TaskResult, head: ResponseHead) throws -> ResultType {
+        // To make a response of Foundation's takes longer than to decode a small body.
+        if evaluator == nil, isPlain { return try makeResult(of: result, head) }
+        return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
     }
 
-    /// Makes the result where nobody wants Foundation's form of the response; nil where `evaluate(result:response:)` does it.
-    package func evaluate(result: TaskResult, head: ResponseHead) throws -> ResultType? { nil }
+    /// Makes the result of what the task gave, with the response in Foundation's form.
+    ///
+    /// Override one of the two forms. The one here makes the result by the evaluator, or as the types say: see
+    /// ``NetworkOperation``. What it throws fails the operation.
+    open func evaluate(result: TaskResult, response: HTTPURLResponse) throws -> ResultType {
+        if let evaluator { return try evaluator(result, response) }
+        let head = networkAttempts.head ?? networkAttempts.request.flatMap { ResponseHead(response, to: $0) }
+        guard let head else {
+            throw NetworkError(
+                code: .invalidResponse, phase: .evaluating,
+                message: "\(type(of: self)) was given a response before it sent a request.")
+        }
+        return try makeResult(of: result, head)
+    }
+
+    /// Makes the result without Foundation's response: by an evaluator of one parameter, or as the types say.
+    private func makeResult(of result: TaskResult, _ head: ResponseHead) throws -> ResultType {
+        if let responseEvaluator { return try responseEvaluator(NetworkResponse(body: result, head: head)) }
+        if let model = decodableResult, let data = result as? Data {
+            let makeDecoder = service?.makeDecoder ?? { JSONDecoder() }
+            if let made = try DecodedBody.read(model, as: ResultType.self, data, head, makeDecoder) { return made }
+        }
+        if isTaskResult, let result = result as? ResultType { return result }
+        throw missingEvaluator(.evaluating)
+    }
+
+    /// The result, if the body is decoded where there is no evaluator.
+    private var decodableResult: (any Decodable.Type)? {
+        TaskResult.self == Data.self ? ResultType.self as? any Decodable.Type : nil
+    }
+
+    /// Whether the result of the task is the result of the operation where there is no evaluator.
+    private var isTaskResult: Bool { ResultType.self == TaskResult.self || ResultType.self == TaskResult?.self }
+
+    /// Refuses to send a request of whose response nothing could be made, as far as that can be known.
+    final func checkEvaluation() throws(NetworkError) {
+        guard evaluator == nil, responseEvaluator == nil, makesResultByEvaluator else { return }
+        guard decodableResult == nil, !isTaskResult else { return }
+        throw missingEvaluator(.checking)
+    }
+
+    private func missingEvaluator(_ phase: NetworkError.Phase) -> NetworkError {
+        NetworkError(
+            code: .evaluationFailed, phase: phase,
+            message: "\(type(of: self)) has no evaluator, and nothing else says how a \(TaskResult.self) becomes a "
+                + "\(ResultType.self). Give the operation an evaluator, or override evaluate(result:head:).")
+    }
 
     // Knobs, to be set before the start.
 
@@ -216,13 +352,26 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Those that stand as long as none were set on the operation.
     var inheritedTransferOptions: TransferOptions {
-        if case .checked(let request) = knobs.withLock({ $0.draft.head }) { request.options } else { .standard }
+        let (head, service) = knobs.withLock { ($0.draft.head, $0.service) }
+        if case .checked(let request) = head, request.options != .standard { return request.options }
+        return service?.options ?? .standard
     }
 
     /// Adds a rule that sees the body, too; what it throws fails the operation.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (TaskResult, HTTPURLResponse) throws -> Void) -> Self {
         let kept = OperationKnobs.Kept<Rule>(rule)
+        knobs.withLock { $0.validators.append(kept) }
+        return self
+    }
+
+    /// Adds a rule that sees the body, too, and needs no type of Foundation's networking; what it throws fails the
+    /// operation.
+    ///
+    /// The rule has one parameter: `{ response in … }`.
+    @discardableResult
+    public final func validate(_ rule: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> Void) -> Self {
+        let kept = OperationKnobs.Kept<ResponseRule>(rule)
         knobs.withLock { $0.validators.append(kept) }
         return self
     }
@@ -273,10 +422,17 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     package var isBrief: Bool { false }
     /// Whether it is one of our own classes, none of whose hooks is overridden.
     package var isPlain: Bool { false }
-    /// What a request is made of.
-    func makeDraft() throws -> RequestDraft { knobs.withLock { $0.draft } }
-    /// The session that was given.
-    var operationSession: any NetworkSession { session }
+    /// Whether it is known that only an evaluator, or the types, make the result.
+    var makesResultByEvaluator: Bool { isPlain || type(of: self) == NetworkOperation<TaskResult, ResultType>.self }
+    /// The service to which the operation belongs.
+    final var service: OperationKnobs.Service? {
+        hasService.load(ordering: .acquiring) ? knobs.withLock { $0.service } : nil
+    }
+    /// The session that was given, or else that of the service.
+    var operationSession: any NetworkSession {
+        guard let service, session === DefaultNetworkSession.standard else { return session }
+        return service.session
+    }
     /// The session that makes the task of an attempt.
     var attemptSession: any NetworkSession { operationSession }
     /// Refuses a collector that would get nothing.

@@ -1,6 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
+
 /// What a network operation is set up with, and what its task gave.
 ///
 /// Nothing in it depends on the types of the operation: each access would look up their description (decision 0005).
@@ -25,7 +27,33 @@ struct OperationKnobs: Sendable {
         }
     }
 
+    /// What the requests of a service have in common.
+    final class Service: Sendable {
+        let origin: RequestOrigin?
+        let headers: HeaderFields
+        let session: any NetworkSession
+        let options: TransferOptions
+        let makeDecoder: @Sendable () -> JSONDecoder
+
+        init(
+            origin: RequestOrigin?, headers: HeaderFields, session: any NetworkSession, options: TransferOptions,
+            makeDecoder: @escaping @Sendable () -> JSONDecoder
+        ) {
+            (self.origin, self.headers, self.session) = (origin, headers, session)
+            (self.options, self.makeDecoder) = (options, makeDecoder)
+        }
+
+        /// The request with what it does not say itself.
+        func completed(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
+            // A header may be a credential, which no other origin gets.
+            let request = request.origin == origin ? try request.completed(by: headers) : request
+            return request.options == .standard ? try request.with(options) : request
+        }
+    }
+
     var draft: RequestDraft
+    /// The service to which the operation belongs; nil if it was given none.
+    var service: Service?
     var rules = ResponseRules()
     /// Each of them holds a rule for what the operation's task gave.
     var validators: [any AnyObject & Sendable] = []

@@ -46,6 +46,21 @@ extension NetworkRequest {
         return bytes.joined()
     }
 
+    /// The request, transferred in that way.
+    func with(_ options: TransferOptions) throws(NetworkError) -> NetworkRequest {
+        try RequestChecks(method: method, url: url).check(options)
+        return NetworkRequest(self, checkedOptions: options)
+    }
+
+    /// The request with those header fields of which it has none of the same name.
+    func completed(by others: HeaderFields) throws(NetworkError) -> NetworkRequest {
+        let own = headers
+        let missing = others.filter { !own.contains($0.name) }
+        if missing.isEmpty { return self }
+        return try NetworkRequest(
+            method, url: url, headers: HeaderFields(Array(own) + missing), body: body, options: options)
+    }
+
     /// The request with that body.
     public func with(body new: RequestBody) throws(NetworkError) -> NetworkRequest {
         var headers = headers

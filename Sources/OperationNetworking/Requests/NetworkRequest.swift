@@ -10,7 +10,7 @@ import Foundation
 /// of it and become an `Authorization` field, unless there is one.
 public struct NetworkRequest: Sendable {
     /// All of it, in one place: a request is handed on many times and never changed.
-    private var content: Content
+    private let content: Content
 
     private final class Content: Sendable {
         let method: String
@@ -81,13 +81,16 @@ public struct NetworkRequest: Sendable {
         content = Content(request.method, request.url, request.origin, headers, request.body, request.options)
     }
 
+    /// The same request with options that were checked.
+    init(_ request: NetworkRequest, checkedOptions options: TransferOptions) {
+        content = Content(request.method, request.url, request.origin, request.headers, request.body, options)
+    }
+
     /// The same request, which waits for no other one to its host.
     var ahead: NetworkRequest {
         var options = options
         options.isAhead = true
-        var request = self
-        request.content = Content(method, url, origin, headers, body, options)
-        return request
+        return NetworkRequest(self, checkedOptions: options)
     }
 
     /// Method and URL without secrets.

@@ -13,6 +13,19 @@ package protocol ResponseMaker: AnyObject, Sendable {
     func response(of head: ResponseHead) -> HTTPURLResponse?
 }
 
+extension ResponseMaker {
+    /// The response for those who cannot do without.
+    func needResponse(of head: ResponseHead) throws(NetworkError) -> HTTPURLResponse {
+        guard let response = response(of: head) else {
+            throw NetworkError(
+                code: .invalidResponse, phase: .evaluating,
+                message: "Foundation cannot represent the response. Use the form of the evaluator, the rule or the "
+                    + "hook that gets the head of the response: it works with every response.")
+        }
+        return response
+    }
+}
+
 /// A response whose transfer is complete.
 package struct Answer: Sendable {
     package let request: NetworkRequest
@@ -24,12 +37,5 @@ package struct Answer: Sendable {
     var response: HTTPURLResponse? { maker.response(of: head) }
 
     /// The same for those who cannot do without.
-    func needResponse() throws(NetworkError) -> HTTPURLResponse {
-        guard let response else {
-            throw NetworkError(
-                code: .invalidResponse, phase: .evaluating,
-                message: "Foundation cannot represent the response. Look at its head instead, by responseHead.")
-        }
-        return response
-    }
+    func needResponse() throws(NetworkError) -> HTTPURLResponse { try maker.needResponse(of: head) }
 }

@@ -10,8 +10,8 @@ import OperationCore
 
 /// The side of a network operation that its attempts call: hooks and types.
 package protocol AttemptHost: AnyNetworkOperation {
-    /// Makes the request, by the synchronous hook.
-    func makeRequest() throws -> NetworkRequest
+    /// Makes the request, by the synchronous hooks.
+    func requestOfAttempt() throws -> NetworkRequest
     /// Whether there is an asynchronous hook to be called.
     var adaptsRequests: Bool { get }
     func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest

@@ -17,7 +17,7 @@ extension NetworkAttempts {
         beginStory(number, host)
         beginTime(number, host)
         do {
-            let request = try withKey(try changed(host.makeRequest()))
+            let request = try withKey(try changed(host.requestOfAttempt()))
             let left = state.withLock { state in
                 let left = state.draft
                 if state.machine.phase == .preparing, state.machine.attempt == number { state.draft = request }

@@ -1,0 +1,210 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+private struct Album: Codable, Sendable, Equatable { let title: String }
+
+/// A result that no evaluator is needed for only if the types say so, which these do not.
+private struct Opaque: Sendable { let count: Int }
+
+/// An abstract base class without a URL.
+private class ShopOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
+    let madeRequests = Locked(0)
+
+    init(session: any NetworkSession) { super.init(urlSession: session) }
+
+    var path: String { "" }
+
+    override func makeRequest() throws -> NetworkRequest {
+        madeRequests.withLock { $0 += 1 }
+        return try NetworkRequest(url: address(path))
+    }
+}
+
+private final class AlbumOperation: ShopOperation<Album>, @unchecked Sendable {
+    override var path: String { "/album" }
+}
+
+/// It inherits all initializers.
+private final class Inheriting<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {}
+
+private final class ByHead: NetworkDataOperation<Opaque>, @unchecked Sendable {
+    override func evaluate(result: Data, head: ResponseHead) -> Opaque { Opaque(count: head.status) }
+}
+
+private final class Cover: NetworkDownloadOperation<URL>, @unchecked Sendable {
+    init(of shop: NetworkBase) {
+        super.init(url: address("/album"))
+        using(shop)
+    }
+}
+
+private func address(_ path: String, host: String = "shop.test") -> URL {
+    var parts = URLComponents()
+    (parts.scheme, parts.host, parts.path) = ("https", host, path)
+    return parts.url ?? URL(fileURLWithPath: path)
+}
+
+private func makeShop() -> StubSession {
+    let session = StubSession()
+    session.route("GET", "/album") { _ in .json(#"{"title":"One"}"#) }
+    session.route("GET", "/nothing") { _ in .status(204) }
+    session.route("POST", "/album") { .text($0.text) }
+    return session
+}
+
+@Suite("Operation classes of your own", .timeLimit(.minutes(3)))
+struct OwnOperationTests {
+    @Test("An abstract base class needs no URL and takes any session")
+    func abstractBase() async throws {
+        let session: any NetworkSession = makeShop()
+        #expect(try await AlbumOperation(session: session).run() == Album(title: "One"))
+    }
+
+    @Test("A request is made again for each attempt")
+    func onePerAttempt() async throws {
+        let session = StubSession()
+        session.route("GET", "/album", inTurn: .status(503), .status(503), .json(#"{"title":"One"}"#))
+        let operation = AlbumOperation(session: session)
+        operation.retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero), budget: nil)
+        #expect(try await operation.run() == Album(title: "One"))
+        #expect(operation.madeRequests.withLock { $0 } == 3)
+    }
+
+    @Test("An operation without a request fails before anything is sent, and says what to override")
+    func noRequest() async throws {
+        let session = makeShop()
+        let error = await failure(of: NetworkDataOperation<Data>(urlSession: session))
+        #expect(error?.code == .preparationFailed)
+        #expect(error?.phase == .checking)
+        #expect(error?.message.contains("makeRequest()") == true)
+        #expect(session.requests.isEmpty)
+    }
+
+    @Test("A session can be given in every form, or left out, in inherited initializers, too")
+    func sessions() async throws {
+        let stub = makeShop()
+        let unnamed: any NetworkSession = stub
+        let url = address("/album")
+        _ = [
+            Inheriting<Data>(url: url), Inheriting<Data>(url: url, urlSession: .shared),
+            Inheriting<Data>(url: url, urlSession: URLSession.shared),
+            Inheriting<Data>(request: URLRequest(url: url), urlSession: .shared),
+            Inheriting(url: url, urlSession: .shared) { response in response.body },
+            Inheriting(url: url, urlSession: .shared) { data, _ in data },
+        ]
+        _ = NetworkUploadOperation<Data>(url: url, body: .none, urlSession: .shared)
+        _ = NetworkDownloadOperation<URL>(url: url, urlSession: .shared)
+        #expect(try await Inheriting<Album>(url: url, urlSession: unnamed).run() == Album(title: "One"))
+        #expect(try await Inheriting<Album>(url: url, urlSession: stub).run() == Album(title: "One"))
+        let request = try NetworkRequest(url: url)
+        #expect(try await Inheriting(request: request, urlSession: unnamed) { $0.status }.run() == 200)
+        #expect(try await Inheriting(request: request, urlSession: unnamed) { $1.statusCode }.run() == 200)
+    }
+
+    @Test("Without an evaluator the types say what the result is")
+    func byTypes() async throws {
+        let session = makeShop()
+        let (url, nothing) = (address("/album"), address("/nothing"))
+        let json = #"{"title":"One"}"#
+        #expect(try await NetworkDataOperation<Data>(url: url, urlSession: session).run() == Data(json.utf8))
+        #expect(try await NetworkDataOperation<String>(url: url, urlSession: session).run() == json)
+        #expect(try await NetworkDataOperation<NoContent>(url: nothing, urlSession: session).run() == NoContent())
+        #expect(try await NetworkDataOperation<Album?>(url: nothing, urlSession: session).run() == nil)
+        #expect(try await NetworkDataOperation<Data?>(url: nothing, urlSession: session).run() == nil)
+        #expect(try await NetworkDataOperation<Album?>(url: url, urlSession: session).run() == Album(title: "One"))
+        let request = URLRequest(url: url)
+        #expect(try await NetworkDataOperation<Album>(request: request, urlSession: session).run().title == "One")
+        let checked = try NetworkRequest(url: url)
+        #expect(try await NetworkDataOperation<Album>(request: checked, urlSession: session).run().title == "One")
+        let upload = NetworkUploadOperation<Data>(url: url, body: .data(Data("new".utf8)), urlSession: session)
+        #expect(try await upload.run() == Data("new".utf8))
+        let download = NetworkDownloadOperation<URL>(url: url, urlSession: session)
+        let file = try await download.run()
+        #expect(try Data(contentsOf: file) == Data(json.utf8))
+        try FileManager.default.removeItem(at: file)
+    }
+
+    @Test("A result of which the types say nothing needs an evaluator: the operation fails before anything is sent")
+    func noEvaluator() async throws {
+        let session = makeShop()
+        let url = address("/album")
+        let errors = [
+            await failure(of: NetworkDataOperation<Opaque>(url: url, urlSession: session)),
+            await failure(of: NetworkUploadOperation<Opaque>(url: url, body: .none, urlSession: session)),
+            await failure(of: NetworkDownloadOperation<Album>(url: url, urlSession: session)),
+        ]
+        for error in errors {
+            #expect(error?.code == .evaluationFailed)
+            #expect(error?.phase == .checking)
+            #expect(error?.message.contains("evaluate(result:head:)") == true)
+        }
+        #expect(session.requests.isEmpty)
+        // Of a subclass it is known when the response is there.
+        let late = await failure(of: Inheriting<Opaque>(url: url, urlSession: session))
+        #expect(late?.code == .evaluationFailed)
+        #expect(late?.phase == .evaluating)
+    }
+
+    @Test("A hook, an evaluator and a rule get the head of the response without Foundation's type of it")
+    func byHead() async throws {
+        struct Refused: Error {}
+        let session = makeShop()
+        let url = address("/album")
+        #expect(try await ByHead(url: url, urlSession: session).run().count == 200)
+        let types = NetworkDataOperation(url: url, urlSession: session) { response in
+            "\(response.status) \(response.headers["Content-Type"] ?? "none") \(response.body.count)"
+        }
+        #expect(try await types.validate { if $0.status != 200 { throw Refused() } }.run().hasSuffix(" 15"))
+        let refused = NetworkDataOperation<Data>(url: url, urlSession: session)
+            .validate { response in if response.body.count == 15 { throw Refused() } }
+        let error = await failure(of: refused)
+        #expect(error?.code == .responseRefused)
+        #expect(error?.cause is Refused)
+    }
+
+    @Test("A base is applied to an operation of any class: session, missing header fields, rules, options, decoder")
+    func usingBase() async throws {
+        let session = makeShop()
+        let shop = NetworkBase(address("/")) {
+            $0.session = session
+            $0.headers = ["X-Client": "shop", "X-Own": "the base's"]
+            $0.options.timeouts.total = .seconds(7)
+            $0.rules.statuses = .only(200)
+        }
+        let request = try NetworkRequest(url: address("/album"), headers: ["X-Own": "mine"])
+        #expect(try await Inheriting<Album>(request: request).using(shop).run() == Album(title: "One"))
+        let file = try await Cover(of: shop).run()
+        try FileManager.default.removeItem(at: file)
+        let upload = NetworkUploadOperation<String>(url: address("/album"), body: .data(Data("new".utf8)))
+        #expect(try await upload.using(shop).run() == "new")
+        #expect(session.requests.map { $0["X-Client"] } == ["shop", "shop", "shop"])
+        #expect(session.requests.map { $0["X-Own"] } == ["mine", "the base's", "the base's"])
+        #expect(session.requests.map(\.options.timeouts.total) == [.seconds(7), .seconds(7), .seconds(7)])
+        let empty = NetworkDataOperation<Data>(url: address("/nothing")).using(shop)
+        #expect(await failure(of: empty)?.code == .unacceptableStatus)
+    }
+
+    @Test("A base gives its header fields to no other origin, and its session to no operation that has its own")
+    func otherOrigin() async throws {
+        let (session, own) = (makeShop(), makeShop())
+        let shop = NetworkBase(address("/")) {
+            $0.session = session
+            $0.headers = ["Authorization": "secret"]
+        }
+        let elsewhere = NetworkDataOperation<Data>(url: address("/album", host: "other.test")).using(shop)
+        _ = try await elsewhere.run()
+        #expect(session.requests.map { $0["Authorization"] } == [nil])
+        _ = try await NetworkDataOperation<Data>(url: address("/album"), urlSession: own).using(shop).run()
+        #expect(own.requests.map { $0["Authorization"] } == ["secret"])
+        #expect(session.requests.count == 1)
+    }
+}
