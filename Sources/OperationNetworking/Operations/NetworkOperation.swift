@@ -204,8 +204,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Changes the request before it is sent; called once for each attempt, after ``makeRequest()``.
     ///
-    /// What it returns is what is sent. A body in memory is in it. A file or a stream is not in it, and is sent unless the
-    /// hook sets a body. What it throws fails the operation. The one here returns the request as it is.
+    /// The operation sends the request that the hook returns. A body in memory is in `request`, so the hook can sign it,
+    /// replace it or remove it. A file or a stream is not in `request`, and is sent unless the hook sets a body. An error
+    /// that the hook throws fails the operation. The default implementation returns the request unchanged.
     open func prepareRequest(_ request: URLRequest) throws -> URLRequest { request }
 
     /// Changes the request when something must be waited for, such as a token or a signature; called after

@@ -45,13 +45,18 @@ extension NetworkRequest {
         request.httpMethod = method
         for field in headers { request.addValue(field.value, forHTTPHeaderField: field.name) }
         if case .data(let data) = body.source { request.httpBody = data }
+        if let idle = options.timeouts.idle, idle == options.timeouts.firstByte {
+            request.timeoutInterval = idle / .seconds(1)
+        }
         return request
     }
 
-    /// What a hook made of ``foundation``: a file or stream is sent unless the hook set a body.
+    /// What a hook made of ``foundation``: a file or a stream is sent unless the hook set a body.
     func changed(to request: URLRequest) throws(NetworkError) -> NetworkRequest {
         let made = try NetworkRequest(request, options: options)
         guard made.body.isNone, !body.isNone else { return made }
+        // The hook removed these bytes.
+        if case .data(let bytes) = body.source, !bytes.isEmpty { return made }
         return try NetworkRequest(made.method, url: made.url, headers: made.headers, body: body, options: options)
     }
 

@@ -118,6 +118,7 @@ struct NetworkDownloadOperationTests {
     func bodyBesideRequest() async throws {
         final class Hooked: NetworkUploadOperation<String>, @unchecked Sendable {
             let seen = EventRecorder<Int?>()
+            let intervals = EventRecorder<TimeInterval>()
             let own: Data?
 
             init(_ request: URLRequest, _ bench: OperationBench, own: Data?) {
@@ -130,6 +131,7 @@ struct NetworkDownloadOperationTests {
 
             override func prepareRequest(_ request: URLRequest) -> URLRequest {
                 seen.record(request.httpBody?.count)
+                intervals.record(request.timeoutInterval)
                 var request = request
                 if let own { request.httpBody = own }
                 return request
@@ -152,6 +154,11 @@ struct NetworkDownloadOperationTests {
         #expect(try await hooked.run() == "ours")
         #expect(hooked.seen.events == [4])
         #expect(try await Hooked(inMemory, bench, own: Data("hook".utf8)).run() == "hook")
+        #expect(try await Hooked(inMemory, bench, own: Data()).run() == "")
+        inMemory.timeoutInterval = 7
+        let patient = Hooked(inMemory, bench, own: nil)
+        #expect(try await patient.run() == "ours")
+        #expect(patient.intervals.events == [7])
     }
 
     @Test("A download that sends a body tells of both, and its progress is that of the file")
