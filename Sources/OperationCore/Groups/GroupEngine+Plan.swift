@@ -23,8 +23,7 @@ extension GroupEngine {
 
         var isEmpty: Bool {
             starts.isEmpty && doomed.isEmpty && reader == nil && abandoned.isEmpty && released.isEmpty
-                && unheldWaits.isEmpty
-                && returns.isEmpty && unheld.isEmpty && !isPulling && over == nil
+                && unheldWaits.isEmpty && returns.isEmpty && unheld.isEmpty && !isPulling && over == nil
         }
     }
 

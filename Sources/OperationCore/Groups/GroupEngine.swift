@@ -124,9 +124,11 @@ extension GroupEngine {
         let queue = state.withLock { $0.queue } ?? host ?? around?.0 ?? Self.sharedQueue.engine
         var isLate = false
         var hasChildren = false
+        var reader: (any SourceReader)?
         state.withLock { state in
             isLate = state.machine.isOver
             if isLate { return }
+            reader = state.reader
             state.queue = queue
             state.isPartOfQueue = queue === host || queue === around?.0 && around?.1 == true
             state.operation = operation
@@ -140,10 +142,11 @@ extension GroupEngine {
         }
         // Without a body it needs no place of its own any more.
         if hasChildren, !state.withLock({ $0.machine.hasBody }) { operation.rest(1, because: .children) }
-        // On this thread, which has the context of the operation.
-        state.withLock { $0.reader }?.begin { [weak self] news in self?.sourceDidTell(news) }
         var hasStarted = false
         apply { hasStarted = $0.machine.start() }
+        // Only now, since a failure of the sequence counts only in a group that has started. This thread still has the
+        // context of the operation.
+        if hasStarted { reader?.begin { [weak self] news in self?.sourceDidTell(news) } }
         return hasStarted
     }
 

@@ -41,8 +41,9 @@ extension GroupMachine {
         if source == .pulling { _ = asking.request() }
     }
 
-    /// The sequence of elements failed: that counts like a child that failed. The source still has to say that it has
-    /// nothing more.
+    /// The sequence of elements failed, which counts like a child that failed.
+    ///
+    /// The source still has to say that it has nothing more.
     ///
     /// - Returns: Whether the failure counts. It does not if the group was decided before.
     package mutating func sourceFailed() -> Bool {

@@ -96,11 +96,18 @@ extension ManagedOperation {
 }
 
 extension GroupEngine {
+    /// How many groups around an operation are asked for their callback queue.
+    ///
+    /// Each operation of a tree looks for its queue when it ends. Without a limit, a chain of groups, each in the one before,
+    /// would take time for each pair of them.
+    private static let mostGroupsAsked = 64
+
     /// The callback queue of the innermost group that has one, from here outwards; else that of the queue that runs the children.
     func callbackQueue(ofChildrenIn host: QueueEngine?) -> DispatchQueue? {
         var runner = host
         var next: GroupEngine? = self
-        while let engine = next {
+        for _ in 0..<Self.mostGroupsAsked {
+            guard let engine = next else { break }
             let (chosen, queue, outer) = engine.state.withLock { ($0.callbackQueue, $0.queue, $0.outer) }
             if let chosen { return chosen }
             if runner == nil { runner = queue }
