@@ -22,7 +22,7 @@ import Foundation
 /// ```
 ///
 /// Groups can be children of groups, to any depth. Where there is nothing to write top to bottom, a group can be declared:
-/// see `all(_:width:on:)`, ``map(_:width:on:_:)``, ``init(policy:width:on:)``.
+/// see `all(_:width:on:)`, `map(_:width:on:_:)`, ``init(policy:width:on:)``.
 ///
 /// ### How it ends
 ///

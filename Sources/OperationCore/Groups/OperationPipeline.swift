@@ -39,7 +39,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// print(try await pipeline.operation().run())
     /// ```
     ///
-    /// Each operation of the pipeline reads the sequence in one task, as ``GroupOperation/map(_:width:on:_:)`` does: at most
+    /// Each operation of the pipeline reads the sequence in one task, as `GroupOperation.map(_:width:on:_:)` does: at most
     /// as many elements ahead as the first stage is wide, and no further element while the group is suspended. An error
     /// of the sequence fails the group, with the error in ``GroupFailure/sourceError``. When the group is canceled or
     /// fails, the task is canceled immediately, and the group does not wait for it.

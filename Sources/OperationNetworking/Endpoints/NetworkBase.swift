@@ -58,7 +58,7 @@ public struct NetworkBase: Sendable {
     public var observers: [any NetworkObserver] = []
     /// The queue on which the handlers of the operations are called, unless an operation has a callback queue of its own.
     ///
-    /// The default is `nil`, which leaves the choice to the group, the queue and the process: see ``TypedOperation/callbackQueue``.
+    /// The default is `nil`, which leaves the choice to the group, the queue and the process: see `TypedOperation.callbackQueue`.
     public var callbackQueue: DispatchQueue?
 
     /// Makes a base with the stated defaults.
