@@ -42,6 +42,21 @@ let package = Package(
             name: "AlbumClient",
             dependencies: [.product(name: "OperationNetworking", package: "OperationKit")]
         ),
+        // A screen, in both language modes: the second target has a link to the source of the first one.
+        .target(
+            name: "AlbumScreen", dependencies: [.product(name: "OperationNetworking", package: "OperationKit")]
+        ),
+        .target(
+            name: "AlbumScreenSwift5", dependencies: [.product(name: "OperationNetworking", package: "OperationKit")]
+        ),
+        .testTarget(
+            name: "AlbumScreenTests",
+            dependencies: ["AlbumScreen", .product(name: "OperationTestKit", package: "OperationKit")]
+        ),
+        .testTarget(
+            name: "AlbumScreenSwift5Tests",
+            dependencies: ["AlbumScreenSwift5", .product(name: "OperationTestKit", package: "OperationKit")]
+        ),
         .target(
             name: "TerminalDisplay", dependencies: [.product(name: "OperationCore", package: "OperationKit")]
         ),
@@ -89,5 +104,7 @@ let package = Package(
 )
 
 for target in package.targets {
-    target.swiftSettings = [.swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny")]
+    let isOlder = target.name.hasPrefix("AlbumScreenSwift5")
+    target.swiftSettings = [.swiftLanguageMode(isOlder ? .v5 : .v6), .enableUpcomingFeature("ExistentialAny")]
+    if isOlder { target.swiftSettings?.append(.define("SWIFT_5_MODE")) }
 }

@@ -1,0 +1,1 @@
+../AlbumScreen/AlbumScreen.swift

@@ -1,0 +1,1 @@
+../AlbumScreenTests/AlbumScreenTests.swift
