@@ -54,7 +54,9 @@ public final class AlbumScreen {
         request.startAndKeepAlive()
     }
 
-    /// Stops loading. After it has returned, nothing changes the state any more.
+    /// Stops loading.
+    ///
+    /// After it has returned, nothing changes the state any more.
     public func cancel() {
         request?.cancel()
         state = .empty
