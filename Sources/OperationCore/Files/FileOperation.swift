@@ -29,7 +29,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
     /// Called as the work goes on, on `callbackQueue`: about each mebibyte or hundredth of the whole, and at the end.
     ///
     /// It never runs backwards, its last call before a success is complete, and it is never put on the queue after the
-    /// handler of the outcome. It does not begin after a cancellation. Let go of when the operation ended.
+    /// handler of the outcome. It does not begin after a cancellation. The operation releases it when it ends.
     public final var progressHandler: (@Sendable (FileProgress) -> Void)? {
         get { knobs.withLock { $0.progressHandler } }
         set {

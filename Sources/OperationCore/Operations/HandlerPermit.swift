@@ -59,7 +59,7 @@ extension ManagedOperation {
         return permit
     }
 
-    /// Enqueues a handler, which begins only if nobody has canceled the operation by then.
+    /// Enqueues a handler, which begins only if the operation has not been canceled by then.
     ///
     /// The operation lives until then.
     package final func enqueueHandler(on queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) {
@@ -73,7 +73,7 @@ extension ManagedOperation {
     /// Enqueues a handler as ``enqueueHandler(on:_:)`` does, unless the outcome is decided.
     ///
     /// It is enqueued under the lock under which the outcome is decided. So the handler of the outcome, which is enqueued
-    /// afterwards, comes later. Putting a block on a queue calls nobody. The operation is not kept alive.
+    /// afterwards, comes later. Putting a block on a queue calls no code of the user. The operation is not kept alive.
     package final func enqueueBeforeOutcome(on queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) {
         let permit = handlerPermit()
         let isEnqueued = core.withLock { core in

@@ -137,11 +137,10 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// An object of the main actor, such as a view controller or a view model, that is told what happens; it is not kept
-    /// alive.
+    /// An object of the main actor, such as a view controller or a view model, that is notified of each event.
     ///
-    /// Its methods are called on the main actor, whatever the callback queue is, beside the handlers and the
-    /// ``delegate``. If you set it after the operation ended, it is told of the end immediately.
+    /// The operation does not keep it alive. Its methods are called on the main actor, whatever the callback queue is, beside the handlers and the
+    /// ``delegate``. If you set it after the operation ended, it is notified of the end immediately.
     ///
     /// ```swift
     /// @MainActor

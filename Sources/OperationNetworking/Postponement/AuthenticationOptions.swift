@@ -58,7 +58,7 @@ public struct AuthenticationOptions: Sendable {
         mainActorEventHandlers.append(body)
     }
 
-    /// Whether somebody is told what happens.
+    /// Whether there is a handler of events.
     var areEventsWanted: Bool { eventHandler != nil || !mainActorEventHandlers.isEmpty }
 
     /// The standard options.

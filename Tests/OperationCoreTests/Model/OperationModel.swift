@@ -82,7 +82,7 @@ struct OperationModel: Hashable {
         var told: [ModelEnding] = []
         /// How many handlers of a result or an error are enqueued and have not begun.
         var enqueued = 0
-        /// Whether somebody canceled it after its outcome was decided, so that no such handler begins any more.
+        /// Whether it was canceled after its outcome was decided, so that no such handler begins any more.
         var isSilent = false
     }
 

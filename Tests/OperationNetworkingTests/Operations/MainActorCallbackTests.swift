@@ -136,7 +136,7 @@ struct MainActorCallbackTests {
         await operation.ended()
         await settled()
         #expect(screen.lines.suffix(2) == ["down 300000", "end 1 success"])
-        // One that is added after the end is told of that.
+        // A callback that is added after the end is called for the end.
         operation.onMainActor(completion: { _, _ in screen.lines.append("late") })
         await settled()
         #expect(screen.lines.last == "late")
