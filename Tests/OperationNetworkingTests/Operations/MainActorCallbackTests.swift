@@ -53,7 +53,7 @@ struct MainActorCallbackTests {
         await withCheckedContinuation { continuation in DispatchQueue.main.async { continuation.resume() } }
     }
 
-    @Test("A screen is told of each step, in one chain, the last progress before the end")
+    @Test("A chain of closures is called for each step, and the last progress comes before the end")
     func chain() async throws {
         let bench = try RetryBench(), screen = Screen()
         bench.bench.server.route("POST", "/") { $0.number == 0 ? .status(503) : .text("Hello") }
@@ -181,7 +181,7 @@ struct MainActorCallbackTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A delegate that is set after the end is told of it, once; one that cancels hears only of that")
+    @Test("A delegate that is set after the end is notified once, and one that cancels is notified only of that")
     func delegateOfEnd() async throws {
         let bench = try OperationBench(), delegate = Delegate()
         bench.server.route("GET", "/") { _ in .text("Hello") }

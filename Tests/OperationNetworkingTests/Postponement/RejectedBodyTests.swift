@@ -213,7 +213,7 @@ struct RejectedBodyTests {
         #expect(try String(contentsOf: place, encoding: .utf8) == "Hello")
     }
 
-    @Test("A rule of operations that are put aside by hand sees it, and they succeed when they are run again")
+    @Test("A postponement rule sees a rejection in the body, and the operation succeeds when it runs again")
     func byHand() async throws {
         let bench = try bench()
         let unsigned = PostponedOperations("until you sign in") { $0.error.code == .credentialRejected }

@@ -29,7 +29,7 @@ package protocol AttemptHost: AnyNetworkOperation {
     var anyTaskResult: Any? { get }
     /// The outcome, with its result as a value of any type.
     var outcomeOfAnyType: OperationOutcome<any Sendable, NetworkError>? { get }
-    /// Puts it on their queues to tell the delegates of the end, if there are any, there was an end, and nobody did.
+    /// Notifies the delegates of the end, each on its queue, if the operation has ended and they were not notified before.
     func tellDelegateOfEnd()
     func tellOfEnd(_ delegate: any NetworkOperationDelegate)
     /// Ends the operation with an error.
