@@ -220,14 +220,15 @@ struct OperationCancellationTests {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .repeating([1, 2, 3], count: 100_000) }
         let rounds = Rounds.count(ci: 500, soak: 20_000)
-        let told = EventRecorder<String>()
+        let (ended, told) = (EventRecorder<String>(), EventRecorder<String>())
         try await TestThread.run {
             var generator = SeededGenerator(seed: Rounds.firstSeed)
-            for _ in 0..<rounds {
+            for number in 0..<rounds {
                 let operation = bench.text()
-                operation.successHandler = { _ in told.record("success") }
-                operation.failureHandler = { told.record("\($0)") }
-                operation.cancellationHandler = { _ in told.record("cancelled") }
+                operation.observe { ended.record("\(number) \($0.cancellationCause == nil ? "success" : "cancelled")") }
+                operation.successHandler = { _ in told.record("\(number) success") }
+                operation.failureHandler = { told.record("\(number) \($0)") }
+                operation.cancellationHandler = { _ in told.record("\(number) cancelled") }
                 operation.start()
                 // On a busy machine each turn may last as long as all others have work.
                 let end = ContinuousClock.now + .milliseconds(20)
@@ -237,11 +238,13 @@ struct OperationCancellationTests {
                 operation.cancel()
             }
         }
-        let lines = await told.events(atLeast: rounds)
-        #expect(Set(lines).isSubset(of: ["success", "cancelled"]))
+        let ends = Set(await ended.events(atLeast: rounds))
         try await bench.checkNothingIsLeft()
         await bench.settled()
-        #expect(told.count == rounds)
+        #expect(ended.count == rounds && ends.count == rounds)
+        // A cancellation silences the handler of a success that was not called yet, and no other.
+        #expect(Set(told.events).count == told.count && ends.isSuperset(of: told.events))
+        #expect(ends.subtracting(told.events).allSatisfy { $0.hasSuffix("success") })
     }
 }
 

@@ -42,6 +42,8 @@ struct ResilienceWorld {
     var expiries: Int
     var story: [String] = []
     var faults: [String] = []
+    /// Those that were cancelled, whether or not they had ended.
+    var askedToEnd: Set<Int> = []
     /// In which phases operations were cancelled.
     var cancelled: [Phase] = []
 
