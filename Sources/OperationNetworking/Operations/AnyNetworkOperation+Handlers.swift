@@ -170,6 +170,8 @@ extension AnyNetworkOperation {
     func addOnMainActor(_ callback: @escaping MainActorCallbacks.Callback) -> Self {
         if let host = self as? any AttemptHost {
             networkAttempts.teller.mainActorCallbacks(of: host).add(callback)
+            // After the end, this releases it.
+            host.tellDelegateOfEnd()
         }
         return self
     }

@@ -67,18 +67,22 @@ final class MainActorCallbacks: NetworkOperationDelegate {
         end { $0.networkOperation(operation, wasCancelledBecause: cause) }
     }
 
-    /// Notifies the delegate, once, and releases the closures: nothing is called after the end.
+    /// Notifies the delegate, once.
     private func end(_ tell: @MainActor (any MainActorNetworkOperationDelegate) -> Void) {
         MainActor.assumeIsolated {
-            let (delegate, callbacks) = state.withLock { state in
+            let delegate = state.withLock { state in
                 let delegate = state.isDelegateToldOfEnd ? nil : state.delegate
                 if delegate != nil { state.isDelegateToldOfEnd = true }
-                return (delegate, exchange(&state.callbacks, with: []))
+                return delegate
             }
-            withExtendedLifetime(callbacks) {
-                if let delegate { tell(delegate) }
-            }
+            if let delegate { tell(delegate) }
         }
+    }
+
+    /// Releases the closures: nothing is called after the end.
+    func release() {
+        let old = state.withLock { exchange(&$0.callbacks, with: []) }
+        withExtendedLifetime(old) {}
     }
 }
 

@@ -118,7 +118,11 @@ extension NetworkOperation: AttemptHost {
             if isCancelled { queue.async(execute: call) } else { operation.enqueueHandler(on: queue, call) }
         }
         if let delegate = listeners.delegate { call(on: callbackQueue, delegate) }
-        if let callbacks = listeners.callbacks { call(on: .main, callbacks) }
+        if let callbacks = listeners.callbacks {
+            call(on: .main, callbacks)
+            // A cancellation may silence the notification, and the closures may capture the operation.
+            DispatchQueue.main.async { callbacks.release() }
+        }
     }
 
     package func tellOfEnd(_ delegate: any NetworkOperationDelegate) {

@@ -45,7 +45,8 @@ struct CategorySlotTests {
         try narrow.add(body)
         await hasBegun.passage()
         try narrow.add(behind)
-        #expect(category.waiters == [behind] && category.holders.isEmpty)
+        #expect(await eventually { category.waiters == [behind] })
+        #expect(category.holders.isEmpty)
         mayGoOn.open()
         #expect(try await body.value == 1)
         #expect(try await behind.value == 2)
@@ -57,6 +58,7 @@ struct CategorySlotTests {
         let filler = try await busy(queue)
         let waiting = driven("waiting"), stranger = driven("stranger")
         try queue.add(waiting)
+        #expect(await eventually { category.waiters == [waiting] })
         queue.isSuspended = isSuspended
         stranger.start()
         #expect(stranger.calls.events == ["main"] && category.waiters == [waiting])

@@ -39,7 +39,7 @@ struct ReachingWaitsTests {
             let group = GroupOperation<String, GroupFailure> { group in try await group.run(operation) }
             if by == .owner { operation.owner = owner }
             group.start()
-            await until { operation.networkAttempts.isResting }
+            await until { operation.networkAttempts.isResting && operation.waitReason != nil }
             switch by {
             case .owner: OperationOwner.cancelOperations(ownedBy: owner)
             case .group: group.cancel()
@@ -49,6 +49,7 @@ struct ReachingWaitsTests {
             #expect(group.isCancelled && operation.isFinished)
             bench.clock.advance(by: .seconds(3600))
             #expect(bench.bench.server.counts.heads == [.backoff: 1, .network: 0, .originPause: 1, .list: 1][wait])
+            await until { bench.lot.parkedCount == 0 }
             #expect(bench.lot.parkedCount == 0 && pauses.waitingCount == 0 && list.operations.isEmpty)
         }
     }

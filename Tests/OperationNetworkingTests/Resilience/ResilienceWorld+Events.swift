@@ -141,7 +141,9 @@ extension ResilienceWorld {
         return true
     }
 
-    /// One outcome each, and told once; no slot and no waiter is left. A cancellation silences what was not told yet.
+    /// One outcome each, and told once; no slot and no waiter is left.
+    ///
+    /// A cancellation silences what was not told yet.
     private mutating func check() {
         faults += server.faults
         for (index, operation) in operations.enumerated() {

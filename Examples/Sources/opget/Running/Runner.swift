@@ -209,13 +209,17 @@ final class Runner: Sendable {
         }
         operation.retryHandler = { [reporter] in reporter.retried(item, $0) }
         operation.offlineHandler = { [reporter] in reporter.waitsForNetwork(item) }
-        operation.onCompletion { [self] operation, error in
+        // A handler would be silenced by a signal that comes when the file is whole.
+        operation.observe { [self, weak operation] outcome in
+            if let cause = outcome.cancellationCause {
+                let failure = FileFailure(.failure, "\(cause.code)", cause.message)
+                return whenDone(.ended(isInterrupted ? .stopped : .failed(failure)))
+            }
+            // It lives until its observers are notified of a result or an error.
+            guard let operation else { return }
             starts.note(operation)
-            whenDone(end(of: operation, item, known ?? observer.head.map { places.place(of: item, $0) }, error))
-        }
-        operation.cancellationHandler = { [self] cause in
-            let failure = FileFailure(.failure, "\(cause.code)", cause.message)
-            whenDone(.ended(isInterrupted ? .stopped : .failed(failure)))
+            let place = known ?? observer.head.map { places.place(of: item, $0) }
+            whenDone(end(of: operation, item, place, outcome.error))
         }
         return operation
     }
