@@ -85,14 +85,14 @@ public struct NetworkBase: Sendable {
     ///
     /// Each call of this method adds a closure, beside the ``retryHandler``.
     public mutating func onMainActor(retry body: @escaping @MainActor (RetryEvent) -> Void) {
-        mainActorCallbacks.append { if case .decided(let event) = $0 { body(event) } }
+        mainActorCallbacks.append { if case .decided(let event) = $1 { body(event) } }
     }
 
-    /// Calls `body` on the main actor each time an operation of the service begins to wait for the network.
+    /// Calls `body` on the main actor with the operation each time one of the service begins to wait for the network.
     ///
     /// Each call of this method adds a closure, beside the ``offlineHandler``.
-    public mutating func onMainActor(offline body: @escaping @MainActor () -> Void) {
-        mainActorCallbacks.append { if case .waitsForNetwork = $0 { body() } }
+    public mutating func onMainActor(offline body: @escaping @MainActor (any AnyNetworkOperation) -> Void) {
+        mainActorCallbacks.append { if case .waitsForNetwork = $1 { body($0) } }
     }
 
     /// Makes the operation of an endpoint.
@@ -186,19 +186,25 @@ extension NetworkOperation {
     /// ```
     ///
     /// In a subclass, call it after `super.init`. Call it before the operation starts, and set afterwards what differs from
-    /// the base.
+    /// the base. After the start it has no effect.
     ///
     /// - The operation gets the base's ``NetworkBase/rules``, `retry`, `offline`, `realms`, `postponed`, `log`, `observers`,
     ///   handlers and callback queue.
     /// - Each request gets the ``NetworkBase/headers`` that it does not have itself, if it goes to the origin of
-    ///   ``NetworkBase/url``. A request to another origin gets none, because a header may be a credential.
-    /// - The session is the base's, unless the operation was made with a session.
+    ///   ``NetworkBase/url``. A request to another origin gets none, because a header may be a credential. If a hook sends the
+    ///   request to another origin, the headers are removed again.
+    /// - The session is the base's, unless the operation was made with a session other than `.shared`.
     /// - The ``NetworkBase/options`` count where neither the operation nor the request has options of its own.
     /// - An operation without an evaluator reads JSON with ``NetworkBase/makeDecoder``.
     ///
     /// The path and query of ``NetworkBase/url`` are not used.
     @discardableResult
     public final func using(_ base: NetworkBase) -> Self {
+        guard state == .notStarted else {
+            OperationDiagnostics.report(
+                .timing, by: self, "It was given a base after the start, which has no effect. Call using(_:) before.")
+            return self
+        }
         var service: OperationKnobs.Service? = OperationKnobs.Service(
             origin: RequestOrigin(of: base.url), headers: base.headers, session: base.session, options: base.options,
             makeDecoder: base.makeDecoder)
@@ -218,7 +224,9 @@ extension NetworkOperation {
         if let offline = base.offline { self.offline = offline }
         if let handler = base.retryHandler { retryHandler = handler }
         if let handler = base.offlineHandler { offlineHandler = handler }
-        for callback in base.mainActorCallbacks { addOnMainActor(callback) }
+        if !base.mainActorCallbacks.isEmpty {
+            networkAttempts.teller.mainActorCallbacks(of: self).set(ofBase: base.mainActorCallbacks)
+        }
         if !base.realms.isEmpty { realms = base.realms }
         if let list = base.postponed { postponed = list }
     }

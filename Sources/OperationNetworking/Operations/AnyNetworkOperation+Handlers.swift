@@ -33,8 +33,8 @@ extension AnyNetworkOperation {
     /// It is called on the callback queue, after the handlers. Each call of this method adds a closure.
     @discardableResult
     public func onSuccess(_ body: @escaping @Sendable (Self, ResultType) -> Void) -> Self {
-        onEnd { operation, outcome in
-            if case .success(let result) = outcome { body(operation, result) }
+        onEnd { outcome in
+            if case .success(let result) = outcome { { body($0, result) } } else { nil }
         }
     }
 
@@ -43,8 +43,8 @@ extension AnyNetworkOperation {
     /// It is called on the callback queue, after the handlers. Each call of this method adds a closure.
     @discardableResult
     public func onFailure(_ body: @escaping @Sendable (Self, NetworkError) -> Void) -> Self {
-        onEnd { operation, outcome in
-            if case .failure(let error) = outcome { body(operation, error) }
+        onEnd { outcome in
+            if case .failure(let error) = outcome { { body($0, error) } } else { nil }
         }
     }
 
@@ -54,8 +54,8 @@ extension AnyNetworkOperation {
     /// adds a closure.
     @discardableResult
     public func onCompletion(_ body: @escaping @Sendable (Self, NetworkError?) -> Void) -> Self {
-        onEnd { operation, outcome in
-            if outcome.cancellationCause == nil { body(operation, outcome.error) }
+        onEnd { outcome in
+            if outcome.cancellationCause == nil { { body($0, outcome.error) } } else { nil }
         }
     }
 
@@ -65,22 +65,25 @@ extension AnyNetworkOperation {
     /// is freed earlier cannot be handed over. Each call of this method adds a closure.
     @discardableResult
     public func onCancellation(_ body: @escaping @Sendable (Self, CancellationCause) -> Void) -> Self {
-        onEnd { operation, outcome in
-            if case .cancelled(let cause) = outcome { body(operation, cause) }
+        onEnd { outcome in
+            if case .cancelled(let cause) = outcome { { body($0, cause) } } else { nil }
         }
     }
 
+    /// Adds a closure for the end.
+    ///
+    /// - Parameter choose: Returns what to call after this outcome; `nil` for nothing.
     private func onEnd(
         on queue: DispatchQueue? = nil,
-        _ body: @escaping @Sendable (Self, OperationOutcome<ResultType, NetworkError>) -> Void
+        _ choose: @escaping @Sendable (OperationOutcome<ResultType, NetworkError>) -> (@Sendable (Self) -> Void)?
     ) -> Self {
         addObserver(isWaiter: false) { [weak self] operation in
             guard let operation = operation as? TypedOperation<ResultType, NetworkError>,
-                let outcome = operation.outcome
+                let outcome = operation.outcome, let body = choose(outcome)
             else { return }
             let queue = queue ?? operation.callbackQueue
             let call = { @Sendable [weak self] in
-                if let self { body(self, outcome) }
+                if let self { body(self) }
             }
             // A cancellation may come from the operation's own `deinit`, where nothing may keep the operation.
             if outcome.cancellationCause != nil {
@@ -100,7 +103,7 @@ extension AnyNetworkOperation {
     /// The last progress comes before the outcome.
     @discardableResult
     public func onMainActor(uploadProgress body: @escaping @MainActor (TransferProgress) -> Void) -> Self {
-        addOnMainActor { if case .sent(let progress) = $0 { body(progress) } }
+        addOnMainActor { if case .sent(let progress) = $1 { body(progress) } }
     }
 
     /// Calls `body` on the main actor while the response's body is received, never after a cancellation.
@@ -108,7 +111,7 @@ extension AnyNetworkOperation {
     /// The last progress comes before the outcome.
     @discardableResult
     public func onMainActor(downloadProgress body: @escaping @MainActor (TransferProgress) -> Void) -> Self {
-        addOnMainActor { if case .received(let progress) = $0 { body(progress) } }
+        addOnMainActor { if case .received(let progress) = $1 { body(progress) } }
     }
 
     /// Calls `body` on the main actor with each decision about an attempt that failed, never after a cancellation.
@@ -116,31 +119,33 @@ extension AnyNetworkOperation {
     /// It is released when the operation ends.
     @discardableResult
     public func onMainActor(retry body: @escaping @MainActor (RetryEvent) -> Void) -> Self {
-        addOnMainActor { if case .decided(let event) = $0 { body(event) } }
+        addOnMainActor { if case .decided(let event) = $1 { body(event) } }
     }
 
-    /// Calls `body` on the main actor each time the operation begins to wait for the network.
+    /// Calls `body` on the main actor with the operation each time the operation begins to wait for the network.
     ///
     /// It is never called after the end of the operation. ``offline`` says whether the operation waits at all.
     @discardableResult
-    public func onMainActor(offline body: @escaping @MainActor () -> Void) -> Self {
-        addOnMainActor { if case .waitsForNetwork = $0 { body() } }
+    public func onMainActor(offline body: @escaping @MainActor (Self) -> Void) -> Self {
+        addOnMainActor { [weak self] _, event in
+            if case .waitsForNetwork = event, let self { body(self) }
+        }
     }
 
     /// Calls `body` on the main actor with the operation when it succeeds, and with the operation and its error when it
     /// fails; never after a cancellation.
     @discardableResult
     public func onMainActor(completion body: @escaping @MainActor (Self, NetworkError?) -> Void) -> Self {
-        onEnd(on: .main) { operation, outcome in
-            guard outcome.cancellationCause == nil else { return }
-            MainActor.assumeIsolated { body(operation, outcome.error) }
+        onEnd(on: .main) { outcome in
+            guard outcome.cancellationCause == nil else { return nil }
+            return { operation in MainActor.assumeIsolated { body(operation, outcome.error) } }
         }
     }
 
     /// An object of the main actor, such as a view controller or a view model, that is notified of each event.
     ///
-    /// The operation does not keep it alive. Its methods are called on the main actor, whatever the callback queue is, beside the handlers and the
-    /// ``delegate``. If you set it after the operation ended, it is notified of the end immediately.
+    /// The operation does not keep it alive. Its methods are called on the main actor, whatever the callback queue is, beside
+    /// the handlers and the ``delegate``. If you set it after the operation ended, it is notified of the end immediately.
     ///
     /// ```swift
     /// @MainActor

@@ -15,10 +15,12 @@ final class MainActorCallbacks: NetworkOperationDelegate {
         case waitsForNetwork
     }
 
-    typealias Callback = @MainActor (Event) -> Void
+    typealias Callback = @MainActor (any AnyNetworkOperation, Event) -> Void
 
     private struct State {
         var callbacks: [Callback] = []
+        /// Those of the base that the operation uses, which are called first.
+        var callbacksOfBase: [Callback] = []
         weak var delegate: (any MainActorNetworkOperationDelegate)?
         var isDelegateToldOfEnd = false
     }
@@ -27,9 +29,24 @@ final class MainActorCallbacks: NetworkOperationDelegate {
 
     func add(_ callback: @escaping Callback) { state.withLock { $0.callbacks.append(callback) } }
 
+    /// Replaces the closures of a base.
+    func set(ofBase callbacks: [Callback]) {
+        let old = state.withLock { exchange(&$0.callbacksOfBase, with: callbacks) }
+        withExtendedLifetime(old) {}
+    }
+
     @MainActor var delegate: (any MainActorNetworkOperationDelegate)? {
         get { state.withLock { $0.delegate } }
-        set { state.withLock { $0.delegate = newValue } }
+        set {
+            // Nobody else may hold the old one: it is freed after the lock.
+            let old = state.withLock { state in
+                let old = state.delegate
+                if old !== newValue { state.isDelegateToldOfEnd = false }
+                state.delegate = newValue
+                return old
+            }
+            withExtendedLifetime(old) {}
+        }
     }
 
     /// Calls the closures and then the delegate, until one of them cancels the operation.
@@ -38,7 +55,8 @@ final class MainActorCallbacks: NetworkOperationDelegate {
         _ tell: @MainActor (any MainActorNetworkOperationDelegate) -> Void
     ) {
         MainActor.assumeIsolated {
-            for callback in state.withLock({ $0.callbacks }) where operation.mayCallHandlers { callback(event) }
+            let callbacks = state.withLock { $0.callbacksOfBase + $0.callbacks }
+            for callback in callbacks where operation.mayCallHandlers { callback(operation, event) }
             if let delegate, operation.mayCallHandlers { tell(delegate) }
         }
     }
@@ -81,7 +99,9 @@ final class MainActorCallbacks: NetworkOperationDelegate {
 
     /// Releases the closures: nothing is called after the end.
     func release() {
-        let old = state.withLock { exchange(&$0.callbacks, with: []) }
+        let old = state.withLock { state in
+            (exchange(&state.callbacks, with: []), exchange(&state.callbacksOfBase, with: []))
+        }
         withExtendedLifetime(old) {}
     }
 }
@@ -98,7 +118,8 @@ extension AttemptHost {
             enqueueHandler(on: callbackQueueOfAttempts) {
                 guard !isTooLate() else { return }
                 handler?()
-                if let delegate { tell(delegate) }
+                // The handler may have canceled the operation.
+                if let delegate, self.mayCallHandlers { tell(delegate) }
             }
         }
         guard let callbacks = networkAttempts.teller.mainActorCallbacks else { return }

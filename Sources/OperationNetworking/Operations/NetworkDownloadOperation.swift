@@ -82,13 +82,13 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     /// An attempt that follows another one goes on with what that one received.
     public final var downloadStart: DownloadStart? { saving.withLock { $0.start } }
 
-    override var attemptSession: any NetworkSession {
+    override func attemptSession(over session: any NetworkSession) -> any NetworkSession {
         let (destination, options) = saving.withLock { ($0.destination, $0.options) }
         let isTemporary = destination.isTemporary
         let place = isTemporary ? .temporary(in: temporaryFolder) : destination
         let (rules, clock) = (responseRules, clock)
         let keptBytes = max(rules.keptErrorBytes, DownloadWork.usualKeptBytes)
-        return SavingSession(over: operationSession.withPolicy) { [weak self] request in
+        return SavingSession(over: session.withPolicy) { [weak self] request in
             let accepted = request.headers.values("Accept")
             let make = {
                 Download(to: place, options: options, clock: clock, keptBytes: keptBytes) { head in

@@ -17,15 +17,21 @@ extension NetworkOperation: AttemptHost {
         withExtendedLifetime(old) {}
         try checkEvaluation()
         var request = try makeRequest()
+        let service = service
         if let service { request = try service.completed(request) }
         if let options { request = try request.with(options) }
-        return isPlain ? request : try request.changed(to: prepareRequest(request.foundation))
+        if isPlain { return request }
+        let changed = try request.changed(to: prepareRequest(request.foundation))
+        return service?.checked(changed, madeOf: request) ?? changed
     }
 
-    package func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest { try await adapt(request) }
+    package func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest {
+        let adapted = try await adapt(request)
+        return service?.checked(adapted, madeOf: request) ?? adapted
+    }
 
     package func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask {
-        let session = attemptSession
+        let session = attemptSession(over: operationSession)
         if isPlain { return session.withPolicy.makeTask(with: request, receiver: receiver) }
         if let task = createTask(with: request.foundationWithBody, using: operationSession as? URLSession ?? .shared) {
             // An upload task has a body by itself.
@@ -41,7 +47,9 @@ extension NetworkOperation: AttemptHost {
             return FoundationTask(task)
         }
         let bound = BoundSession(session.withPolicy, receiver)
-        return try TaskCreation().run(receiver) { try createTask(with: request, using: bound) }
+        return try TaskCreation { self.attemptSession(over: $0) }.run(receiver) {
+            try createTask(with: request, using: bound)
+        }
     }
 
     package func makeCollector(

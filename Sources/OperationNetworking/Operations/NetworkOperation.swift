@@ -40,8 +40,9 @@ import Synchronization
 /// - ``makeCollector(for:)`` takes in the body, for a `TaskResult` that is neither `Data` nor `URL`;
 /// - ``evaluate(result:head:)`` makes the result, or ``evaluate(result:response:)`` with Foundation's response.
 ///
-/// Each attempt goes through all of them. The first two run where the operation was started and ``adapt(_:)`` in Swift's
-/// pool; the evaluation runs on a thread of its own, never the session's, which it would hold up.
+/// Each attempt goes through all of them; the first three are called again after the request waited for something, such as a
+/// credential. The first two run on the thread that starts the operation or ends a wait, and ``adapt(_:)`` in Swift's pool; the
+/// evaluation runs on a thread of its own, never the session's, which it would hold up.
 ///
 /// ### Without an evaluator
 ///
@@ -184,11 +185,22 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
+    /// Creates an operation of a subclass that overrides ``makeRequest()``, with an evaluator of one parameter.
+    public init(
+        urlSession: any NetworkSession = DefaultNetworkSession.standard,
+        evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
+    ) {
+        (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
+        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .none)))
+        super.init()
+    }
+
     // Hooks.
 
     /// Makes the request of an attempt.
     ///
-    /// It is called once for each attempt, where the operation was started, before ``prepareRequest(_:)``. What it throws
+    /// It is called before ``prepareRequest(_:)``, at least once for each attempt, and again after the request waited for a
+    /// credential or for another reason. It runs on the thread that starts the operation or that ends the wait. What it throws
     /// fails the operation before anything is sent. The one here returns the request that the operation was made with; an
     /// operation that was made without one fails.
     ///
@@ -202,7 +214,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
                 + "operation with a URL or a request.")
     }
 
-    /// Changes the request before it is sent; called once for each attempt, after ``makeRequest()``.
+    /// Changes the request before it is sent; called after ``makeRequest()``, each time.
     ///
     /// The operation sends the request that the hook returns. A body in memory is in `request`, so the hook can sign it,
     /// replace it or remove it. A file or a stream is not in `request`, and is sent unless the hook sets a body. An error
@@ -210,7 +222,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     open func prepareRequest(_ request: URLRequest) throws -> URLRequest { request }
 
     /// Changes the request when something must be waited for, such as a token or a signature; called after
-    /// ``prepareRequest(_:)``, once for each attempt.
+    /// ``prepareRequest(_:)``, each time.
     ///
     /// Its task is cancelled when the operation is. The one here returns the request as it is.
     open func adapt(_ request: NetworkRequest) async throws -> NetworkRequest { request }
@@ -226,8 +238,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///     the operation yourself in that case.
     ///
     /// You may also return a task of your own type that wraps one of these. If the wrapped task is one of another session,
-    /// it must be the only uncalled task that the hook makes by `makeTask(with:)`, or the operation fails with
-    /// ``NetworkError/Code/unboundTask``. The operation cannot see which task you wrap: if the hook also makes a task with
+    /// it must be the only task that the hook makes by `makeTask(with:)`, or the operation fails with
+    /// ``NetworkError/Code/unboundTask``; if your task wraps no task, the hook must make none in this way. The operation cannot see which task you wrap: if the hook also makes a task with
     /// the operation's session and drops it, the operation waits for that task.
     open func createTask(
         with request: NetworkRequest, using session: any NetworkSession
@@ -287,7 +299,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// ``NetworkOperation``. What it throws fails the operation.
     open func evaluate(result: TaskResult, response: HTTPURLResponse) throws -> ResultType {
         if let evaluator { return try evaluator(result, response) }
-        let head = networkAttempts.head ?? networkAttempts.request.flatMap { ResponseHead(response, to: $0) }
+        // An override may have called this with another response than the one that came.
+        let own = networkAttempts.head.flatMap { networkAttempts.response(of: $0) === response ? $0 : nil }
+        let head = own ?? networkAttempts.request.flatMap { ResponseHead(response, to: $0) }
         guard let head else {
             throw NetworkError(
                 code: .invalidResponse, phase: .evaluating,
@@ -434,8 +448,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         guard let service, session === DefaultNetworkSession.standard else { return session }
         return service.session
     }
-    /// The session that makes the task of an attempt.
-    var attemptSession: any NetworkSession { operationSession }
+    /// The session that makes the task of an attempt, over the session that sends the request.
+    func attemptSession(over session: any NetworkSession) -> any NetworkSession { session }
     /// Refuses a collector that would get nothing.
     func check(_ collector: AnyResponseCollector) throws(NetworkError) {}
     /// No other attempt will begin, and the operation is about to fail: `fail` does that.

@@ -94,6 +94,14 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(urlSession: urlSession, evaluator: evaluator)
     }
 
+    /// Creates an operation of a subclass that overrides ``NetworkOperation/makeRequest()``, with an evaluator of one parameter.
+    public override init(
+        urlSession: any NetworkSession = DefaultNetworkSession.standard,
+        evaluator: @escaping @Sendable (NetworkResponse<Data>) throws -> ResultType
+    ) {
+        super.init(urlSession: urlSession, evaluator: evaluator)
+    }
+
     package override var isPlain: Bool { type(of: self) == NetworkUploadOperation<ResultType>.self }
 
     /// Keeps the body of the response in memory.

@@ -49,6 +49,13 @@ struct OperationKnobs: Sendable {
             let request = request.origin == origin ? try request.completed(by: headers) : request
             return request.options == .standard ? try request.with(options) : request
         }
+
+        /// The request of a hook, without the service's headers if the hook sends it to another origin.
+        func checked(_ changed: NetworkRequest, madeOf request: NetworkRequest) -> NetworkRequest {
+            guard request.origin == origin, changed.origin != origin else { return changed }
+            let kept = changed.headers.filter { !headers.values($0.name).contains($0.value) }
+            return NetworkRequest(changed, checkedHeaders: HeaderFields(Array(kept)))
+        }
     }
 
     var draft: RequestDraft

@@ -142,7 +142,9 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
     ) {
         // As a rule the realm learned of it with the head.
-        let isSaidByBody = report.error.code == .credentialRejected
+        // The error of another request that an evaluator passes on says nothing of this one.
+        let isSaidByBody =
+            report.error.code == .credentialRejected && report.error.request == report.request?.summary
         guard let head = report.head, let request = report.request,
             let sent = rejected(head, of: request, report.number, isSaidByBody: isSaidByBody)
         else {

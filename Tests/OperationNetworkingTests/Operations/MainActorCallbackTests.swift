@@ -22,7 +22,7 @@ struct MainActorCallbackTests {
                 .onMainActor(uploadProgress: { [weak self] in self?.lines.append("up \($0.completedBytes)") })
                 .onMainActor(downloadProgress: { [weak self] in self?.lines.append("down \($0.completedBytes)") })
                 .onMainActor(retry: { [weak self] in self?.lines.append("retry \($0.attempt)") })
-                .onMainActor(offline: { [weak self] in self?.lines.append("offline") })
+                .onMainActor(offline: { [weak self] _ in self?.lines.append("offline") })
                 .onMainActor(completion: { [weak self] operation, error in
                     self?.lines.append("end \(operation.attemptCount) \(error.map { "\($0.code)" } ?? "success")")
                 })
@@ -196,6 +196,10 @@ struct MainActorCallbackTests {
         for _ in 0..<2 { operation.mainActorDelegate = delegate }
         await settled()
         #expect(delegate.lines == ["finished Hello"])
+        let second = Delegate()
+        operation.mainActorDelegate = second
+        await settled()
+        #expect(second.lines == ["finished Hello"] && delegate.lines.count == 1)
         let cancelled = bench.text("/part"), received = Gate()
         delegate.didReceive = { operation in
             operation.cancel()
@@ -207,6 +211,47 @@ struct MainActorCallbackTests {
         await cancelled.ended()
         await settled()
         #expect(delegate.lines.suffix(2) == ["received 5", "cancelled requested"])
+    }
+
+    @Test("A base that is applied twice has its closures called once")
+    func appliedTwice() async throws {
+        let bench = try OfflineBench(), screen = Screen()
+        let base = NetworkBase(bench.bench.server.url("/")) { base in
+            base.onMainActor(offline: { _ in screen.lines.append("offline") })
+        }
+        let operation = bench.operation().using(base).using(base)
+        operation.start()
+        await bench.parked(operation)
+        await settled()
+        #expect(screen.lines == ["offline"])
+        bench.comeBack()
+        _ = try await operation.value
+    }
+
+    @Test("A delegate hears nothing of a report whose handler cancels the operation")
+    func cancelledByHandler() async throws {
+        final class Listener: NetworkOperationDelegate {
+            let lines = EventRecorder<String>()
+
+            func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress) {
+                lines.record("received")
+            }
+
+            func networkOperation(_ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause) {
+                lines.record("cancelled")
+            }
+        }
+        let bench = try OperationBench(), listener = Listener()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("Hello"), .stallForever)
+        }
+        let operation = bench.text()
+        operation.delegate = listener
+        operation.onDownloadProgress { operation, _ in operation.cancel() }
+        operation.start()
+        #expect(await listener.lines.events(atLeast: 1) == ["cancelled"])
+        await bench.settled()
+        #expect(listener.lines.events == ["cancelled"])
     }
 
     @Test("Closures that hold their operation are released when it ends")
@@ -231,7 +276,8 @@ struct MainActorCallbackTests {
         do {
             let operation = bench.text()
             let hold = { @MainActor @Sendable in withExtendedLifetime(operation) {} }
-            screen.follow(operation).onMainActor(downloadProgress: { _ in hold() }).onMainActor(offline: { hold() })
+            screen.follow(operation).onMainActor(downloadProgress: { _ in hold() }).onMainActor(offline: { _ in hold() }
+            )
             operation.start()
             // Meanwhile the main actor calls nothing.
             while operation.outcome == nil { sched_yield() }

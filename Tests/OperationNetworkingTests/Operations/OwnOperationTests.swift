@@ -47,6 +47,45 @@ private final class Cover: NetworkDownloadOperation<URL>, @unchecked Sendable {
     }
 }
 
+/// Its hooks send the request to another host.
+private final class Mirrored: NetworkDataOperation<Data>, @unchecked Sendable {
+    // Set before the start.
+    var preparedHost: String?
+    var adaptedHost: String?
+
+    override func prepareRequest(_ request: URLRequest) throws -> URLRequest {
+        var request = request
+        if let preparedHost { request.url = address("/album", host: preparedHost) }
+        request.setValue("the hook's", forHTTPHeaderField: "X-Own")
+        return request
+    }
+
+    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
+        guard let adaptedHost else { return request }
+        return try NetworkRequest(url: address("/album", host: adaptedHost), headers: request.headers)
+    }
+}
+
+private final class Counting: NetworkDataOperation<Int>, @unchecked Sendable {
+    private let url: URL
+
+    init(_ url: URL, _ session: any NetworkSession) {
+        self.url = url
+        super.init(urlSession: session) { response in response.body.count }
+    }
+
+    override func makeRequest() throws -> NetworkRequest { try NetworkRequest(url: url) }
+}
+
+/// It gives its superclass another head.
+private final class Latin: NetworkDataOperation<String>, @unchecked Sendable {
+    override func evaluate(result: Data, head: ResponseHead) throws -> String {
+        let latin = ResponseHead(
+            url: head.url, status: head.status, headers: ["Content-Type": "text/plain; charset=iso-8859-1"])
+        return try super.evaluate(result: result, head: latin)
+    }
+}
+
 private func address(_ path: String, host: String = "shop.test") -> URL {
     var parts = URLComponents()
     (parts.scheme, parts.host, parts.path) = ("https", host, path)
@@ -206,5 +245,51 @@ struct OwnOperationTests {
         _ = try await NetworkDataOperation<Data>(url: address("/album"), urlSession: own).using(shop).run()
         #expect(own.requests.map { $0["Authorization"] } == ["secret"])
         #expect(session.requests.count == 1)
+    }
+
+    @Test("A hook that sends a request to another origin takes no header field of the base along")
+    func hookToOtherOrigin() async throws {
+        let session = makeShop()
+        let shop = NetworkBase(address("/")) {
+            $0.session = session
+            $0.headers = ["Authorization": "secret", "X-Own": "the base's"]
+        }
+        let prepared = Mirrored(url: address("/album")).using(shop)
+        prepared.preparedHost = "other.test"
+        let adapted = Mirrored(url: address("/album")).using(shop)
+        adapted.adaptedHost = "other.test"
+        let home = Mirrored(url: address("/album")).using(shop)
+        for operation in [prepared, adapted, home] { _ = try await operation.run() }
+        #expect(session.requests.map { $0["Authorization"] } == [nil, nil, "secret"])
+        #expect(session.requests.map { $0["X-Own"] } == ["the hook's", "the hook's", "the hook's"])
+    }
+
+    @Test("The last of several bases counts")
+    func severalBases() async throws {
+        let (first, second) = (makeShop(), makeShop())
+        let bases = [first, second].map { session in
+            NetworkBase(address("/")) {
+                $0.session = session
+                $0.headers = ["X-Client": session === first ? "first" : "second"]
+            }
+        }
+        let operation = NetworkDataOperation<Data>(url: address("/album")).using(bases[0]).using(bases[1])
+        _ = try await operation.run()
+        #expect(first.requests.isEmpty && second.requests.map { $0["X-Client"] } == ["second"])
+    }
+
+    @Test("What an override says of the head, the evaluation of its superclass believes")
+    func changedHead() async throws {
+        let session = StubSession()
+        session.route("GET", "/album") { _ in
+            .data(Data([0xE9]), type: "text/plain; charset=utf-8")
+        }
+        #expect(try await Latin(url: address("/album"), urlSession: session).run() == "\u{E9}")
+    }
+
+    @Test("A subclass gives the initializer without a request an evaluator of one parameter")
+    func ownInitializer() async throws {
+        let session = makeShop()
+        #expect(try await Counting(address("/album"), session).run() == 15)
     }
 }

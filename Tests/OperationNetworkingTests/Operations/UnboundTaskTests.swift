@@ -95,6 +95,33 @@ struct UnboundTaskTests {
         try await bench.checkNothingIsLeft()
     }
 
+    @Test("A download saves what a task of another session receives", arguments: [false, true])
+    func download(isTemporary: Bool) async throws {
+        final class Cover: NetworkDownloadOperation<URL>, @unchecked Sendable {
+            let other: any NetworkSession
+
+            init(_ bench: OperationBench, _ other: any NetworkSession) {
+                self.other = other
+                super.init(url: bench.server.url("/"), urlSession: bench.session)
+            }
+
+            override func createTask(
+                with request: NetworkRequest, using session: any NetworkSession
+            ) throws -> any NetworkTask { other.makeTask(with: request) }
+        }
+        let bench = try bench(), folder = try TemporaryFolder()
+        do {
+            let operation = bench.watched(Cover(bench, try OperationBench().session))
+            if !isTemporary { operation.destination = .file(folder.url.appending(path: "cover")) }
+            let file = try await operation.run()
+            #expect(try Data(contentsOf: file) == Data("Hello".utf8))
+            #expect(operation.downloadedFile?.length == 5)
+            await operation.ended()
+            try FileManager.default.removeItem(at: file)
+        }
+        try await bench.checkNothingIsLeft()
+    }
+
     @Test("The same through the hook of the superclass")
     func bySuperclass() async throws {
         final class Environment: NetworkDataOperation<Data>, @unchecked Sendable {

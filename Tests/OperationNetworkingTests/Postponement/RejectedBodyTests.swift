@@ -100,6 +100,21 @@ struct RejectedBodyTests {
         #expect(bench.asked.events == ["old"] && bench.server.counts.heads == 2)
     }
 
+    @Test("The rejection of another request that an evaluator passes on is a plain failure")
+    func otherRequest() async throws {
+        let bench = try bench()
+        let other = await failure(of: operation(bench, bench.authenticator(refresh: { "wrong" })))
+        let rejected = try #require(other?.code == .credentialRejected ? other : nil)
+        let (asked, sent) = (bench.asked.count, bench.server.counts.heads)
+        bench.server.route("GET", "/other") { _ in .text("Hello") }
+        let operation = NetworkDataOperation<String>(
+            url: bench.server.url("/other"), urlSession: bench.bench.session
+        ) { _ in throw rejected }
+        operation.authenticate(by: bench.authenticator())
+        #expect(await failure(of: bench.bench.watched(operation))?.code == .credentialRejected)
+        #expect(bench.asked.count == asked && bench.server.counts.heads == sent + 1)
+    }
+
     @Test("A 401 and a rejection by the body count together: the second of them ends the operation")
     func mixed() async throws {
         let bench = try bench()

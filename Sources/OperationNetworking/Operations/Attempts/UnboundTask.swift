@@ -35,8 +35,13 @@ final class UnboundTask: NetworkTask {
     var isOpen: Bool { state.withLock { $0.isOpen } }
 
     /// Makes the task for an operation; nil if the task was called or adopted before.
-    func adopt(_ receiver: any NetworkReceiver) -> (any NetworkTask)? {
-        state.withLock { $0.isOpen && $0.calls.begin() } ? make(receiver) : nil
+    ///
+    /// - Parameter wrap: Returns the session that the operation makes of the task's session. A download saves the response
+    ///   there.
+    func adopt(
+        _ receiver: any NetworkReceiver, _ wrap: (any NetworkSession) -> any NetworkSession
+    ) -> (any NetworkTask)? {
+        state.withLock { $0.isOpen && $0.calls.begin() } ? make(receiver, wrap(session)) : nil
     }
 
     func resume() { call { $0.resume() } }
@@ -50,12 +55,12 @@ final class UnboundTask: NetworkTask {
             state.task.map { ($0, false) } ?? (nil, state.calls.append(call))
         }
         if let task { call(task) }
-        if isFirst { make(SilentReceiver()) }
+        if isFirst { make(SilentReceiver(), session) }
     }
 
     /// Asks the session for the task, and makes the calls that arrived meanwhile, in their order.
     @discardableResult
-    private func make(_ receiver: any NetworkReceiver) -> any NetworkTask {
+    private func make(_ receiver: any NetworkReceiver, _ session: any NetworkSession) -> any NetworkTask {
         // The session may be bound to an operation. The hook of that operation did not choose this receiver.
         let task = TaskCreation.$current.withValue(nil) {
             session.withPolicy.makeTask(with: request, receiver: receiver)
@@ -90,13 +95,17 @@ final class TaskCreation: Sendable {
     }
 
     private let state = Locked(State())
+    private let wrap: @Sendable (any NetworkSession) -> any NetworkSession
+
+    /// Creates one for an operation that makes this of the session of a task that it adopts.
+    init(_ wrap: @escaping @Sendable (any NetworkSession) -> any NetworkSession) { self.wrap = wrap }
 
     /// Calls the hook; returns a task that reports to the receiver, or one that the hook's own code follows.
     func run(_ receiver: AttemptReceiver, _ hook: () throws -> any NetworkTask) throws -> any NetworkTask {
         defer { state.withLock { $0 = State(isOver: true) } }
         let task = try Self.$current.withValue(self, operation: hook)
         if let unbound = task as? UnboundTask {
-            if let adopted = unbound.adopt(receiver) { return adopted }
+            if let adopted = unbound.adopt(receiver, wrap) { return adopted }
             unbound.cancel()
             throw NetworkError.unboundTask
         }
@@ -106,7 +115,7 @@ final class TaskCreation: Sendable {
         guard !made.hasBoundTask, !made.unbound.isEmpty else { return task }
         // The hook wrapped a task that nothing has called yet in its own. The response can only be for the operation.
         let open = made.unbound.filter(\.isOpen)
-        if open.count == 1, open[0].adopt(receiver) != nil { return task }
+        if open.count == 1, open[0].adopt(receiver, wrap) != nil { return task }
         for unbound in made.unbound { unbound.cancel() }
         throw NetworkError.unboundTask
     }

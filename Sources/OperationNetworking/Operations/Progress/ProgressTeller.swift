@@ -75,7 +75,14 @@ final class ProgressTeller: Sendable {
     }
 
     func set(delegate: (any NetworkOperationDelegate)?) {
-        listeners { ($0.delegate, $0.hasDelegate) = (delegate, delegate != nil) }
+        // Nobody else may hold the old one: it is freed after the lock.
+        let old = listeners { listeners in
+            let old = listeners.delegate
+            if old !== delegate { listeners.isDelegateToldOfEnd = false }
+            (listeners.delegate, listeners.hasDelegate) = (delegate, delegate != nil)
+            return old
+        }
+        withExtendedLifetime(old) {}
     }
 
     func set(pacing: ProgressPacing) {
@@ -202,11 +209,11 @@ final class ProgressTeller: Sendable {
         let delegate = callbacks ?? listeners.delegate
         if let upload = report.upload, operation.mayCallHandlers {
             listeners.upload?(upload)
-            delegate?.networkOperation(operation, didSend: upload)
+            if operation.mayCallHandlers { delegate?.networkOperation(operation, didSend: upload) }
         }
         if let download = report.download, operation.mayCallHandlers {
             listeners.download?(download)
-            delegate?.networkOperation(operation, didReceive: download)
+            if operation.mayCallHandlers { delegate?.networkOperation(operation, didReceive: download) }
         }
         if operation.mayCallHandlers {
             listeners.foundation?.update(
