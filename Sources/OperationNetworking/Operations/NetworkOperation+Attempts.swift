@@ -25,7 +25,7 @@ extension NetworkOperation: AttemptHost {
     package func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest { try await adapt(request) }
 
     package func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask {
-        let session = attemptSession
+        let session = try attemptSession
         if isPlain { return session.withPolicy.makeTask(with: request, receiver: receiver) }
         if let task = createTask(with: request.foundationWithBody, using: operationSession as? URLSession ?? .shared) {
             // An upload task has a body by itself.

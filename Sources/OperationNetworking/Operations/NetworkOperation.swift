@@ -435,7 +435,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         return service.session
     }
     /// The session that makes the task of an attempt.
-    var attemptSession: any NetworkSession { operationSession }
+    var attemptSession: any NetworkSession { get throws(NetworkError) { operationSession } }
     /// Refuses a collector that would get nothing.
     func check(_ collector: AnyResponseCollector) throws(NetworkError) {}
     /// No other attempt will begin, and the operation is about to fail: `fail` does that.
