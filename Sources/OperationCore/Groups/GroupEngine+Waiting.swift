@@ -183,6 +183,12 @@ extension GroupEngine {
         return .refused(cause)
     }
 
+    /// Whether the calling thread runs the synchronous body of the group.
+    fileprivate var isBodyOnThisThread: Bool {
+        guard let thread = state.withLock({ $0.bodyThread }) else { return false }
+        return pthread_equal(thread, pthread_self()) != 0
+    }
+
     private func waitOnThread(
         forStranger other: ManagedOperation, _ waiter: BlockingWaiter, isShielded: Bool
     ) -> GroupWaitEnd {
@@ -233,4 +239,24 @@ final class GroupReturn: Sendable {
     var isOver: Bool { waiter.withLock { $0.isNone } }
 
     func goOn() { waiter.withLock { exchange(&$0, with: .none) }.goOn(end) }
+}
+
+extension TypedOperation {
+    /// Runs the operation as a child of the group whose synchronous body calls this method, and waits for its end.
+    ///
+    /// An async body gets a refusal, because the wait would block a thread of Swift's pool.
+    ///
+    /// - Returns: The outcome; `nil` if the operation is not for a group to start, or if no body of a group calls the method.
+    final func outcomeInCallingBody() -> OperationOutcome<ResultType, ErrorType>? {
+        let notes = ThreadNotes.current
+        // The innermost body counts: that of a child may run on the thread of the group's body.
+        let body = notes.bodies.last?.takeUnretainedValue()
+        guard let engine = (body ?? BodyTasks.operation)?.groupEngine else { return nil }
+        // The closures of a group that judge or convert an outcome are not its body.
+        guard body == nil ? engine.isRunningBody : engine.isBodyOnThisThread else { return nil }
+        guard life.core.withLock({ $0.reasonAgainstGroup == nil }), !isHeldByQueue(isByQueue: false) else { return nil }
+        guard body != nil else { return .cancelled(.groupRefused(.blocksTask(self))) }
+        let isShielded = notes.shields.contains(ObjectIdentifier(engine))
+        return outcome(after: engine.perform(self, ChildTerms(isShielded: isShielded)))
+    }
 }

@@ -37,7 +37,8 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
         public static let alreadyFinished = Code("alreadyFinished")
         /// The operation is the group itself, or one around it.
         public static let cycle = Code("cycle")
-        /// A synchronous body calls `perform` on another thread than its own.
+        /// The body of a group cannot wait on the calling thread: a synchronous body called `perform` on another thread than
+        /// its own, or an async body called `startAndWait()`.
         public static let wrongThread = Code("wrongThread")
     }
 
@@ -47,6 +48,20 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
         case .inQueue, .inGroup, .alreadyStarted, .alreadyFinished: true
         default: false
         }
+    }
+
+    /// Refuses a wait that would block the thread of an async body.
+    static func blocksTask(_ operation: ManagedOperation) -> GroupError {
+        GroupError(
+            .wrongThread,
+            "\(operation.displayName) was not started: `startAndWait()` would block the thread of the group's async body. "
+                + "Call `try await group.run(operation)` there, or use a synchronous body and call "
+                + "`try group.perform(operation)`.")
+    }
+
+    private init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
     }
 
     init(_ code: Code, _ operation: ManagedOperation) {

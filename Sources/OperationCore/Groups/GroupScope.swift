@@ -99,7 +99,10 @@ extension GroupScope {
     public func shield<Value, Failure: Error>(
         _ part: (GroupScope) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        try part(GroupScope(engine: engine, isShielded: true))
+        let notes = ThreadNotes.current
+        notes.shields.append(ObjectIdentifier(engine))
+        defer { notes.shields.removeLast() }
+        return try part(GroupScope(engine: engine, isShielded: true))
     }
 }
 
@@ -118,7 +121,7 @@ extension GroupScope {
 }
 
 extension TypedOperation {
-    fileprivate func outcome(after end: GroupWaitEnd) -> OperationOutcome<ResultType, ErrorType> {
+    final func outcome(after end: GroupWaitEnd) -> OperationOutcome<ResultType, ErrorType> {
         switch end {
         case .ended: outcomeInGroup ?? .cancelled(.requested)
         case .elsewhere: outcome ?? .cancelled(.requested)

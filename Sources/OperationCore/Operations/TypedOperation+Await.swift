@@ -71,11 +71,17 @@ extension TypedOperation {
     ///
     /// Do not call this method, or a function that calls it, in a task. It blocks one of the few threads on which Swift runs
     /// all tasks, and if every such thread is blocked, no task can resume. The compiler refuses the call in an async function,
-    /// and cannot see it behind a synchronous one. In the body of a group use ``GroupScope/run(_:weight:)`` or
-    /// ``GroupScope/perform(_:weight:)``: canceling the group does not cancel an operation that is started by this method.
+    /// and cannot see it behind a synchronous one.
+    ///
+    /// In the synchronous body of a group, this method makes the operation a child of the group, as
+    /// ``GroupScope/perform(_:weight:)`` does. Canceling the group cancels the operation, and the group does not end before it.
+    /// In the async body of a group, the method throws a cancellation with the cause `groupRefused` and does not start the
+    /// operation: call ``GroupScope/run(_:weight:)`` there. In both, an operation that was started, or that is in a queue or in
+    /// a group, is only waited for.
     @available(*, noasync, message: "Use run(): this blocks the thread.")
     @discardableResult
     public final func startAndWait() throws(OperationFailure<ErrorType>) -> ResultType {
+        if let outcome = outcomeInCallingBody() { return try outcome.get() }
         startIfNeeded()
         let wait = core.withLock({ $0.machine.ending == nil }) ? BodyWait.begin(for: self) : nil
         defer { wait?.end() }

@@ -18,6 +18,8 @@ final class ThreadNotes {
     /// The operations whose bodies run on the thread, or which must wait for other code on it, from the outermost to
     /// the innermost.
     @exclusivity(unchecked) var bodies: [Unmanaged<ManagedOperation>] = []
+    /// The groups whose synchronous bodies run a shielded part on the thread, from the outermost to the innermost.
+    @exclusivity(unchecked) var shields: [ObjectIdentifier] = []
     /// Whether a queue may begin on it what takes but a moment: see ``LentThread``.
     @exclusivity(unchecked) var isLent = false
     /// How many children of groups it runs in place, one inside the other.

@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationCore
 
 /// A file that was downloaded whole.
 public struct DownloadedFile: Sendable, Hashable {
@@ -26,5 +27,28 @@ public struct DownloadedFile: Sendable, Hashable {
         resumedBytes = start.resumedBytes
         discardedBytes = start.discardedBytes
         self.isLengthKnown = isLengthKnown
+    }
+}
+
+extension DownloadedFile {
+    /// Removes the file, and no other one that has the same name by now.
+    ///
+    /// A file that was moved away counts as removed.
+    ///
+    /// - Parameter published: The status of the file when it came to its destination.
+    /// - Returns: Whether the name is free. It is not if the file was replaced, or written to since it was published.
+    package func remove(
+        ifStill published: FileStatus, files: FileSystem = FileSystem()
+    ) throws(FileOperationError) -> Bool {
+        do throws(FileOperationError) {
+            let folder = try PreparedFolder(of: url, makingFolders: false, action: .removing, files: files)
+            let entry = FolderEntry(folder.name, in: folder.folder)
+            guard try folder.get(files.status(of: entry)).hasContent(of: published) else { return false }
+            try folder.get(files.remove(entry, isDirectory: false))
+            return true
+        } catch {
+            if [.notFound, .folderNotFound].contains(error.code) { return true }
+            throw error
+        }
     }
 }

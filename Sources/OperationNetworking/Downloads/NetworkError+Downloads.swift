@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
 import OperationCore
 
 extension NetworkError {
@@ -40,5 +41,26 @@ extension NetworkError {
         NetworkError(
             code: .checksumMismatch, phase: .saving,
             message: "The file does not have the \(algorithm) checksum that was expected, and was removed.")
+    }
+
+    /// The file that the evaluator refused is in the way of the next attempt, and cannot be removed.
+    static func irremovable(_ error: FileOperationError) -> NetworkError {
+        let known = NetworkError(error)
+        return NetworkError(
+            code: known.code, phase: .saving,
+            message:
+                "The operation refused the file that it downloaded, and could not remove that file before another "
+                + "attempt. Remove the file and start a new operation. \(error.message)",
+            underlying: known.underlying)
+    }
+
+    /// Another file is in the place of the one that the evaluator refused.
+    static func replaced(_ file: DownloadedFile) -> NetworkError {
+        NetworkError(
+            code: .destinationExists, phase: .saving,
+            message:
+                "The operation refused the file that it downloaded to \(file.url.path), and that file was changed or "
+                + "replaced before another attempt. The operation did not remove the new file. Remove it and start a "
+                + "new operation, or set existingItem to replace.")
     }
 }

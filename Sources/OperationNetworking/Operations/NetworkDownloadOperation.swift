@@ -38,6 +38,8 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         var destination = DownloadDestination.temporary
         var options = DownloadOptions()
         var file: DownloadedFile?
+        /// The status of that file when it came to its destination; nil for a temporary file.
+        var published: FileStatus?
         var start: DownloadStart?
         /// The file, if it is a temporary one, until the end.
         var temporary: TemporaryFile?
@@ -59,7 +61,9 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     ///
     /// To be set before the start. With any other, the response's status and type are looked at first, and only a success
     /// is written there. What `validate(_:)` and the evaluator say comes afterwards. A file that they refuse stays,
-    /// unless another attempt is made: then it is removed.
+    /// unless another attempt is made. Before that attempt, the operation removes the file. It does not remove a file that
+    /// was changed or replaced meanwhile: the operation then fails with ``NetworkError/Code/destinationExists``, unless
+    /// ``DownloadOptions/existingItem`` is `.replace`.
     public final var destination: DownloadDestination {
         get { saving.withLock { $0.destination } }
         set { saving.withLock { $0.destination = newValue } }
@@ -82,6 +86,20 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     /// An attempt that follows another one goes on with what that one received.
     public final var downloadStart: DownloadStart? { saving.withLock { $0.start } }
 
+    /// Removes the file of the last attempt, which the evaluator refused, so that the next file can take its place.
+    override func prepareAttempt() throws(NetworkError) {
+        let (file, published, rule) = saving.withLock { ($0.file, $0.published, $0.options.existingItem) }
+        guard let file, let published else { return }
+        let isRemoved: Bool
+        do throws(FileOperationError) {
+            isRemoved = try file.remove(ifStill: published)
+        } catch {
+            throw .irremovable(error)
+        }
+        guard isRemoved || rule == .replace else { throw .replaced(file) }
+        saving.withLock { ($0.file, $0.published) = (nil, nil) }
+    }
+
     override func attemptSession(over session: any NetworkSession) -> any NetworkSession {
         let (destination, options) = saving.withLock { ($0.destination, $0.options) }
         let isTemporary = destination.isTemporary
@@ -99,23 +117,19 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
             return self?.begin(isTemporary, make) ?? make()
         } didStart: { [weak self] start in
             self?.saving.withLock { $0.start = start }
-        } didSave: { [weak self] file in
+        } didSave: { [weak self] file, published in
             // If nobody takes it, a temporary one goes.
             let temporary = isTemporary ? TemporaryFile(file.url) : nil
-            self?.take(file, temporary)
+            self?.take(file, published, temporary)
         }
     }
 
     /// Another attempt begins.
     private func begin(_ isTemporary: Bool, _ make: () -> Download) -> Download {
-        // The evaluator refused the file of the last attempt. It is removed, so that the file of this one can take its place.
-        if !isTemporary, let file = saving.withLock({ exchange(&$0.file, with: nil) }) {
-            try? FileManager.default.removeItem(at: file.url)
-        }
         var (old, outdated): (TemporaryFile?, Download?)
         let made = make()
         let download = saving.withLock { saving in
-            saving.file = nil
+            (saving.file, saving.published) = (nil, nil)
             swap(&old, &saving.temporary)
             guard isTemporary, !saving.isOver else { return made }
             if let download = saving.download, !download.isCancelled { return download }
@@ -128,11 +142,11 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         return download
     }
 
-    private func take(_ file: DownloadedFile, _ temporary: TemporaryFile?) {
+    private func take(_ file: DownloadedFile, _ published: FileStatus?, _ temporary: TemporaryFile?) {
         var temporary = temporary
         saving.withLock { saving in
             guard !saving.isOver else { return }
-            saving.file = file
+            (saving.file, saving.published) = (file, published)
             swap(&temporary, &saving.temporary)
         }
     }

@@ -21,7 +21,10 @@ extension NetworkOperation: AttemptHost {
         if let service { request = try service.completed(request) }
         if let options { request = try request.with(options) }
         if isPlain { return request }
-        let changed = try request.changed(to: prepareRequest(request.foundation))
+        let foundation = try prepareRequest(request.foundation)
+        let changed = try request.changed(to: foundation)
+        let last = knobs.withLock { exchange(&$0.prepared, with: (foundation, changed)) }
+        withExtendedLifetime(last) {}
         return service?.checked(changed, madeOf: request) ?? changed
     }
 
@@ -31,9 +34,10 @@ extension NetworkOperation: AttemptHost {
     }
 
     package func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask {
+        try prepareAttempt()
         let session = attemptSession(over: operationSession)
         if isPlain { return session.withPolicy.makeTask(with: request, receiver: receiver) }
-        if let task = createTask(with: request.foundationWithBody, using: operationSession as? URLSession ?? .shared) {
+        if let task = try olderTask(request) {
             // An upload task has a body by itself.
             guard !request.losesBodyInFoundation || task is URLSessionUploadTask else {
                 // Its completion handler may finish the operation: first comes the reason.
@@ -49,6 +53,21 @@ extension NetworkOperation: AttemptHost {
         let bound = BoundSession(session.withPolicy, receiver)
         return try TaskCreation { self.attemptSession(over: $0) }.run(receiver) {
             try createTask(with: request, using: bound)
+        }
+    }
+
+    /// Asks the older form of the hook.
+    ///
+    /// Swift cannot tell whether a class overrides it, and an override may call the one of its superclass for some requests
+    /// only. So every attempt asks, with the request that `prepareRequest` returned.
+    private func olderTask(_ request: NetworkRequest) throws -> URLSessionTask? {
+        let prepared = knobs.withLock { exchange(&$0.prepared, with: nil) }
+        let session = operationSession as? URLSession ?? .shared
+        do {
+            return try createTask(with: request.foundationWithBody(prepared), using: session)
+        } catch let error as URLError {
+            // The hook speaks of this request, as a failed transfer does.
+            throw NetworkError(error)
         }
     }
 

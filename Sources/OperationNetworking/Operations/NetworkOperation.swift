@@ -249,20 +249,39 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Makes the task of an attempt with a session of Foundation's: the older form of the hook.
     ///
-    /// A subclass that overrides it makes a task with a completion handler, and finishes the operation there: by
-    /// ``evaluate(result:response:)`` and `finish(withResult:)`, or by `finish(withError:)`. The operation resumes and
-    /// cancels the task, and tells no progress. The request takes a body along that is in memory or a whole file; any other
-    /// fails the operation, unless the task is one for an upload, which has its own. The one here returns nil, which means
-    /// that the other form is asked.
+    /// A subclass that overrides the method makes a task with a completion handler, and the completion handler finishes the
+    /// operation: by ``evaluate(result:response:)`` and `finish(withResult:)`, or by `finish(withError:)`. The operation asks
+    /// the hook in every attempt. If it returns `nil`, as the default implementation does, the operation asks
+    /// ``createTask(with:using:)-(NetworkRequest,_)`` for the task.
     ///
-    /// What the completion handler finishes the operation with is its end: retry does not see it. Only a preparation that
-    /// failed, or an attempt that ran out of its time (``Retry/attemptTimeout``), is followed by another; the task is then
-    /// cancelled, and its completion handler must not finish the operation with that: leave `URLError.cancelled` alone.
+    /// The operation never sees the response to such a task. That decides what the operation does for it:
+    ///
+    /// - The operation makes and prepares the request: ``makeRequest()``, ``prepareRequest(_:)``, ``adapt(_:)``, the token of an
+    ///   authenticator, the header fields of a service. It resumes the task, and cancels it when the operation is canceled
+    ///   or when an attempt runs out of its time (``Retry/attemptTimeout``).
+    /// - Another attempt follows an attempt that ran out of its time, and an error that one of these hooks throws, as far as the
+    ///   retry rule allows. A `URLError` that this method throws counts as a failure of the transfer.
+    /// - The operation ends with the first result or error that the completion handler gives it. No retry follows, and no
+    ///   refresh of a token, whatever the error is.
+    /// - There is no progress, and ``responseRules``, `validate(_:)`, ``emptyResult`` and ``makeCollector(for:)`` are not asked.
+    ///   Check the status in the completion handler. `URLSession` follows redirects and keeps cookies by its own rules.
+    /// - On Linux, `suspend()` does not reach a task that runs.
+    ///
+    /// To have these, override ``createTask(with:using:)-(NetworkRequest,_)`` instead. A subclass that only changes the request or
+    /// makes the result overrides ``prepareRequest(_:)`` or ``evaluate(result:head:)``, and no form of this method.
+    ///
+    /// A task that the operation cancels calls its completion handler with `URLError.cancelled`. The completion handler must not
+    /// finish the operation then, because another attempt may have begun. If you cancel the task or invalidate the session
+    /// yourself, cancel the operation as well.
+    ///
+    /// The request has the body if the body is in memory or a whole file. Any other body fails the operation, unless the task is
+    /// an upload task, which has a body of its own.
     ///
     /// - Parameters:
-    ///   - request: What to send.
+    ///   - request: The request to send.
     ///   - session: The session that the operation was made with, if it is one of Foundation's, or else the shared one.
-    open func createTask(with request: URLRequest, using session: URLSession) -> URLSessionTask? { nil }
+    /// - Returns: A task that was not resumed, or `nil`.
+    open func createTask(with request: URLRequest, using session: URLSession) throws -> URLSessionTask? { nil }
 
     /// Makes what takes in the body of a successful response.
     ///
@@ -448,6 +467,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         guard let service, session === DefaultNetworkSession.standard else { return session }
         return service.session
     }
+    /// Gets ready for another attempt; called before its task is made.
+    func prepareAttempt() throws(NetworkError) {}
     /// The session that makes the task of an attempt, over the session that sends the request.
     func attemptSession(over session: any NetworkSession) -> any NetworkSession { session }
     /// Refuses a collector that would get nothing.

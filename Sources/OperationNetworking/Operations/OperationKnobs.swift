@@ -3,6 +3,10 @@
 
 import Foundation
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 /// What a network operation is set up with, and what its task gave.
 ///
 /// Nothing in it depends on the types of the operation: each access would look up their description (decision 0005).
@@ -68,4 +72,8 @@ struct OperationKnobs: Sendable {
     var emptyResult: (any AnyObject & Sendable)?
     /// Holds what the task of the last attempt gave, when it was complete.
     var taken: (any AnyObject & Sendable)?
+    /// The request of the attempt, in the form in which a hook returned it and as it was checked, until its task is made.
+    var prepared: Prepared?
+
+    typealias Prepared = (foundation: URLRequest, request: NetworkRequest)
 }

@@ -42,13 +42,17 @@ extension NetworkRequest {
     /// The request in Foundation's form, with a body that is in memory, but without a file or a stream.
     var foundation: URLRequest {
         var request = URLRequest(url: url)
+        complete(&request)
+        return request
+    }
+
+    private func complete(_ request: inout URLRequest) {
         request.httpMethod = method
         for field in headers { request.addValue(field.value, forHTTPHeaderField: field.name) }
         if case .data(let data) = body.source { request.httpBody = data }
         if let idle = options.timeouts.idle, idle == options.timeouts.firstByte {
             request.timeoutInterval = idle / .seconds(1)
         }
-        return request
     }
 
     /// What a hook made of ``foundation``: a file or a stream is sent unless the hook set a body.
@@ -61,15 +65,25 @@ extension NetworkRequest {
     }
 
     /// The request for a task of Foundation's, which takes its body along if that is in memory or a whole file.
-    var foundationWithBody: URLRequest {
-        var request = foundation
+    ///
+    /// - Parameter prepared: What a hook made of ``foundation`` for the same attempt. If nothing changed the request since
+    ///   then, no other one is made.
+    func foundationWithBody(_ prepared: OperationKnobs.Prepared?) -> URLRequest {
+        var request = prepared?.foundation ?? foundation
+        if let prepared, !prepared.request.isSame(as: self) || prepared.foundation.url != url {
+            request.url = url
+            for name in (request.allHTTPHeaderFields ?? [:]).keys { request.setValue(nil, forHTTPHeaderField: name) }
+            request.httpBody = nil
+            complete(&request)
+        }
+        if request.httpBodyStream != nil { request.httpBodyStream = nil }
         if case .file(let region) = body.source, region.isWhole {
             request.httpBodyStream = InputStream(url: region.url)
         }
         return request
     }
 
-    /// Whether ``foundationWithBody`` leaves the body out.
+    /// Whether ``foundationWithBody(_:)`` leaves the body out.
     var losesBodyInFoundation: Bool {
         switch body.source {
         case .stream: true

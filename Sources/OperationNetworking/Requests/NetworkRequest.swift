@@ -86,6 +86,9 @@ public struct NetworkRequest: Sendable {
         content = Content(request.method, request.url, request.origin, request.headers, request.body, options)
     }
 
+    /// Whether the two are copies of one request, none of which was changed.
+    func isSame(as other: NetworkRequest) -> Bool { content === other.content }
+
     /// The same request, which waits for no other one to its host.
     var ahead: NetworkRequest {
         var options = options

@@ -21,7 +21,7 @@ import OperationNetworking
     options.checkpointInterval = .milliseconds(20)
     let download = Download(to: .file(URL(fileURLWithPath: arguments[2])), options: options)
     DownloadRun(try NetworkRequest(url: url), over: session, with: download) { conclusion in
-        if case .saved(let file, _) = conclusion {
+        if case .saved(let file, _, _) = conclusion {
             print("OK \(file.length)")
             exit(0)
         }

@@ -183,6 +183,91 @@ struct GroupBodyTests {
         #expect(try await late.run() == 1)
     }
 
+    @Test func `startAndWait in a synchronous body makes a child, with which the group is canceled and ends`() async {
+        let began = Gate(), child = HandDriven(windsDown: true, hooks: .init(main: { _ in began.open() }))
+        let group = GroupOperation(synchronous: { _ in try child.startAndWait() })
+        group.startOnThread()
+        await began.passage()
+        #expect(group.presentCount == 1)
+        group.cancel()
+        #expect(child.isCancelled && child.cancellationCause?.code == .groupCancelled)
+        #expect(!group.isFinished)
+        child.finish(withResult: 1)
+        await group.ended()
+        #expect(child.isFinished)
+    }
+
+    @Test func `startAndWait in a synchronous body gives results and errors, and needs no second slot of its queue`()
+        async throws
+    {
+        let queue = QueueManager("narrow", width: 1)
+        let group = GroupOperation(synchronous: { _ in
+            let failing: ClosureOperation<Int, Flaw> = ClosureOperation { () throws(Flaw) in throw .second }
+            do throws(OperationFailure<Flaw>) { try failing.startAndWait() } catch {
+                #expect(error == .failed(.second))
+            }
+            return try ClosureOperation { 20 }.startAndWait() + TaskOperation { 22 }.startAndWait()
+        })
+        try queue.add(group)
+        #expect(try await group.value == 42)
+    }
+
+    @Test func `startAndWait in a shielded part of a synchronous body is not canceled with the group`() async {
+        let began = Gate(), child = HandDriven(hooks: .init(main: { _ in began.open() }))
+        let group = GroupOperation(synchronous: { group in try group.shield { _ in try child.startAndWait() } })
+        group.startOnThread()
+        await began.passage()
+        group.cancel()
+        #expect(!child.isCancelled && group.presentCount == 1)
+        child.finish(withResult: 1)
+        await group.ended()
+        #expect(child.outcome == .success(1))
+    }
+
+    @Test func `startAndWait in an async body is refused with a sentence, and starts nothing`() async {
+        let child = HandDriven()
+        // The compiler refuses the call in the body itself.
+        let wait: @Sendable () throws -> Int = { try child.startAndWait() }
+        let group = GroupOperation { _ in
+            await Task.yield()
+            return try wait()
+        }
+        group.start()
+        await group.ended()
+        let refusal = group.cancellationCause?.underlyingCause
+        #expect(group.cancellationCause?.code == .childCancelled && refusal?.code == .groupRefused)
+        #expect((refusal?.underlyingError as? GroupError)?.code == .wrongThread)
+        #expect(refusal?.message.contains("try await group.run(operation)") == true)
+        #expect(child.calls.events.isEmpty && child.outcome == nil)
+    }
+
+    @Test func `startAndWait in a body only waits for an operation that was started`() async throws {
+        let others = (0..<2).map { _ in HandDriven(hooks: .init(main: { $0.finish(withResult: 3) })) }
+        for other in others { other.start() }
+        let wait: @Sendable (Int) throws -> Int = { try others[$0].startAndWait() }
+        let tasks = GroupOperation { _ in
+            await Task.yield()
+            return try wait(0)
+        }
+        #expect(try await tasks.run() == 3)
+        #expect(try await GroupOperation(synchronous: { _ in try wait(1) }).run() == 3)
+    }
+
+    @Test func `startAndWait in the body of a child makes no child of the group`() async {
+        let began = Gate(), inner = HandDriven(hooks: .init(main: { _ in began.open() }))
+        let group = GroupOperation(synchronous: { group in
+            try group.perform(ClosureOperation { () throws -> Int in try inner.startAndWait() })
+        })
+        group.startOnThread()
+        await began.passage()
+        #expect(group.presentCount == 1)
+        group.cancel()
+        #expect(!inner.isCancelled)
+        inner.finish(withResult: 3)
+        await group.ended()
+        #expect(inner.outcome == .success(3))
+    }
+
     @Test func `a synchronous body calls on its own thread only`() async throws {
         let code = try await TestThread.run {
             let group = GroupOperation(synchronous: { group -> CancellationCause.Code? in

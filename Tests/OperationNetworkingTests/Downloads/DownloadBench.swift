@@ -130,7 +130,7 @@ final class DownloadBench: Sendable {
 
 extension DownloadConclusion {
     var file: DownloadedFile? {
-        if case .saved(let file, _) = self { file } else { nil }
+        if case .saved(let file, _, _) = self { file } else { nil }
     }
 
     var error: NetworkError? {

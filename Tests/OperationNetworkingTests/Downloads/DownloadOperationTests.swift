@@ -128,4 +128,97 @@ struct DownloadOperationTests {
         #expect((280_000...300_000).contains(next.downloadedFile?.resumedBytes ?? 0))
         #expect(bench.names() == ["file"])
     }
+
+    /// An operation that refuses its first file, after a test did something to it, and then makes another attempt.
+    private func refusing(
+        _ rule: ExistingItemRule, _ change: @escaping @Sendable (URL) throws -> Void
+    ) -> NetworkDownloadOperation<URL> {
+        let isFirst = Locked(true)
+        let operation = NetworkDownloadOperation<URL>(
+            url: bench.server.url("/file"), urlSession: bench.bench.session,
+            evaluator: { file, _ in
+                guard isFirst.withLock({ exchange(&$0, with: false) }) else { return file }
+                try change(file)
+                throw NetworkError(.credentialRejected)
+            })
+        operation.destination = .file(bench.url("file"))
+        operation.downloadOptions.existingItem = rule
+        operation.authenticate(
+            by: Authenticator<String>("old", apply: { _, request in request }, refresh: { _ in "new" }))
+        return operation
+    }
+
+    @Test func `a refused file is removed before the next attempt, also if it was moved away`() async throws {
+        bench.serve(resource)
+        let away = bench.url("away")
+        for change in [{ _ in }, { try FileManager.default.moveItem(at: $0, to: away) }]
+            as [@Sendable (URL) throws -> Void]
+        {
+            #expect(try await refusing(.refuse, change).run() == bench.url("file"))
+            #expect(bench.holds("file"))
+            try FileManager.default.removeItem(at: bench.url("file"))
+        }
+        #expect(bench.server.counts.heads == 4)
+    }
+
+    @Test func `a file that replaced the refused one stays, and the operation fails and says so`() async throws {
+        bench.serve(resource)
+        let changes: [@Sendable (URL) throws -> Void] = [
+            { try Data("mine".utf8).write(to: $0, options: .atomic) },
+            { file in
+                // The same file to the system, with bytes that another program added.
+                let handle = try FileHandle(forWritingTo: file)
+                try handle.seekToEnd()
+                try handle.write(contentsOf: Data("mine".utf8))
+                try handle.close()
+            },
+        ]
+        for change in changes {
+            let operation = refusing(.refuse, change)
+            let error = await failure(of: operation)
+            #expect(error?.code == .destinationExists)
+            #expect(error?.message.contains("did not remove the new file") == true)
+            #expect(bench.bytes("file")?.suffix(4) == ArraySlice("mine".utf8))
+            #expect(operation.downloadedFile?.url == bench.url("file"))
+            try FileManager.default.removeItem(at: bench.url("file"))
+        }
+        #expect(bench.server.counts.heads == 2)
+    }
+
+    @Test func `a file that replaced the refused one is replaced where the options say so`() async throws {
+        bench.serve(resource)
+        let operation = refusing(.replace) { try Data("mine".utf8).write(to: $0, options: .atomic) }
+        #expect(try await operation.run() == bench.url("file"))
+        #expect(bench.holds("file"))
+    }
+
+    @Test func `a refused file that cannot be removed fails the operation, and says so`() async throws {
+        bench.serve(resource)
+        let (folder, moved) = (bench.folder, bench.url("file").deletingLastPathComponent().path + "-moved")
+        defer { try? FileManager.default.removeItem(atPath: moved) }
+        // A file has taken the place of the folder.
+        let operation = refusing(.refuse) { _ in
+            try FileManager.default.moveItem(atPath: folder.path, toPath: moved)
+            try Data().write(to: folder)
+        }
+        let error = await failure(of: operation)
+        #expect(error?.code == .fileUnwritable)
+        #expect(error?.message.contains("could not remove that file") == true)
+    }
+
+    @Test func `a removal that the system refuses is an error, and leaves the file`() async throws {
+        bench.serve(resource)
+        guard case .saved(let file, _, let published?) = try await bench.download(to: .file(bench.url("file"))) else {
+            Issue.record("not saved")
+            return
+        }
+        for kind in [FileSystemCall.Kind.status, .remove] {
+            let files = FileSystem { $0.kind == kind ? .fail(EACCES) : .proceed }
+            #expect(throws: FileOperationError.self) { try file.remove(ifStill: published, files: files) }
+            #expect(bench.holds("file"))
+        }
+        #expect(try file.remove(ifStill: published))
+        #expect(bench.names().isEmpty)
+        #expect(try file.remove(ifStill: published))
+    }
 }

@@ -240,6 +240,59 @@ struct NetworkDataOperationTests {
         }
     }
 
+    @Test("The data and the error can be read without the type of the operation")
+    func readWithoutType() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/good") { _ in .text("Hello") }
+        bench.server.route("GET", "/refused") { _ in .text("not found", status: 404) }
+        func operation(_ target: String) -> any AnyNetworkOperation {
+            bench.watched(
+                NetworkDataOperation<Int>(url: bench.server.url(target), urlSession: bench.session) { data, _ in
+                    try JSONDecoder().decode(Int.self, from: data)
+                })
+        }
+        for (target, data, code) in [
+            ("/good", Data("Hello".utf8), NetworkError.Code.undecodableResult), ("/refused", nil, .unacceptableStatus),
+        ] {
+            let operation = operation(target)
+            #expect(operation.receivedData == nil && operation.networkError == nil)
+            operation.start()
+            await operation.ended()
+            #expect(operation.receivedData == data)
+            #expect(operation.networkError?.code == code)
+        }
+        let good: any AnyNetworkOperation = bench.text("/good")
+        good.start()
+        await good.ended()
+        #expect(good.receivedData == Data("Hello".utf8) && good.networkError == nil)
+        let canceled: any AnyNetworkOperation = bench.text("/good")
+        canceled.cancel()
+        #expect(canceled.networkError == nil && canceled.receivedData == nil)
+    }
+
+    @Test(
+        "onFailure gets the operation and its error on the callback queue, and nothing after a success or a cancellation"
+    )
+    func onFailure() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/yes") { _ in .text("Hello") }
+        bench.server.route("GET", "/no") { _ in .text("no", status: 404) }
+        let lines = EventRecorder<String>()
+        let operations = ["/yes", "/no", "/canceled"].map { target in
+            bench.text(target).onFailure { operation, error in
+                dispatchPrecondition(condition: .onQueue(bench.callbacks))
+                lines.record("\(target) \(error.code) \(operation.response?.statusCode ?? 0)")
+            }
+        }
+        operations[2].cancel()
+        for operation in operations {
+            operation.start()
+            await operation.ended()
+        }
+        await bench.settled()
+        #expect(lines.events == ["/no unacceptableStatus 404"])
+    }
+
     @Test("The default session can be exchanged")
     func defaultSession() async throws {
         let bench = try OperationBench()

@@ -49,6 +49,28 @@ struct NetworkDownloadOperationTests {
         try FileManager.default.removeItem(at: result)
     }
 
+    @Test("onCompletion gets the operation in its own type, with the file")
+    func onCompletion() async throws {
+        let bench = try OperationBench(), folder = try TemporaryFolder()
+        bench.server.route("GET", "/file") { _ in .text("Hello") }
+        bench.server.route("GET", "/none") { _ in .text("no", status: 404) }
+        let files = EventRecorder<String>()
+        for target in ["/file", "/none"] {
+            let operation = bench.watched(
+                NetworkDownloadOperation<URL>(url: bench.server.url(target), urlSession: bench.session))
+            operation.destination = .folder(folder.url)
+            operation.onCompletion { operation, error in
+                let file = operation.downloadedFile
+                files.record(
+                    "\(file?.url.lastPathComponent ?? "none") \(file?.length ?? 0) \(error?.code.description ?? "")")
+            }
+            operation.start()
+            await operation.ended()
+            await bench.settled()
+        }
+        #expect(files.events == ["file 5 ", "none 0 unacceptableStatus"])
+    }
+
     @Test("A file whose URL would have been the result goes when the operation is cancelled meanwhile")
     func cancelledWhileEvaluated() async throws {
         let bench = try OperationBench()

@@ -84,6 +84,65 @@ private final class OldUpload: NetworkUploadOperation<String>, @unchecked Sendab
     }
 }
 
+/// Overrides the older form, and leaves most of its requests to the superclass.
+private final class SometimesOlder: NetworkDataOperation<String>, @unchecked Sendable {
+    override func createTask(with request: URLRequest, using session: URLSession) throws -> URLSessionTask? {
+        guard request.url?.path == "/older" else { return try super.createTask(with: request, using: session) }
+        return session.dataTask(with: request) { [self] _, _, error in
+            if let error { return finish(withError: NetworkError(error)) }
+            finish(withResult: "older")
+        }
+    }
+
+    override func evaluate(result: Data, response: HTTPURLResponse) -> String { "newer" }
+}
+
+/// Fails to make the task of its first attempts.
+private final class OlderThatThrows: NetworkDataOperation<Int>, @unchecked Sendable {
+    let asked = Locked(0)
+
+    override func createTask(with request: URLRequest, using session: URLSession) throws -> URLSessionTask? {
+        let number = asked.withLock { count in
+            count += 1
+            return count
+        }
+        if number < 3 { throw URLError(.networkConnectionLost) }
+        return session.dataTask(with: request) { [self] _, _, error in
+            if let error { return finish(withError: NetworkError(error)) }
+            finish(withResult: number)
+        }
+    }
+}
+
+/// Writes down the requests with which the older form is asked, and makes no task.
+private final class OlderThatLooks: NetworkUploadOperation<String>, @unchecked Sendable {
+    let change: (@Sendable (NetworkRequest) throws -> NetworkRequest)?
+    let asked = Locked<[URLRequest]>([])
+
+    init(
+        _ url: URL, _ session: any NetworkSession, _ body: RequestBody,
+        _ change: (@Sendable (NetworkRequest) throws -> NetworkRequest)?
+    ) {
+        self.change = change
+        super.init(url: url, body: body, urlSession: session)
+    }
+
+    override func prepareRequest(_ request: URLRequest) -> URLRequest {
+        var request = request
+        request.setValue("yes", forHTTPHeaderField: "X-Prepared")
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        request.timeoutInterval = 20
+        return request
+    }
+
+    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest { try change?(request) ?? request }
+
+    override func createTask(with request: URLRequest, using session: URLSession) -> URLSessionTask? {
+        asked.withLock { $0.append(request) }
+        return nil
+    }
+}
+
 /// Counts the bytes of a body that it does not keep.
 private final class ByteCounter: ResponseCollector<Int>, @unchecked Sendable {
     private var count = 0
@@ -131,6 +190,52 @@ struct OperationHookTests {
             #expect(error?.code == .unsupportedBody, "\(String(describing: error))")
         }
         #expect(bench.server.counts.heads == 2)
+    }
+
+    @Test("A subclass may leave some of its requests to the superclass, also the first ones")
+    func sometimesOldForm() async throws {
+        let bench = try OperationBench()
+        for path in ["/newer", "/older"] { bench.server.route("GET", path) { _ in .text("Hello") } }
+        for path in ["newer", "older", "newer", "older"] {
+            let operation = SometimesOlder(url: bench.server.url("/" + path), urlSession: bench.session)
+            #expect(try await operation.run() == path)
+        }
+    }
+
+    @Test("A URLError that the older form throws is followed by another attempt, as far as the retry rule allows")
+    func oldFormThrows() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let retried = OlderThatThrows(url: bench.server.url("/"), urlSession: .shared)
+        retried.retry = Retry(backoff: .constant(.zero), budget: nil)
+        #expect(try await retried.run() == 3)
+        #expect(retried.attemptCount == 3)
+        let single = OlderThatThrows(url: bench.server.url("/"), urlSession: .shared)
+        #expect(await failure(of: single)?.code == .connectionLost)
+        #expect(single.asked.withLock { $0 } == 1)
+    }
+
+    @Test("The older form is asked with the request that was prepared, and with what was changed after that")
+    func oldFormRequest() async throws {
+        let bench = try OperationBench()
+        bench.server.route("POST", "/") { .text($0.text) }
+        let changes: [(@Sendable (NetworkRequest) throws -> NetworkRequest)?] = [
+            nil, { try $0.with("X-Token", "abc").with("X-Prepared", nil) },
+            { try $0.with(body: .data(Data("new".utf8))) },
+        ]
+        for (index, change) in changes.enumerated() {
+            let operation = OlderThatLooks(
+                bench.server.url("/"), bench.session, .data(Data("old".utf8)), change)
+            _ = try await operation.run()
+            let requests = operation.asked.withLock { $0 }
+            #expect(requests.count == 1)
+            let request = try #require(requests.first)
+            #expect(request.url == bench.server.url("/") && request.httpMethod == "POST")
+            #expect(request.cachePolicy == .reloadIgnoringLocalCacheData && request.timeoutInterval == 20)
+            #expect(request.value(forHTTPHeaderField: "X-Prepared") == (index == 1 ? nil : "yes"))
+            #expect(request.value(forHTTPHeaderField: "X-Token") == (index == 1 ? "abc" : nil))
+            #expect(request.httpBody == Data((index == 2 ? "new" : "old").utf8))
+        }
     }
 
     @Test("What a hook throws before anything is sent is told as that, whatever it is")

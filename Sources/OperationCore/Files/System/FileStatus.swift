@@ -53,7 +53,7 @@ package struct FileStatus: Sendable {
     package var isOwnerTrusted: Bool { owner == PosixCalls.user || owner == 0 }
 
     /// Whether it is the same file, and nothing was written to it in between; of a directory, whether it is the same.
-    func hasContent(of other: FileStatus) -> Bool {
+    package func hasContent(of other: FileStatus) -> Bool {
         identity == other.identity && (kind == .directory || (size == other.size && modified == other.modified))
     }
 }

@@ -241,10 +241,10 @@ package final class DownloadWork {
             let url = try store.publish()
             self.store = nil
             let file = DownloadedFile(url: url, length: length, start: start, isLengthKnown: isLengthKnown)
-            return .saved(file, head)
+            return .saved(file, head, store.published)
         } catch {
             // The bytes are good, and may be gone on with when there is a place for them; but a full disk is made free.
-            if store.isPublished { return discard(.uncertain(error)) }
+            if store.published != nil { return discard(.uncertain(error)) }
             let isLost = [.noSpace, .changedMeanwhile].contains(error.code) || !store.hasPart
             return isLost ? discard(NetworkError(error)) : keep(NetworkError(error))
         }

@@ -11,12 +11,12 @@ final class SavingSession: NetworkSession {
     private let session: any NetworkSession
     private let makeDownload: @Sendable (NetworkRequest) -> Download
     private let didStart: @Sendable (DownloadStart) -> Void
-    private let didSave: @Sendable (DownloadedFile) -> Void
+    private let didSave: @Sendable (DownloadedFile, FileStatus?) -> Void
 
     init(
         over session: any NetworkSession, _ makeDownload: @escaping @Sendable (NetworkRequest) -> Download,
         didStart: @escaping @Sendable (DownloadStart) -> Void,
-        didSave: @escaping @Sendable (DownloadedFile) -> Void
+        didSave: @escaping @Sendable (DownloadedFile, FileStatus?) -> Void
     ) {
         self.session = session
         self.makeDownload = makeDownload

@@ -11,7 +11,7 @@ final class SavingTask: NetworkTask, GivingUp {
     init(
         _ request: NetworkRequest, _ session: any NetworkSession, _ download: Download,
         _ receiver: any NetworkReceiver, _ didStart: @escaping @Sendable (DownloadStart) -> Void,
-        _ didSave: @escaping @Sendable (DownloadedFile) -> Void
+        _ didSave: @escaping @Sendable (DownloadedFile, FileStatus?) -> Void
     ) {
         let telling = SavingTell(receiver, didSave)
         self.telling = telling
@@ -62,10 +62,10 @@ private final class SavingTell: Sendable {
         var metrics: TransferMetrics?
     }
 
-    private let didSave: @Sendable (DownloadedFile) -> Void
+    private let didSave: @Sendable (DownloadedFile, FileStatus?) -> Void
     private let state: Locked<State>
 
-    init(_ receiver: any NetworkReceiver, _ didSave: @escaping @Sendable (DownloadedFile) -> Void) {
+    init(_ receiver: any NetworkReceiver, _ didSave: @escaping @Sendable (DownloadedFile, FileStatus?) -> Void) {
         state = Locked(State(receiver: receiver))
         self.didSave = didSave
     }
@@ -111,8 +111,8 @@ private final class SavingTell: Sendable {
 
     private func tell(_ conclusion: DownloadConclusion, _ task: SavingTask, _ receiver: any NetworkReceiver) {
         switch conclusion {
-        case .saved(let file, let head):
-            didSave(file)
+        case .saved(let file, let head, let published):
+            didSave(file, published)
             // It may have been there before, and nothing have come.
             (receiver as? AttemptReceiver)?.saved(DownloadProgress(received: file.length, total: file.length))
             receiver.task(task, didReceive: head.asWhole(length: file.length))

@@ -76,10 +76,14 @@ struct DownloadPlace {
     }
 
     /// Whether a name is that of an open file: somebody else's is neither moved nor removed.
-    func isHere(_ file: OpenFile, _ entry: FolderEntry) -> Bool {
+    func isHere(_ file: OpenFile, _ entry: FolderEntry) -> Bool { status(of: file, at: entry) != nil }
+
+    /// The status of an open file that has the name; nil if another file has it.
+    func status(of file: OpenFile, at entry: FolderEntry) -> FileStatus? {
         let files = folder.files
-        guard case .success(let status) = files.status(of: file), case .success(let named) = files.status(of: entry)
-        else { return false }
-        return named.identity == status.identity
+        guard case .success(let status) = files.status(of: file), case .success(let named) = files.status(of: entry),
+            named.identity == status.identity
+        else { return nil }
+        return status
     }
 }

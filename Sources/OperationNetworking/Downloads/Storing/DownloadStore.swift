@@ -20,8 +20,8 @@ final class DownloadStore {
     private let options: DownloadOptions
     private let cardFile: DownloadCardFile?
     private var file: OpenFile?
-    /// Whether the file is in its place, even if not all that was to be done afterwards succeeded.
-    private(set) var isPublished = false
+    /// The file in its place, even if not all that was to be done afterwards succeeded; nil before, and of a temporary file.
+    private(set) var published: FileStatus?
     /// Whether there was no part before this one.
     private var isNew: Bool
     /// Whether there was a part when it was opened.
@@ -218,8 +218,10 @@ extension DownloadStore {
             throw error
         }
         self.file = nil
-        guard place.isHere(file, folder.entry(name)) else { throw folder.error(.changedMeanwhile) }
-        isPublished = true
+        guard let status = place.status(of: file, at: folder.entry(name)) else {
+            throw folder.error(.changedMeanwhile)
+        }
+        published = status
         forgetCard()
         if options.isDurable {
             // The permissions, that is: the bytes are there.
