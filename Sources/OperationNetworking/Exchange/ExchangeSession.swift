@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import Synchronization
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -63,6 +64,7 @@ public final class ExchangeSession: NetworkSession {
         #if os(Linux)
             losesCookies = configuration.cookies == nil && transport is URLSession
         #endif
+        if configuration.rateLimit != nil { RateLimit.isUsedBySessions.store(true, ordering: .relaxed) }
     }
 
     /// Makes a task that waits for its first `resume()`.

@@ -24,6 +24,8 @@ extension NetworkOperation: AttemptHost {
 
     package func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest { try await adapt(request) }
 
+    package var exchangeOfAttempts: ExchangeSession? { operationSession.exchange }
+
     package func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask {
         let session = attemptSession
         if isPlain { return session.withPolicy.makeTask(with: request, receiver: receiver) }
