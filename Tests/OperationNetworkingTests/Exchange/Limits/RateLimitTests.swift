@@ -239,6 +239,7 @@ struct RateLimitTests {
         }
         let tasks = try ["a", "b", "c"].map { try task($0) }
         #expect(limit.waitingCount == 2)
+        #expect(await done.events(atLeast: 1) == ["a"])
         tasks[1].suspend()
         clock.advance(by: .seconds(10))
         #expect(await done.events(atLeast: 2) == ["a", "c"])
