@@ -56,5 +56,9 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         ///
         /// The notice is reported once per process.
         public static let sessionFallback = Kind("sessionFallback", isHarmless: true)
+        /// On Linux, a `URLSession` has cookies or credentials of its own, which its requests do not use.
+        ///
+        /// The notice is reported once for the cookies and once for the credentials of each session.
+        public static let sessionStorage = Kind("sessionStorage", isHarmless: true)
     }
 }

@@ -12,6 +12,8 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
 
         /// A time that is not over.
         public static let pause = Kind("pause")
+        /// A rate limit, which lets the operation send its next request later.
+        public static let rateLimit = Kind("rateLimit")
         /// A credential that somebody else fetches.
         public static let credential = Kind("credential")
         /// A network that is not there.

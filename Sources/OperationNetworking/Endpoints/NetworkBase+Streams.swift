@@ -28,7 +28,7 @@ extension NetworkBase {
 
     /// Asks for what an endpoint says, with its method, its fields and its body; nothing is decoded.
     public func stream<ResultType: Sendable>(_ endpoint: Endpoint<ResultType>) async throws -> ResponseStream {
-        try await session.withPolicy.stream(endpoint.request(at: self), rules: rules)
+        try await session.withPolicy.stream(limited(endpoint.request(at: self)), rules: rules)
     }
 
     /// The events of a server at that path.
@@ -54,6 +54,11 @@ extension NetworkBase {
     public func events<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, silence: Duration? = nil
     ) throws -> ServerSentEvents {
-        ServerSentEvents(try endpoint.request(at: self), silence: silence, session: session.withPolicy)
+        ServerSentEvents(limited(try endpoint.request(at: self)), silence: silence, session: session.withPolicy)
+    }
+
+    /// Returns a request that waits for the rate limit of the base before the session sends it.
+    private func limited(_ request: NetworkRequest) -> NetworkRequest {
+        rateLimit.map { request.with(RatePass($0)) } ?? request
     }
 }

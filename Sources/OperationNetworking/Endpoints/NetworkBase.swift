@@ -38,6 +38,12 @@ public struct NetworkBase: Sendable {
     public var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
     /// How operations repeat what failed; not at all if nil.
     public var retry: Retry?
+    /// The limit on how many requests of the service are sent in a time.
+    ///
+    /// The default is `nil`, so that the limit of the session applies if it has one.
+    ///
+    /// Retries and redirects count, too. Bases that share one object share the limit. See ``RateLimit``.
+    public var rateLimit: RateLimit?
     /// What operations do while the network is gone; they take no notice if nil.
     public var offline: OfflinePolicy?
     /// Told of each decision about an attempt of the service that failed, on the callback queue.
@@ -188,8 +194,8 @@ extension NetworkOperation {
     /// In a subclass, call it after `super.init`. Call it before the operation starts, and set afterwards what differs from
     /// the base. After the start it has no effect.
     ///
-    /// - The operation gets the base's ``NetworkBase/rules``, `retry`, `offline`, `realms`, `postponed`, `log`, `observers`,
-    ///   handlers and callback queue.
+    /// - The operation gets the base's ``NetworkBase/rules``, `retry`, `rateLimit`, `offline`, `realms`, `postponed`, `log`,
+    ///   `observers`, handlers and callback queue.
     /// - Each request gets the ``NetworkBase/headers`` that it does not have itself, if it goes to the origin of
     ///   ``NetworkBase/url``. A request to another origin gets none, because a header may be a credential. If a hook sends the
     ///   request to another origin, the headers are removed again.
@@ -221,6 +227,7 @@ extension NetworkOperation {
         if let log = base.log { networkAttempts.add(log, of: self) }
         for observer in base.observers { networkAttempts.add(observer, of: self) }
         if let retry = base.retry { self.retry = retry }
+        if let limit = base.rateLimit { rateLimit = limit }
         if let offline = base.offline { self.offline = offline }
         if let handler = base.retryHandler { retryHandler = handler }
         if let handler = base.offlineHandler { offlineHandler = handler }

@@ -3,6 +3,11 @@
 
 import Foundation
 import OperationCore
+import Synchronization
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
 
 /// A session that does what no session does itself: redirects, challenges, cookies, caching and bounds, the same way
 /// whichever session moves the bytes.
@@ -33,6 +38,10 @@ public final class ExchangeSession: NetworkSession {
     /// What is done above it.
     public let configuration: ExchangeConfiguration
     private let memory = Locked(ProofMemory())
+    #if os(Linux)
+        /// Whether the session is over a `URLSession`, whose own cookies are not used on Linux, and has no cookies itself.
+        private let losesCookies: Bool
+    #endif
     /// Where a receiver is told what a caller of one of the brakes sets free.
     let tellLater: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// The addresses that are asked about while what is kept is served.
@@ -52,6 +61,10 @@ public final class ExchangeSession: NetworkSession {
         self.transport = transport
         self.configuration = configuration
         self.tellLater = tellLater
+        #if os(Linux)
+            losesCookies = configuration.cookies == nil && transport is URLSession
+        #endif
+        if configuration.rateLimit != nil { RateLimit.isUsedBySessions.store(true, ordering: .relaxed) }
     }
 
     /// Makes a task that waits for its first `resume()`.
@@ -62,6 +75,17 @@ public final class ExchangeSession: NetworkSession {
     /// Forgets the credentials that servers accepted, as when the user signs out.
     public func forgetCredentials() {
         memory.withLock { $0.forgetAll() }
+    }
+
+    /// Keeps the cookies that a response sets.
+    func keepCookies(of head: ResponseHead) {
+        configuration.cookies?.receive(head.headers.values("Set-Cookie"), from: head.url)
+        #if os(Linux)
+            guard losesCookies, head.headers.contains("Set-Cookie"), let session = transport as? URLSession else {
+                return
+            }
+            URLSessionCarrier.of(session).noteLostCookies()
+        #endif
     }
 
     func useProof(for hop: Hop) -> (proof: Proof, value: String)? {

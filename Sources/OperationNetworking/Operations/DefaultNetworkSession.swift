@@ -9,33 +9,58 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// The session that operations use to which no other is given: that of the platform, until you set another.
+/// The session of the platform, which operations use unless they get another session.
 ///
-/// `urlSession: .shared` means this one. It follows redirects and keeps limits (``ExchangeSession``): on Linux over a
-/// ``CurlSession``, and over a `URLSession` on Apple platforms and where libcurl cannot be used. In the last case a
-/// notice says so, once per process: see `OperationDiagnostics`.
+/// There are two of them, which share their connections:
+///
+/// - ``standard`` is the session of operations that name none. It keeps no cookies, because in a server the cookies of one
+///   process would be mixed among its users.
+/// - `urlSession: .shared` keeps cookies in memory for the life of the process, as `URLSession.shared` does. A cookie that
+///   one response sets is sent with the next request to that server. The cookies are in ``sharedCookies``.
+///
+/// Both follow redirects and keep limits (``ExchangeSession``): on Linux over a ``CurlSession``, and over a `URLSession` on
+/// Apple platforms and where libcurl cannot be used. In the last case a notice says so, once per process: see
+/// `OperationDiagnostics`.
 public final class DefaultNetworkSession: NetworkSession {
-    /// The one there is.
-    public static let standard = DefaultNetworkSession()
+    /// The session of operations that name none.
+    ///
+    /// It keeps no cookies.
+    public static let standard = DefaultNetworkSession(cookies: nil)
+
+    /// The session of `.shared`.
+    fileprivate static let withCookies = DefaultNetworkSession(cookies: sharedCookies)
+
+    /// The jar with the cookies of `.shared`, in memory.
+    ///
+    /// Remove them when the user signs out.
+    public static let sharedCookies = CookieJar()
 
     /// What moves the bytes on this platform, to be built upon: a session with cookies is
     /// `ExchangeSession(over: DefaultNetworkSession.platformTransport, configuration: withCookies)`.
     public static let platformTransport: any NetworkSession = makeTransport()
 
-    private let chosen = Locked<(any NetworkSession)?>(nil)
-    private let platform: any NetworkSession = ExchangeSession(over: platformTransport)
+    /// The session that was set, for both.
+    private static let chosen = Locked<(any NetworkSession)?>(nil)
+    private let platform: any NetworkSession
 
-    private init() {}
+    private init(cookies: CookieJar?) {
+        var configuration = ExchangeConfiguration()
+        configuration.cookies = cookies
+        platform = ExchangeSession(over: Self.platformTransport, configuration: configuration)
+    }
 
-    /// The session that does the work: set it once, when the program starts; nil brings the platform's back.
+    /// The session that does the work.
+    ///
+    /// Set it once, when the program starts. A session that you set takes the place of both default sessions, and whether
+    /// cookies are kept depends on it. Setting `nil` restores the sessions of the platform.
     ///
     /// What is set must not itself send its requests to this session, which would be an endless circle; build upon
     /// ``platformTransport``. This session itself, and an ``ExchangeSession`` over it, are taken as over that one.
     public var session: (any NetworkSession)? {
-        get { chosen.withLock { $0 ?? platform } }
+        get { Self.chosen.withLock { $0 ?? platform } }
         set {
             var session = newValue.flatMap(withoutCircle)
-            chosen.withLock { swap(&$0, &session) }
+            Self.chosen.withLock { swap(&$0, &session) }
         }
     }
 
@@ -54,7 +79,7 @@ public final class DefaultNetworkSession: NetworkSession {
 
     /// Whether the session that is set now ``NetworkSession/startsTasksBriefly``; under the lock, for to hold a session of the
     /// user's beyond it might mean to be the last who lets go of it.
-    var isBrief: Bool { chosen.withLock { ($0 ?? platform).startsTasksBriefly } }
+    var isBrief: Bool { Self.chosen.withLock { ($0 ?? platform).startsTasksBriefly } }
 
     private static func makeTransport() -> any NetworkSession {
         #if os(Linux)
@@ -72,8 +97,11 @@ public final class DefaultNetworkSession: NetworkSession {
 }
 
 extension NetworkSession where Self == DefaultNetworkSession {
-    /// The default session of the platform, or the one that took its place: see ``DefaultNetworkSession``.
-    public static var shared: DefaultNetworkSession { .standard }
+    /// The default session with cookies, or the session that took its place.
+    ///
+    /// A cookie that one response sets is sent with the next request, as by `URLSession.shared`. The cookies are kept in
+    /// memory for the life of the process: see ``DefaultNetworkSession``.
+    public static var shared: DefaultNetworkSession { .withCookies }
 }
 
 extension URLSessionConfiguration {

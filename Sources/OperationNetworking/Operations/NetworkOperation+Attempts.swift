@@ -33,6 +33,8 @@ extension NetworkOperation: AttemptHost {
         return service?.checked(adapted, madeOf: request) ?? adapted
     }
 
+    package var exchangeOfAttempts: ExchangeSession? { operationSession.exchange }
+
     package func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask {
         try prepareAttempt()
         let session = attemptSession(over: operationSession)

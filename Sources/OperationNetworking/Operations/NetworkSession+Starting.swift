@@ -8,7 +8,8 @@ extension NetworkSession {
     /// a file.
     var startsTasksBriefly: Bool {
         if let exchange = self as? ExchangeSession {
-            return exchange.configuration.cache == nil && exchange.configuration.deadline == nil
+            let configuration = exchange.configuration
+            return configuration.cache == nil && configuration.deadline == nil && configuration.rateLimit == nil
                 && exchange.transport.startsTasksBriefly
         }
         if let standard = self as? DefaultNetworkSession { return standard.isBrief }
@@ -17,5 +18,11 @@ extension NetworkSession {
         #else
             return false
         #endif
+    }
+
+    /// The session itself, or the one that the default session uses, if it is an ``ExchangeSession``.
+    var exchange: ExchangeSession? {
+        if let exchange = self as? ExchangeSession { return exchange }
+        return (self as? DefaultNetworkSession)?.session as? ExchangeSession
     }
 }

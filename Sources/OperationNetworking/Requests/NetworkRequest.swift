@@ -90,9 +90,19 @@ public struct NetworkRequest: Sendable {
     func isSame(as other: NetworkRequest) -> Bool { content === other.content }
 
     /// The same request, which waits for no other one to its host.
-    var ahead: NetworkRequest {
+    var ahead: NetworkRequest { with { $0.isAhead = true } }
+
+    /// An object that a higher layer attached to the request.
+    var companion: (any AnyObject & Sendable)? { content.options.companion?.object }
+
+    /// Returns the same request with an object of a higher layer.
+    func with(companion: any AnyObject & Sendable) -> NetworkRequest {
+        with { $0.companion = TransferOptions.Companion(object: companion) }
+    }
+
+    private func with(_ change: (inout TransferOptions) -> Void) -> NetworkRequest {
         var options = options
-        options.isAhead = true
+        change(&options)
         return NetworkRequest(self, checkedOptions: options)
     }
 

@@ -26,6 +26,17 @@ public struct TransferOptions: Sendable, Hashable {
     public var priority: TransferPriority
     /// Whether it waits for no other request to its host: those that wait may wait for what it brings.
     package var isAhead = false
+    /// An object that a higher layer attached to the request.
+    var companion: Companion?
+
+    /// An object that is compared by its identity.
+    struct Companion: Sendable, Hashable {
+        let object: any AnyObject & Sendable
+
+        static func == (left: Companion, right: Companion) -> Bool { left.object === right.object }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(object)) }
+    }
 
     /// Makes options that have the stated defaults.
     public init(timeouts: TransferTimeouts = TransferTimeouts()) {

@@ -293,18 +293,6 @@ struct NetworkDataOperationTests {
         #expect(lines.events == ["/no unacceptableStatus 404"])
     }
 
-    @Test("The default session can be exchanged")
-    func defaultSession() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
-        let counting = CountingSession(bench.session)
-        DefaultNetworkSession.standard.session = counting
-        defer { DefaultNetworkSession.standard.session = nil }
-        let operation = NetworkDataOperation(url: bench.server.url("/")) { data, _ in data.count }
-        #expect(try await operation.run() == 5)
-        #expect(counting.count >= 1)
-    }
-
     @Test("Thousands of operations at once all end, and nothing is left of them", .timeLimit(.minutes(Rounds.minutes)))
     func many() async throws {
         let bench = try OperationBench()
@@ -344,20 +332,6 @@ struct NetworkDataOperationTests {
         let error = await failure(of: operation)
         #expect(error?.apiError(as: Problem.self)?.reason == long)
         #expect(error?.bodyPrefix?.count == 16 << 10)
-    }
-
-    @Test("A default session over itself is taken as one over the platform's, and is no endless circle")
-    func circle() {
-        let standard = DefaultNetworkSession.standard
-        defer { standard.session = nil }
-        var configuration = ExchangeConfiguration()
-        configuration.cookies = CookieJar()
-        standard.session = ExchangeSession(over: standard, configuration: configuration)
-        let chosen = standard.session as? ExchangeSession
-        #expect(chosen?.transport is DefaultNetworkSession == false)
-        #expect(chosen?.configuration.cookies === configuration.cookies)
-        standard.session = standard
-        #expect(standard.session is ExchangeSession)
     }
 }
 

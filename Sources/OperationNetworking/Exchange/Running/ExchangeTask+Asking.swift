@@ -95,6 +95,19 @@ extension ExchangeTask {
             if isPresent(step) { finish(error) }
             return
         }
+        guard let limit = request.ratePass?.limit ?? configuration.rateLimit else {
+            return hand(request, prepared, kept: kept, step: step, nil)
+        }
+        // The operation of a redirect has waited already, and keeps its slot.
+        takeTurn(limit, request, step: step, isAhead: step > 1 || request.options.isAhead) {
+            $0.hand(request, prepared, kept: kept, step: step, $1)
+        }
+    }
+
+    private func hand(
+        _ request: NetworkRequest, _ prepared: PreparedHop, kept: CacheCard.Variant?, step: Int,
+        _ token: RateLimit.Token?
+    ) {
         // Before the session has it: whoever resumes the exchange from then on starts it.
         let watcher = state.withLock { $0.machine.isPresent(step) ? $0.watcher : nil }
         watcher?.hopBegins(request)
@@ -105,12 +118,102 @@ extension ExchangeTask {
         let (isPresent, left) = state.withLock { state in
             let (isPresent, left) = (state.machine.asked(.network(flight), step), state.sent)
             if isPresent { state.sent = request }
+            if isPresent, let token { state.turn = .sent(token) }
             return (isPresent, left)
         }
         withExtendedLifetime(left) {}
         // One that was never resumed is not in anybody's way; it is let go of by its end.
-        if isPresent { settle() } else { task.cancel() }
+        if isPresent { return settle() }
+        task.cancel()
+        token?.giveBack()
     }
 
     func isPresent(_ step: Int) -> Bool { state.withLock { $0.machine.isPresent(step) } }
+}
+
+/// How a request of an exchange stands with its rate limit.
+enum RateTurn {
+    /// It waits in the line of the limit.
+    case waiting(RateLimit.Ticket)
+    /// The exchange is suspended. Calling the closure asks the limit when the exchange resumes.
+    case postponed(@Sendable (ExchangeTask) -> Void)
+    /// The session has the request.
+    case sent(RateLimit.Token)
+
+    /// The exchange ended.
+    func end() {
+        if case .waiting(let ticket) = self { _ = ticket.leave() }
+    }
+}
+
+// From a request that is ready to one whose turn has come.
+extension ExchangeTask {
+    /// Calls `send` with a token as soon as the rate limit has one, unless the exchange ends before.
+    private func takeTurn(
+        _ limit: RateLimit, _ request: NetworkRequest, step: Int, isAhead: Bool,
+        _ send: @escaping @Sendable (ExchangeTask, RateLimit.Token) -> Void
+    ) {
+        let postponed = RateTurn.postponed {
+            $0.takeTurn(limit, request, step: step, isAhead: true, send)
+        }
+        let number: Int? = state.withLock { state in
+            guard state.machine.isPresent(step) else { return nil }
+            guard !state.machine.isSuspended else {
+                state.turn = postponed
+                return nil
+            }
+            state.turnNumber += 1
+            return state.turnNumber
+        }
+        guard let number else { return }
+        if let token = request.ratePass?.takeToken() {
+            // The exchange may have changed the host.
+            if token.isGood(for: request.origin, of: limit) { return send(self, token) }
+            token.giveBack()
+        }
+        let admission = limit.take(for: request.origin, isAhead: isAhead) { [self] token in
+            // The session may call code of users, and this thread belongs to another request.
+            DispatchQueue.global().async {
+                // Either the exchange is suspended now, and asks again when it resumes, or its resumption finds no turn.
+                let isNow = self.state.withLock { state in
+                    guard state.machine.isPresent(step), state.turnNumber == number else { return false }
+                    state.turnNumber += 1
+                    state.turn = state.machine.isSuspended ? postponed : nil
+                    return !state.machine.isSuspended
+                }
+                if isNow { send(self, token) } else { token.giveBack() }
+            }
+        }
+        switch admission {
+        case .granted(let token): send(self, token)
+        case .waits(let ticket, _):
+            // Its turn may have come on another thread already.
+            let waits = state.withLock { state in
+                guard state.machine.isPresent(step), state.turnNumber == number else { return false }
+                state.turn = .waiting(ticket)
+                return true
+            }
+            if !waits { _ = ticket.leave() }
+        }
+    }
+
+    /// The exchange was resumed, or reads on: a request whose turn came while it was suspended asks again.
+    func takePostponedTurn() {
+        let ask: (@Sendable (ExchangeTask) -> Void)? = state.withLock { state in
+            guard !state.machine.isSuspended, case .postponed(let ask)? = state.turn else { return nil }
+            state.turn = nil
+            return ask
+        }
+        ask?(self)
+    }
+
+    /// The receiver took back the first request before the session sent it.
+    func giveTokenBack(step: Int) {
+        let token: RateLimit.Token? = state.withLock { state in
+            guard state.machine.isPresent(step), case .sent(let token)? = state.turn else { return nil }
+            state.turn = nil
+            return token
+        }
+        token?.giveBack()
+    }
 }

@@ -17,7 +17,7 @@ extension ExchangeTask {
     /// A response came from the session.
     func received(_ head: ResponseHead, step: Int) {
         guard case .network(let flight) = state.withLock({ $0.machine.answered(step) }) else { return }
-        configuration.cookies?.receive(head.headers.values("Set-Cookie"), from: head.url)
+        session.keepCookies(of: head)
         invalidate(head, flight)
         if let next = afterAsking(head, flight) {
             leave(.network(flight), head, for: next, step: step)

@@ -137,6 +137,7 @@ extension ExchangeTask {
         guard state.withLock({ $0.machine.isFirst(step) }) else { return true }
         var mayLeave = true
         _ = calls.makeNow { mayLeave = $0.taskMayLeave(self) }
+        if !mayLeave { giveTokenBack(step: step) }
         return mayLeave
     }
 

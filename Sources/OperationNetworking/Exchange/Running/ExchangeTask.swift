@@ -18,6 +18,10 @@ final class ExchangeTask: OrderedTask {
         var question: Task<Void, Never>?
         /// The last request that was handed to the session.
         var sent: NetworkRequest?
+        /// How the present request stands with its rate limit; `nil` if it has none.
+        var turn: RateTurn?
+        /// The number of the last wait for a rate limit.
+        var turnNumber = 0
         /// Who is told of each request, beside the receiver; nil where nobody is, and after the end.
         var watcher: (any HopWatcher)?
     }
@@ -88,7 +92,9 @@ extension ExchangeTask {
         switch release {
         case .start: begin()
         case .settle: settle()
-        case .read: pump()
+        case .read:
+            takePostponedTurn()
+            pump()
         case .answer:
             settle()
             // Who released it may hold a lock that the receiver takes, or be within it.
@@ -147,16 +153,21 @@ extension ExchangeTask {
         var watcher: (any HopWatcher)?
         // What broke may carry something of the user's: it goes outside of the lock.
         var broken: NetworkError?
+        var turn: RateTurn?
         let (left, timers, question) = state.withLock { state in
             broken = state.machine.broken
             let left = state.machine.finish()
             guard left != nil else { return (left, [(any OperationTimer)?](), nil as Task<Void, Never>?) }
+            swap(&turn, &state.turn)
             swap(&watcher, &state.watcher)
             let timers = [exchange(&state.timer, with: nil), exchange(&state.drainTimer, with: nil)]
             return (left, timers, exchange(&state.question, with: nil))
         }
         withExtendedLifetime(broken) {}
         guard let left else { return }
+        turn?.end()
+        // The operation waited for it, and no request was sent.
+        first.ratePass?.takeToken()?.giveBack()
         if isAbrupt { calls.dropRest() }
         for timer in timers { timer?.cancel() }
         question?.cancel()

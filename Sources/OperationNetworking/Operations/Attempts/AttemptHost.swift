@@ -15,6 +15,8 @@ package protocol AttemptHost: AnyNetworkOperation {
     /// Whether there is an asynchronous hook to be called.
     var adaptsRequests: Bool { get }
     func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest
+    /// The session of the operation if it is an `ExchangeSession`, which may limit the rate of requests.
+    var exchangeOfAttempts: ExchangeSession? { get }
     /// Makes a task that tells the receiver, or that the user's own code follows.
     func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask
     /// Makes what takes in the body of a response.

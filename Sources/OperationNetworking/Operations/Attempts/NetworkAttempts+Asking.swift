@@ -32,6 +32,11 @@ extension NetworkAttempts {
         withExtendedLifetime(old) {}
     }
 
+    /// The gate of that type.
+    package func gate<Gate: AttemptGate>(of type: Gate.Type = Gate.self) -> Gate? {
+        state.withLock { $0.gates.first { Swift.type(of: $0) == Gate.self } } as? Gate
+    }
+
     // Before it leaves.
 
     func clear() -> AttemptMachine.Action {

@@ -16,6 +16,7 @@ extension NetworkAttempts {
         forgetLastAttempt()
         beginStory(number, host)
         beginTime(number, host)
+        noteRateLimit(of: host)
         do {
             let request = try withKey(try changed(host.requestOfAttempt()))
             let left = state.withLock { state in
@@ -119,6 +120,7 @@ extension NetworkAttempts {
         let receiver = AttemptReceiver(self, number, isObserved: isObserved)
         do {
             let task = try host.makeTask(isForRefresh ? request.ahead : request, receiver)
+            request.ratePass?.markSent()
             let brakes = BrakeLine(task)
             let (action, isOver) = state.withLock { state in
                 // One that failed meanwhile wants none, also while that is being told.

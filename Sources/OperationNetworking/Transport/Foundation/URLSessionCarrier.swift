@@ -49,6 +49,11 @@ final class URLSessionCarrier: Sendable {
         queue.async(execute: work)
     }
 
+    #if os(Linux)
+        /// A response set a cookie that nothing keeps.
+        func noteLostCookies() { maker.noteLostCookies() }
+    #endif
+
     /// There is something new with a task.
     func post(_ task: CarriedTask) {
         perform { self.visit(task) }

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import Synchronization
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -19,12 +20,22 @@ import OperationCore
         // Sendable: what is not a constant is only used on the carrier's queue.
         private let configuration: URLSessionConfiguration
         private let fields: HeaderFields
+        private let name: String
+        /// Whether the user's session would keep the cookies that servers set.
+        private let wantsCookies: Bool
+        private let hasReportedCookies = Atomic(false)
         private nonisolated(unsafe) var kept: (session: URLSession, reporter: URLSessionReporter)?
         private nonisolated(unsafe) var timer: (any OperationTimer)?
 
         init(_ session: URLSession) {
             let configuration = session.configuration
             fields = HeaderFields(fieldsOf: configuration)
+            name = session.sessionDescription ?? "URLSession"
+            wantsCookies =
+                configuration.httpCookieStorage != nil && configuration.httpShouldSetCookies
+                && configuration.httpCookieAcceptPolicy != .never
+            let hasCookies = wantsCookies && configuration.httpCookieStorage?.cookies?.isEmpty == false
+            let hasCredentials = configuration.urlCredentialStorage?.allCredentials.isEmpty == false
             configuration.httpAdditionalHeaders = nil
             configuration.urlCache = nil
             configuration.urlCredentialStorage = nil
@@ -34,6 +45,27 @@ import OperationCore
             configuration.httpShouldSetCookies = false
             configuration.timeoutIntervalForRequest = URLRequest.longInterval
             self.configuration = configuration
+            if hasCookies { noteLostCookies() }
+            guard hasCredentials else { return }
+            report(
+                "The credentials in its urlCredentialStorage are not used on Linux. Set the challenges of an "
+                    + "ExchangeConfiguration, or set urlCredentialStorage to nil.")
+        }
+
+        /// The session has cookies, or got one, that its requests do not use.
+        func noteLostCookies() {
+            guard wantsCookies, !hasReportedCookies.exchange(true, ordering: .relaxed) else { return }
+            report(
+                "The cookies of its httpCookieStorage are not used on Linux, and no cookie of a server is kept. Make an "
+                    + "ExchangeSession over the session and set the cookies of its configuration to a CookieJar, or set "
+                    + "httpCookieStorage to nil.")
+        }
+
+        private func report(_ message: String) {
+            // The handler is the user's, and this thread may belong to a session.
+            DispatchQueue.global().async { [name] in
+                OperationDiagnostics.report(.sessionStorage, by: name, message)
+            }
         }
 
         deinit {

@@ -1,0 +1,331 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Requests to a service that allows so many in a time.
+///
+/// The test moves the clock.
+@Suite("Rate limits", .timeLimit(.minutes(1)))
+struct RateLimitTests {
+    private let clock = ManualClock()
+    private let stub = StubSession()
+    private let callbacks = DispatchQueue(label: "RateLimitTests.callbacks")
+    /// When each request was sent, by its path.
+    private let sent = EventRecorder<String>()
+
+    init() {
+        let (clock, sent) = (clock, sent)
+        stub.route(nil, "/*") { request in
+            sent.record("\(request.url.lastPathComponent) \(clock.now.offset.components.seconds)")
+            return .text("OK")
+        }
+    }
+
+    private func limit(
+        _ count: Int = 1, per period: Duration = .seconds(10), burst: Int = 1, perHost: Bool = false
+    ) -> RateLimit {
+        RateLimit(count, per: period, burst: burst, perHost: perHost, clock: clock)
+    }
+
+    private func session(_ change: (inout ExchangeConfiguration) -> Void = { _ in }) -> ExchangeSession {
+        var configuration = ExchangeConfiguration()
+        change(&configuration)
+        return ExchangeSession(over: stub, configuration: configuration)
+    }
+
+    private func base(
+        _ limit: RateLimit?, host: String = "api.example", _ change: (inout NetworkBase) -> Void = { _ in }
+    ) throws -> NetworkBase {
+        NetworkBase(try #require(URL(string: "http://\(host)/"))) { base in
+            base.session = session()
+            base.rateLimit = limit
+            base.callbackQueue = callbacks
+            change(&base)
+        }
+    }
+
+    private func started(_ path: String, _ base: NetworkBase) -> EndpointOperation<Data> {
+        let operation = base.get(path, as: Data.self)
+        operation.clock = clock
+        operation.start()
+        return operation
+    }
+
+    /// Starts operations that wait, one after another.
+    private func waiting(_ paths: [String], _ base: NetworkBase, _ limit: RateLimit) async -> [EndpointOperation<Data>]
+    {
+        var operations: [EndpointOperation<Data>] = []
+        for path in paths {
+            let operation = started(path, base)
+            operations.append(operation)
+            await until { operation.waitReason?.kind == .rateLimit }
+        }
+        return operations
+    }
+
+    @Test(
+        "A burst goes immediately, and the other requests follow at the steady rate, in their order and without a slot")
+    func steady() async throws {
+        let limit = limit(burst: 2), base = try base(limit), queue = QueueManager("api", width: 1)
+        let operations = ["a", "b", "c", "d"].map { base.get($0, as: Data.self) }
+        for (index, operation) in operations.enumerated() {
+            try queue.add(operation)
+            guard index > 1 else {
+                _ = try await operation.value
+                continue
+            }
+            await until { operation.waitReason?.kind == .rateLimit }
+        }
+        #expect(queue.counts.resting == 2 && limit.waitingCount == 2)
+        let explanation = queue.explain(operations[3]).description
+        #expect(explanation.hasSuffix("waiting 20.0 s for the rate limit of 1 request per 10.0 seconds."))
+        clock.advance(by: .milliseconds(9_999))
+        #expect(limit.waitingCount == 2)
+        clock.advance(by: .milliseconds(1))
+        _ = try await operations[2].value
+        #expect(sent.events == ["a 0", "b 0", "c 10"])
+        clock.advance(by: .seconds(10))
+        _ = try await operations[3].value
+        await queue.drained()
+        #expect(sent.events.last == "d 20")
+        #expect(clock.pendingCount == 0 && limit.waitingCount == 0)
+    }
+
+    @Test("An operation that is canceled while it waits takes no token, and leaves no timer behind")
+    func cancellation() async throws {
+        let limit = limit(), base = try base(limit)
+        _ = try await started("first", base).value
+        let operations = await waiting(["a", "b"], base, limit)
+        operations[0].cancel()
+        #expect(limit.waitingCount == 1)
+        clock.advance(by: .seconds(10))
+        _ = try await operations[1].value
+        #expect(sent.events == ["first 0", "b 10"])
+        let last = await waiting(["c"], base, limit)
+        last[0].cancel()
+        #expect(limit.waitingCount == 0 && clock.pendingCount == 0)
+    }
+
+    @Test("An operation whose request is not sent after all gives its token to the next")
+    func givenBack() async throws {
+        let limit = limit(), base = try base(limit)
+        // It is canceled when its task was made, before the exchange begins.
+        let hooked = Withdrawn(url: base.url.appendingPathComponent("hooked"), urlSession: session())
+        hooked.rateLimit = limit
+        hooked.start()
+        await hooked.ended()
+        _ = try await started("next", base).value
+        #expect(sent.events == ["next 0"])
+    }
+
+    @Test("While an operation is suspended, others have its turn; when it resumes, it is the next")
+    func suspension() async throws {
+        let limit = limit(), base = try base(limit)
+        _ = try await started("first", base).value
+        let operations = await waiting(["a", "b", "c"], base, limit)
+        operations[0].suspend()
+        clock.advance(by: .seconds(10))
+        _ = try await operations[1].value
+        #expect(sent.events == ["first 0", "b 10"])
+        operations[0].resume()
+        await until { operations[0].waitReason?.kind == .rateLimit && limit.waitingCount == 2 }
+        for (index, line) in [(0, "a 20"), (2, "c 30")] {
+            clock.advance(by: .seconds(10))
+            _ = try await operations[index].value
+            #expect(sent.events.last == line)
+        }
+    }
+
+    @Test("Two bases that share a limit stay within it together, and a limit per host counts each host by itself")
+    func sharing() async throws {
+        let shared = limit(), perHost = limit(perHost: true)
+        let bases = try ["a.example", "b.example"].map { try base(shared, host: $0) }
+        _ = try await started("a", bases[0]).value
+        let second = await waiting(["b"], bases[1], shared)
+        clock.advance(by: .seconds(10))
+        _ = try await second[0].value
+        #expect(sent.events == ["a 0", "b 10"])
+        for host in ["a.example", "b.example"] { _ = try await started(host, base(perHost, host: host)).value }
+        #expect(sent.events.suffix(2) == ["a.example 10", "b.example 10"])
+        let third = await waiting(["c"], try base(perHost, host: "a.example"), perHost)
+        let reason = third[0].waitReason?.description
+        #expect(reason == "waiting 10.0 s for the rate limit of 1 request per 10.0 seconds and host")
+        third[0].cancel()
+    }
+
+    @Test("Retries, redirects and responses to challenges take tokens, too")
+    func counted() async throws {
+        let (clock, sent) = (clock, sent)
+        let turns = Shared(0)
+        for path in ["/busy", "/away", "/locked"] {
+            stub.route("GET", path) { request in
+                sent.record("\(request.url.lastPathComponent) \(clock.now.offset.components.seconds)")
+                turns.value += 1
+                switch path {
+                case "/busy": return turns.value == 1 ? .status(503) : .text("OK")
+                case "/away": return .status(302, ["Location": "/target"])
+                default:
+                    return request["Authorization"] == nil
+                        ? .status(401, ["WWW-Authenticate": "Basic realm=\"shop\""]) : .text("OK")
+                }
+            }
+        }
+        let retry = Retry(budget: RetryBudget(clock: clock))
+        let limit = limit()
+        let base = try base(limit) { base in
+            base.retry = retry
+            base.session = session {
+                $0.challenges = ChallengePolicy { _ in .password(user: "anna", password: "secret") }
+            }
+        }
+        for (path, last) in [("busy", "busy"), ("away", "target"), ("locked", "locked")] {
+            turns.value = 0
+            sent.forget()
+            let start = clock.now.offset.components.seconds
+            let operation = started(path, base)
+            // The clock goes from one timer to the next: to the end of the pause before a retry, and to the next token.
+            while !operation.isFinished {
+                clock.advanceToNext()
+                await Task.yield()
+            }
+            _ = try await operation.value
+            #expect(sent.events == ["\(path) \(start)", "\(last) \(start + 10)"])
+            clock.advance(by: .seconds(10))
+        }
+    }
+
+    @Test("The limit of a session holds for all its requests, and the limit of a base takes its place")
+    func ofSession() async throws {
+        let ofSession = limit(), ofBase = limit(burst: 5)
+        let session = session { $0.rateLimit = ofSession }
+        let plain = try base(nil) { $0.session = session }, limited = try base(ofBase) { $0.session = session }
+        _ = try await started("a", plain).value
+        let operation = await waiting(["b"], plain, ofSession)
+        for path in ["c", "d"] { _ = try await started(path, limited).value }
+        #expect(sent.events == ["a 0", "c 0", "d 0"])
+        // A stream has no operation: it waits in the session.
+        let stream = Task { try await plain.stream("stream") }
+        await until { ofSession.waitingCount == 2 }
+        clock.advance(by: .seconds(10))
+        _ = try await operation[0].value
+        clock.advance(by: .seconds(10))
+        for try await _ in try await stream.value.lines {}
+        #expect(sent.events.suffix(2) == ["b 10", "stream 20"])
+        let canceled = Task { try await plain.stream("canceled") }
+        await until { ofSession.waitingCount == 1 }
+        canceled.cancel()
+        await #expect(throws: (any Error).self) { try await canceled.value }
+        #expect(ofSession.waitingCount == 0 && clock.pendingCount == 0)
+    }
+
+    @Test("A request that is suspended while it waits in a session takes no token, and is the next when it resumes")
+    func suspendedInSession() async throws {
+        let limit = limit(), session = session { $0.rateLimit = limit }
+        let done = EventRecorder<String>()
+        func task(_ path: String) throws -> any NetworkTask {
+            let url = try #require(URL(string: "http://api.example/\(path)"))
+            let task = session.makeTask(with: try NetworkRequest(url: url), receiver: EndReceiver { done.record(path) })
+            task.resume()
+            return task
+        }
+        let tasks = try ["a", "b", "c"].map { try task($0) }
+        #expect(limit.waitingCount == 2)
+        #expect(await done.events(atLeast: 1) == ["a"])
+        tasks[1].suspend()
+        clock.advance(by: .seconds(10))
+        #expect(await done.events(atLeast: 2) == ["a", "c"])
+        tasks[1].resume()
+        await until { limit.waitingCount == 1 }
+        clock.advance(by: .seconds(10))
+        #expect(await done.events(atLeast: 3) == ["a", "c", "b"])
+        #expect(sent.events == ["a 0", "c 10", "b 20"])
+    }
+
+    @Test("A response from the cache takes no token and does not wait")
+    func cached() async throws {
+        let folder = CacheFolderFixture(), limit = limit()
+        stub.route("GET", "/kept") { _ in
+            StubAnswer(.head(200, ["Cache-Control": "max-age=3600", "Content-Length": "2"]), .bytes("OK"))
+        }
+        let base = try base(limit) { base in
+            base.session = session { $0.cache = HTTPCache(folder: folder.url) }
+        }
+        _ = try await started("kept", base).value
+        for _ in 0..<3 { _ = try await started("kept", base).value }
+        #expect(stub.requests.count == 1)
+        clock.advance(by: .seconds(10))
+        _ = try await started("other", base).value
+        #expect(sent.events == ["other 10"])
+    }
+
+    @Test("A thousand requests that wait are served in their order, and those that leave take nothing")
+    func thousand() throws {
+        let limit = limit(10, per: .seconds(1), burst: 10)
+        let origin = try #require(RequestOrigin(ofPlain: "http://api.example/"))
+        let granted = EventRecorder<Int>()
+        var tickets: [RateLimit.Ticket] = []
+        for number in 0..<1_010 {
+            let admission = limit.take(for: origin, isAhead: false) { _ in granted.record(number) }
+            if case .waits(let ticket, let time) = admission {
+                tickets.append(ticket)
+                #expect(time == .milliseconds(100 * tickets.count))
+            }
+        }
+        #expect(tickets.count == 1_000 && limit.waitingCount == 1_000 && clock.pendingCount == 1)
+        for ticket in tickets.enumerated().filter({ $0.offset % 2 == 1 }).map(\.element) { #expect(ticket.leave()) }
+        clock.advance(by: .seconds(25))
+        #expect(granted.events == (0..<250).map { 10 + 2 * $0 })
+        clock.advance(by: .seconds(25))
+        #expect(granted.events == (0..<500).map { 10 + 2 * $0 })
+        #expect(limit.waitingCount == 0 && clock.pendingCount == 0)
+    }
+
+    @Test("Hosts that are no longer used are forgotten")
+    func hosts() throws {
+        let limit = limit(perHost: true)
+        for number in 0..<1_000 {
+            let origin = try #require(RequestOrigin(ofPlain: "http://host\(number).example/"))
+            guard case .granted = limit.take(for: origin, isAhead: false, { _ in }) else {
+                Issue.record("host \(number) has a token of its own")
+                continue
+            }
+            clock.advance(by: .seconds(1))
+        }
+        #expect(limit.laneCount < 200)
+    }
+}
+
+/// An operation that is canceled when its task was made, before the task is resumed.
+private final class Withdrawn: NetworkDataOperation<String>, @unchecked Sendable {
+    override func createTask(
+        with request: NetworkRequest, using session: any NetworkSession
+    ) throws -> any NetworkTask {
+        let task = try super.createTask(with: request, using: session)
+        cancel()
+        return task
+    }
+
+    override func evaluate(result: Data, response: HTTPURLResponse) -> String {
+        String(decoding: result, as: UTF8.self)
+    }
+}
+
+/// Calls a closure at the end of a task.
+private final class EndReceiver: NetworkReceiver {
+    private let end: @Sendable () -> Void
+
+    init(_ end: @escaping @Sendable () -> Void) { self.end = end }
+
+    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
+    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
+    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) { end() }
+}

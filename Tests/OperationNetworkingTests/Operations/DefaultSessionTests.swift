@@ -1,0 +1,144 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// The sessions of operations that name none, and what `.shared` means.
+///
+/// Two of the tests change the one of the process.
+@Suite("The default session", .serialized, .timeLimit(.minutes(1)))
+struct DefaultSessionTests {
+    private let bench: OperationBench
+
+    init() throws {
+        bench = try OperationBench()
+        bench.server.route("GET", "/sign-in") { _ in .text("welcome").with("Set-Cookie", "default-session=7") }
+        bench.server.route("GET", "/") { .text($0["Cookie"] ?? "no cookie") }
+    }
+
+    private func text(_ target: String, _ session: any NetworkSession) async throws -> String {
+        let operation = NetworkDataOperation(url: bench.server.url(target), urlSession: session) { data, _ in
+            String(decoding: data, as: UTF8.self)
+        }
+        return try await operation.run()
+    }
+
+    @Test(
+        "A cookie that a response sets is sent with the next request of `.shared`, and with no request that names no session"
+    )
+    func cookies() async throws {
+        let isOfTest: @Sendable (Cookie) -> Bool = { $0.name == "default-session" }
+        defer { DefaultNetworkSession.sharedCookies.remove(where: isOfTest) }
+        func unnamed(_ target: String) async throws -> String {
+            let operation = NetworkDataOperation(url: bench.server.url(target)) { data, _ in
+                String(decoding: data, as: UTF8.self)
+            }
+            return try await operation.run()
+        }
+        _ = try await unnamed("/sign-in")
+        #expect(try await unnamed("/") == "no cookie")
+        #expect(try await text("/", .shared) == "no cookie")
+        _ = try await text("/sign-in", .shared)
+        #expect(try await text("/", .shared) == "default-session=7")
+        #expect(try await unnamed("/") == "no cookie")
+        let base = NetworkBase(bench.server.url("/"))
+        #expect(try await base.get("", as: Data.self).run() == Data("no cookie".utf8))
+        DefaultNetworkSession.sharedCookies.remove(where: isOfTest)
+        #expect(try await text("/", .shared) == "no cookie")
+    }
+
+    @Test("An operation that names `.shared` keeps it, whatever the session of its base")
+    func named() async throws {
+        let stub = StubSession()
+        stub.route("GET", "/") { _ in .text("stub") }
+        let base = NetworkBase(bench.server.url("/")) { $0.session = stub }
+        let named = NetworkDataOperation(url: bench.server.url("/"), urlSession: .shared) { $0.count + $1.statusCode }
+        #expect(try await named.using(base).run() > 200)
+        #expect(stub.requests.isEmpty)
+        let unnamed = NetworkDataOperation(url: bench.server.url("/")) { $0.count + $1.statusCode }
+        #expect(try await unnamed.using(base).run() == 204)
+    }
+
+    @Test("The default session can be exchanged")
+    func defaultSession() async throws {
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let counting = CountingSession(bench.session)
+        DefaultNetworkSession.standard.session = counting
+        defer { DefaultNetworkSession.standard.session = nil }
+        let operation = NetworkDataOperation(url: bench.server.url("/")) { data, _ in data.count }
+        #expect(try await operation.run() == 5)
+        let named = NetworkDataOperation(url: bench.server.url("/"), urlSession: .shared) { data, _ in data.count }
+        #expect(try await named.run() == 5)
+        #expect(counting.count >= 2, "the session that was set takes the place of both")
+    }
+
+    @Test("A default session over itself is taken as one over the platform's, and is no endless circle")
+    func circle() {
+        let standard = DefaultNetworkSession.standard
+        defer { standard.session = nil }
+        var configuration = ExchangeConfiguration()
+        configuration.cookies = CookieJar()
+        standard.session = ExchangeSession(over: standard, configuration: configuration)
+        let chosen = standard.session as? ExchangeSession
+        #expect(chosen?.transport is DefaultNetworkSession == false)
+        #expect(chosen?.configuration.cookies === configuration.cookies)
+        standard.session = standard
+        #expect(standard.session is ExchangeSession)
+    }
+
+    #if os(Linux)
+        @Test("A URLSession on Linux whose own cookies are not used says so once, and says what to set instead")
+        func lostCookies() async throws {
+            let configuration = URLSessionConfiguration.ephemeral
+            for (name, change) in [
+                ("DefaultSessionTests.lost", { _ in }),
+                ("DefaultSessionTests.none", { $0.httpCookieStorage = nil }),
+            ] as [(String, (URLSessionConfiguration) -> Void)] {
+                change(configuration)
+                let session = URLSession(configuration: configuration)
+                session.sessionDescription = name
+                let notices = NoticeTaker.recorder(for: name)
+                #expect(try await text("/", session) == "no cookie")
+                #expect(notices.events.isEmpty)
+                for _ in 0..<2 { _ = try await text("/sign-in", session) }
+                guard name.hasSuffix("lost") else {
+                    #expect(notices.events.isEmpty)
+                    continue
+                }
+                let notice = try #require(await notices.events(atLeast: 1).first)
+                #expect(notice.kind == .sessionStorage && notice.message.contains("CookieJar"))
+                #expect(try await text("/", session) == "no cookie")
+                #expect(notices.events.count == 1)
+                var jar = ExchangeConfiguration()
+                jar.cookies = CookieJar()
+                let kept = ExchangeSession(over: session, configuration: jar)
+                _ = try await text("/sign-in", kept)
+                #expect(try await text("/", kept) == "default-session=7")
+            }
+        }
+
+        @Test("A URLSession on Linux with a credential of its own says that it is not used")
+        func lostCredentials() async throws {
+            let configuration = URLSessionConfiguration.ephemeral
+            let storage = try #require(configuration.urlCredentialStorage)
+            let space = URLProtectionSpace(
+                host: "127.0.0.1", port: 80, protocol: "http", realm: "shop",
+                authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+            storage.set(URLCredential(user: "anna", password: "secret", persistence: .forSession), for: space)
+            let session = URLSession(configuration: configuration)
+            session.sessionDescription = "DefaultSessionTests.credentials"
+            let notices = NoticeTaker.recorder(for: "DefaultSessionTests.credentials")
+            _ = try await text("/", session)
+            let notice = try #require(await notices.events(atLeast: 1).first)
+            #expect(notice.kind == .sessionStorage && notice.message.contains("challenges"))
+            #expect(!notice.message.contains("anna"))
+        }
+    #endif
+}
