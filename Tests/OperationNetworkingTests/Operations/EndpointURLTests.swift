@@ -223,4 +223,41 @@ struct EndpointURLTests {
         #expect(notice.message.contains("query parameter") && !notice.message.contains("the-secret"))
         #expect(notices.events.count { $0.message.contains("noticed/7:1") } == 1)
     }
+
+    @Test func `three pages are read by their links, relative and absolute`() async throws {
+        let world = try TwoOrigins()
+        let server = world.bench.server
+        let third = server.url("/api/items?page=3").absoluteString
+        server.route("GET", "/api/items") { request in
+            switch request.query {
+            case "key=1": .json("[1,2]").with("Link", #"<?page=2>; rel="next", <?page=3>; rel="last""#)
+            case "page=2": .json("[3]").with("Link", #"</api/items>; rel="first", <\#(third)>; rel="next""#)
+            default: .json("[4,5]").with("Link", #"<?page=2>; rel="prev""#)
+            }
+        }
+        let base = world.base
+        let group = GroupOperation { group in
+            var items: [Int] = []
+            var page: EndpointOperation<[Int]>? = base.get("items")
+            while let current = page {
+                items += try await group.run(current)
+                page = current.responseHead?.link("next").map { base.get($0) }
+            }
+            return items
+        }
+        #expect(try await group.run() == [1, 2, 3, 4, 5])
+        #expect(server.requests.map(\.query) == ["key=1", "page=2", "page=3"])
+        #expect(server.requests.allSatisfy { $0["X-Realm"] == "the credential" && $0["X-Api-Key"] == "the key" })
+    }
+
+    @Test func `a link to another origin ends the walk with an error`() async throws {
+        let world = try TwoOrigins()
+        let link = "<\(world.other.url("/items?page=2"))>; rel=next"
+        world.bench.server.route("GET", "/api/items") { _ in .json("[1]").with("Link", link) }
+        let first = world.base.get("items", as: [Int].self)
+        _ = try await first.run()
+        let next = try #require(first.responseHead?.link("next"))
+        #expect(await failure(of: world.base.get(next, as: [Int].self))?.code == .otherOrigin)
+        #expect(world.other.requests.isEmpty)
+    }
 }
