@@ -20,7 +20,7 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         /// The name of the kind.
         public let description: String
         /// A Boolean value that indicates whether a correct program can cause the notice, by losing a race or because
-        /// of the machine on which it runs.
+        /// of the machine on which it runs or the text that it is given.
         public let isHarmless: Bool
 
         private init(_ name: String, isHarmless: Bool = false) {
@@ -60,5 +60,7 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         ///
         /// The notice is reported once for the cookies and once for the credentials of each session.
         public static let sessionStorage = Kind("sessionStorage", isHarmless: true)
+        /// A path has a question mark in it, which is sent as a part of the path and begins no query.
+        public static let queryInPath = Kind("queryInPath", isHarmless: true)
     }
 }

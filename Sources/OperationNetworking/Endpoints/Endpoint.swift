@@ -27,7 +27,11 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The method.
     public var method: String
     /// The path beneath the base, not percent-encoded.
-    public var path: String
+    ///
+    /// Setting it replaces a URL of ``at(_:allowsOtherOrigin:)``.
+    public var path: String {
+        didSet { place = nil }
+    }
     /// What stands in the query; nil is left out, and arrays and nested values are written as the base's encoder says.
     public var query: [String: (any Sendable)?]
     /// Fields that are sent beside those of the base, and in the place of those of the same name.
@@ -45,6 +49,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The same as ``decode``, where that does not need Foundation's form of the response: to make one takes longer than to
     /// decode a small answer.
     private(set) var read: (@Sendable (Data, ResponseHead, NetworkBase) throws -> ResultType)?
+    /// The URL that takes the place of the path, if there is one.
+    private var place: EndpointPlace?
     /// The result of an answer without a body, in the place of ``decode``; if it is nil, that is asked for this, too.
     public var emptyResult: (@Sendable () -> ResultType)?
 
@@ -78,17 +84,85 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         return endpoint
     }
 
+    /// Returns the same endpoint at a URL, which takes the place of the path and of the query.
+    ///
+    /// Use it for a URL that the service itself returns: the next page of a list, a file, a place for an upload.
+    ///
+    /// ```swift
+    /// struct Album: Codable, Sendable { let title: String }
+    ///
+    /// func add(_ album: Album, at url: URL, to shop: NetworkBase) -> EndpointOperation<NoContent> {
+    ///     let endpoint = Endpoint<NoContent>.post("albums", json: album)
+    ///     return shop.operation(for: endpoint.at(url))
+    /// }
+    /// ```
+    ///
+    /// A relative URL is resolved against the URL of the base: `songs/7` is beneath the base, and `/songs/7` begins at the
+    /// host. The query of the base is not added. A name and a password in the URL are left out.
+    ///
+    /// A URL with another scheme, host or port than the base fails with ``NetworkError/Code/otherOrigin`` before anything is
+    /// sent. If you allow another origin, the request gets none of the secrets of the base:
+    ///
+    /// - The headers of the base are not sent there, because any of them may be a credential.
+    /// - The headers that the endpoint already has are sent there, except those that are secrets: see
+    ///   ``RedirectPolicy/secretHeaders``, whose own names have no effect here. Headers that you add afterwards are always
+    ///   sent.
+    /// - A realm gives its credential only if ``AuthenticationOptions/origins`` names that origin.
+    ///
+    /// - Parameters:
+    ///   - url: The URL, absolute or relative to the base.
+    ///   - allowsOtherOrigin: Whether the URL may have another scheme, host or port than the base. The default is `false`.
+    public func at(_ url: URL, allowsOtherOrigin: Bool = false) -> Self {
+        var endpoint = self
+        (endpoint.path, endpoint.query) = ("", [:])
+        endpoint.place = EndpointPlace(url, allowsOtherOrigin: allowsOtherOrigin, headers)
+        return endpoint
+    }
+
+    /// Makes the request of an operation, whose realms then keep their credentials from another origin.
+    func request(at base: NetworkBase, for attempts: NetworkAttempts) throws -> NetworkRequest {
+        if let place, place.allowsOtherOrigin {
+            attempts.policy(of: CredentialAgent.self)?.keepCredentials(at: base.url)
+        }
+        return try request(at: base)
+    }
+
     func request(at base: NetworkBase) throws -> NetworkRequest {
         let body = try makeBody(base)
-        var fields = base.headers
+        var (fields, own) = (base.headers, headers)
+        let url: URL
+        if let place {
+            let target = try base.address(of: place.url, adding: query, allowsOtherOrigin: place.allowsOtherOrigin)
+            url = target.url
+            if target.isElsewhere { (fields, own) = ([:], place.headersElsewhere(own)) }
+        } else {
+            url = try base.address(of: path, query: query)
+        }
         // A body knows better what it is than the service does: the boundary of a form is in its type.
         if body.contentType != nil { fields["Content-Type"] = nil }
         if body.contentEncoding != nil { fields["Content-Encoding"] = nil }
-        for field in headers { fields[field.name] = nil }
-        fields = HeaderFields(Array(fields) + Array(headers))
+        for field in own { fields[field.name] = nil }
+        fields = HeaderFields(Array(fields) + Array(own))
         if !fields.contains("Accept") { fields.add("Accept", accepts) }
-        return try NetworkRequest(
-            method, url: base.address(of: path, query: query), headers: fields, body: body, options: base.options)
+        return try NetworkRequest(method, url: url, headers: fields, body: body, options: base.options)
+    }
+}
+
+/// The URL of an endpoint that has one instead of a path.
+private final class EndpointPlace: Sendable {
+    let url: URL
+    let allowsOtherOrigin: Bool
+    /// The headers that the endpoint had before it got the URL.
+    private let headers: HeaderFields
+
+    init(_ url: URL, allowsOtherOrigin: Bool, _ headers: HeaderFields) {
+        (self.url, self.allowsOtherOrigin, self.headers) = (url, allowsOtherOrigin, headers)
+    }
+
+    /// Returns those headers of the endpoint that are sent to another origin than that of the base.
+    func headersElsewhere(_ all: HeaderFields) -> HeaderFields {
+        let harmless = headers.withoutSecrets()
+        return HeaderFields(all.filter { !headers.contains($0) || harmless.contains($0) })
     }
 }
 

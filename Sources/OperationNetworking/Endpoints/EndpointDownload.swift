@@ -7,18 +7,18 @@ import Foundation
 final class EndpointDownload: NetworkDownloadOperation<URL>, @unchecked Sendable {
     // Sendable: it adds nothing that changes.
 
-    private let makeEndpointRequest: @Sendable (NetworkBase) throws -> NetworkRequest
+    private let makeEndpointRequest: @Sendable (NetworkBase, NetworkAttempts) throws -> NetworkRequest
     private let base: NetworkBase
 
-    init(at base: NetworkBase, _ makeRequest: @escaping @Sendable (NetworkBase) throws -> NetworkRequest) {
-        (makeEndpointRequest, self.base) = (makeRequest, base)
+    init<Ignored: Sendable>(_ endpoint: Endpoint<Ignored>, at base: NetworkBase) {
+        (makeEndpointRequest, self.base) = ({ try endpoint.request(at: $0, for: $1) }, base)
         super.init(RequestDraft(head: .none), base.session, nil)
         take(base)
     }
 
     package override var isPlain: Bool { true }
 
-    override func makeRequest() throws -> NetworkRequest { try makeEndpointRequest(base) }
+    override func makeRequest() throws -> NetworkRequest { try makeEndpointRequest(base, networkAttempts) }
 
     override var inheritedTransferOptions: TransferOptions { base.options }
 }
@@ -36,12 +36,23 @@ extension NetworkBase {
     public func download(
         _ path: String, _ query: [String: (any Sendable)?] = [:], to destination: DownloadDestination = .temporary
     ) -> NetworkDownloadOperation<URL> {
-        let operation = EndpointDownload(at: self) { base in
-            try NetworkRequest(
-                url: base.address(of: path, query: query), headers: base.headersForAnyType, options: base.options)
-        }
-        operation.destination = destination
-        return operation
+        download(Endpoint<Data>.get(path, query), to: destination)
+    }
+
+    /// Downloads from a URL of the service to a place on disk.
+    ///
+    /// The result is the file. A temporary one stays until you remove it.
+    ///
+    /// - Parameters:
+    ///   - url: The URL, absolute or relative to the base: see ``Endpoint/at(_:allowsOtherOrigin:)``.
+    ///   - allowsOtherOrigin: Whether the URL may have another scheme, host or port than the base, as that of a file on a
+    ///     content delivery network. The default is `false`. The headers and the credentials of the base are not sent to
+    ///     another origin.
+    ///   - destination: Where the file is put.
+    public func download(
+        _ url: URL, allowsOtherOrigin: Bool = false, to destination: DownloadDestination = .temporary
+    ) -> NetworkDownloadOperation<URL> {
+        download(Endpoint<Data>.get("").at(url, allowsOtherOrigin: allowsOtherOrigin), to: destination)
     }
 
     /// Downloads what an endpoint asks for, with its method, its fields and its body, to a place on disk.
@@ -50,7 +61,7 @@ extension NetworkBase {
     public func download<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, to destination: DownloadDestination = .temporary
     ) -> NetworkDownloadOperation<URL> {
-        let operation = EndpointDownload(at: self) { try endpoint.request(at: $0) }
+        let operation = EndpointDownload(endpoint, at: self)
         operation.destination = destination
         return operation
     }

@@ -71,7 +71,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     }
 
     /// Makes the request of the endpoint at its base.
-    open override func makeRequest() throws -> NetworkRequest { try endpoint.request(at: base) }
+    open override func makeRequest() throws -> NetworkRequest { try endpoint.request(at: base, for: networkAttempts) }
 
     override var inheritedTransferOptions: TransferOptions { base.options }
 

@@ -106,15 +106,9 @@ public struct NetworkBase: Sendable {
         EndpointOperation(endpoint, at: self)
     }
 
-    /// The fields of a request whose answer may be of any type.
-    var headersForAnyType: HeaderFields {
-        var fields = headers
-        if !fields.contains("Accept") { fields.add("Accept", "*/*") }
-        return fields
-    }
-
     /// The address of a path beneath this one, with a query.
     func address(of path: String, query: [String: (any Sendable)?]) throws(NetworkError) -> URL {
+        try Self.check(path)
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { throw Self.refusal(path) }
         let folder = parts.percentEncodedPath.hasSuffix("/") ? "" : "/"
         let names = path.drop { $0 == "/" }
@@ -126,18 +120,89 @@ public struct NetworkBase: Sendable {
             guard !encoded.split(separator: "/").contains("..") else { throw Self.refusal(path) }
             parts.percentEncodedPath += folder + encoded
         }
-        if !query.isEmpty {
-            do {
-                let text = try formEncoder.encode(query.mapValues { $0 as Any? })
-                let known = parts.percentEncodedQuery.map { $0.isEmpty ? "" : "\($0)&" } ?? ""
-                // Of nothing but nil there is nothing to be said.
-                if !text.isEmpty { parts.percentEncodedQuery = known + text }
-            } catch {
-                throw NetworkError(code: .invalidURL, phase: .checking, message: "The query: \(error.message)")
-            }
-        }
+        if !query.isEmpty { parts.percentEncodedQuery = try added(query, to: parts.percentEncodedQuery) }
         guard let address = parts.url else { throw Self.refusal(path) }
         return address
+    }
+
+    /// The query of a URL with values added at its end.
+    private func added(
+        _ query: [String: (any Sendable)?], to known: String?
+    ) throws(NetworkError) -> String? {
+        do {
+            let text = try formEncoder.encode(query.mapValues { $0 as Any? })
+            // Of nothing but nil there is nothing to be said.
+            if text.isEmpty { return known }
+            return (known.map { $0.isEmpty ? "" : "\($0)&" } ?? "") + text
+        } catch {
+            throw NetworkError(code: .invalidURL, phase: .checking, message: "The query: \(error.message)")
+        }
+    }
+
+    /// Refuses a path that contains a URL, and reports a path that contains a query.
+    private static func check(_ path: String) throws(NetworkError) {
+        var (hasColon, hasQuestionMark) = (false, false)
+        for byte in path.utf8 {
+            if byte == UInt8(ascii: ":") { hasColon = true }
+            if byte == UInt8(ascii: "?") { hasQuestionMark = true }
+        }
+        if hasColon, let scheme = ["http://", "https://"].first(where: path.asciiLowercased.contains) {
+            throw NetworkError(
+                code: .invalidURL, phase: .checking,
+                message:
+                    "The path contains “\(scheme)”, and a path is always appended to the base. Pass a URL instead of a "
+                    + "string, as in get(url) and download(url), or use at(_:) of the endpoint.")
+        }
+        if hasQuestionMark {
+            let name = LogRedaction.secrets.withoutSecrets(inPath: String(path.prefix { $0 != "?" })).quoted()
+            OperationDiagnostics.report(
+                .queryInPath, by: "NetworkBase",
+                "The path “\(name)?…” contains a question mark, which is sent as %3F and begins no query. If you mean a "
+                    + "query, pass it in the query parameter, as in get(\"albums\", [\"page\": 2]).")
+        }
+    }
+
+    /// The address of a URL that was found on this service, with values added to its query.
+    ///
+    /// - Returns: The address, and whether it is at another origin than the base.
+    func address(
+        of reference: URL, adding query: [String: (any Sendable)?], allowsOtherOrigin: Bool
+    ) throws(NetworkError) -> (url: URL, isElsewhere: Bool) {
+        func refusal(_ code: NetworkError.Code, _ message: String) -> NetworkError {
+            NetworkError(code: code, phase: .checking, message: message)
+        }
+        guard let home = WebAddress(url) else {
+            throw refusal(.invalidURL, "The URL of the base is no web address. Begin it with https:// and a host.")
+        }
+        let text = reference.absoluteString
+        // The last name of the base's path is a folder for the references beneath it, as it is for paths.
+        let isPath = !text.hasPrefix("?") && !text.hasPrefix("#")
+        let folder = isPath && !home.path.hasSuffix("/") ? home.origin.description + home.path + "/" : home.text
+        let address: WebAddress
+        do {
+            address = try WebAddress(text, foundAt: WebAddress(folder))
+        } catch {
+            // The zone of an IPv6 address, which no server may name, is allowed if it is the base's own.
+            if let own = WebAddress(reference), own.origin == home.origin {
+                address = own
+            } else if case .scheme(let scheme) = error {
+                throw refusal(.unsupportedScheme, "Only http and https can be sent, not “\(scheme.quoted(limit: 40))”.")
+            } else {
+                throw refusal(.invalidURL, "The URL is not valid: its host, its port or a character is wrong.")
+            }
+        }
+        let isElsewhere = address.origin != home.origin
+        guard allowsOtherOrigin || !isElsewhere else {
+            throw refusal(
+                .otherOrigin,
+                "The URL is at \(address.origin), and the base is at \(home.origin). If the request may go there, pass "
+                    + "allowsOtherOrigin: true. It is then sent without the headers and the credentials of the base.")
+        }
+        let known = query.isEmpty ? address.query : try added(query, to: address.query)
+        guard let url = URL(string: address.origin.description + address.path + (known.map { "?" + $0 } ?? "")) else {
+            throw refusal(.invalidURL, "The URL is not valid. Write it percent-encoded.")
+        }
+        return (url, isElsewhere)
     }
 
     private static func refusal(_ path: String) -> NetworkError {
@@ -155,6 +220,30 @@ extension NetworkBase {
         as type: ResultType.Type = ResultType.self
     ) -> EndpointOperation<ResultType> {
         operation(for: .get(path, query).adding(headers))
+    }
+
+    /// Sends a GET request to a URL of the service, such as the URL of the next page.
+    ///
+    /// ```swift
+    /// func page(at url: URL, of shop: NetworkBase) -> EndpointOperation<[String]> {
+    ///     shop.get(url)
+    /// }
+    /// ```
+    ///
+    /// The query of the base is not added. See ``Endpoint/at(_:allowsOtherOrigin:)`` for what is sent to another origin, and
+    /// for requests with another method or a body.
+    ///
+    /// - Parameters:
+    ///   - url: The URL, absolute or relative to the base.
+    ///   - allowsOtherOrigin: Whether the URL may have another scheme, host or port than the base. The default is `false`,
+    ///     which lets the operation fail with ``NetworkError/Code/otherOrigin`` in this case, before anything is sent.
+    ///   - headers: Headers of this request. They are sent to any origin.
+    ///   - type: The type of the result.
+    public func get<ResultType: Decodable & Sendable>(
+        _ url: URL, allowsOtherOrigin: Bool = false, headers: HeaderFields = [:],
+        as type: ResultType.Type = ResultType.self
+    ) -> EndpointOperation<ResultType> {
+        operation(for: .get("").at(url, allowsOtherOrigin: allowsOtherOrigin).adding(headers))
     }
 
     /// Sends a value as JSON, by POST unless you name another method.

@@ -125,6 +125,6 @@ extension NetworkError: CustomNSError {
         .bodyNotEncodable, .checksumMismatch, .diskFull, .destinationBusy, .destinationExists,
         .unexpectedLength, .compressionUnavailable, .offline, .offlineTooLong, .offlineTooOften, .tooManyOffline,
         .unsupportedBody, .credentialRejected, .refreshFailed, .refreshTimedOut, .tooManyRefreshes, .signedOut,
-        .originPaused, .awaitedTwice, .unboundTask,
+        .originPaused, .awaitedTwice, .unboundTask, .otherOrigin,
     ]
 }

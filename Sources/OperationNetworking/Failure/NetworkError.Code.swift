@@ -22,6 +22,8 @@ extension NetworkError.Code {
     public static let invalidURL = Self("invalidURL")
     /// The URL names no host.
     public static let missingHost = Self("missingHost")
+    /// The URL is at another origin than the base, and the call does not allow that.
+    public static let otherOrigin = Self("otherOrigin")
     /// The scheme is neither http nor https.
     public static let unsupportedScheme = Self("unsupportedScheme")
     /// The method is no token, or not one that a user may send.

@@ -15,6 +15,9 @@ public struct AuthenticationOptions: Sendable {
     /// The places whose requests get the credential; all to which its operations send anything if nil.
     ///
     /// Of a URL only scheme, host and port count. If one of them has none, the realm's operations fail and say so.
+    ///
+    /// A request that ``Endpoint/at(_:allowsOtherOrigin:)`` sends to another origin than that of its base gets the credential
+    /// only if that origin is named here.
     public var origins: [URL]?
     /// Whether a response says that the credential is of no use any more: status 401.
     ///

@@ -100,8 +100,12 @@ public final class AuthenticationRealm: Sendable {
     var credential: (any Sendable)? { state.withLock { $0.machine.credential } }
     var postponedCount: Int { state.withLock { $0.machine.waitingCount } }
 
-    /// Whether requests to that place get the credential.
-    func covers(_ origin: RequestOrigin) -> Bool { origins?.contains(origin) ?? true }
+    /// Returns whether requests to an origin get the credential.
+    ///
+    /// - Parameter home: The only origin that gets the credential if the options name no origins; `nil` for any origin.
+    func covers(_ origin: RequestOrigin, home: RequestOrigin?) -> Bool {
+        origins?.contains(origin) ?? (home == nil || home == origin)
+    }
 
     /// What a response to such a request says of it.
     ///

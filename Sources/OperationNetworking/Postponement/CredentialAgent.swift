@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Dispatch
+import Foundation
 import OperationCore
 
 /// Gets credentials for the attempts of one operation, and postpones it where they are rejected.
@@ -18,6 +19,8 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         /// Where it waits.
         var place: (realm: AuthenticationRealm, ticket: UInt64)?
         var isForgotten = false
+        /// The only origin that gets the credentials of realms that name no origins; `nil` for any origin.
+        var home: RequestOrigin?
     }
 
     private struct Sent {
@@ -51,8 +54,9 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
 
     /// Whose credential it is to have; nil if nobody's.
     private func realm(for request: NetworkRequest) -> AuthenticationRealm? {
-        let realm = realms.first { $0.covers(request.origin) && !scope.exempts(from: $0) }
-        guard let realm, !state.withLock({ $0.without.contains(realm.number) }) else { return nil }
+        let (home, without) = state.withLock { ($0.home, $0.without) }
+        let realm = realms.first { $0.covers(request.origin, home: home) && !scope.exempts(from: $0) }
+        guard let realm, !without.contains(realm.number) else { return nil }
         return realm
     }
 
@@ -194,6 +198,12 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
 
     /// The user puts the credential of that realm into the request from now on.
     func goWithout(_ realm: AuthenticationRealm) { state.withLock { $0.without.append(realm.number) } }
+
+    /// Keeps the credentials of realms that name no origins at the origin of a base: the next request may go elsewhere.
+    func keepCredentials(at base: URL) {
+        let home = RequestOrigin(of: base)
+        state.withLock { $0.home = home }
+    }
 
     func forget() {
         let place = state.withLock { state in

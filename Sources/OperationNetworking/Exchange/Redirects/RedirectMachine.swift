@@ -87,8 +87,7 @@ package struct RedirectMachine: Sendable {
         }
         guard next.body.canBeSentAgain else { throw .bodyCannotBeSentAgain }
         if next.address.origin != hop.address.origin {
-            for name in Self.secretHeaders + policy.secretHeaders { next.headers.remove(name) }
-            for header in next.headers where LogRedaction.secrets.hides(header) { next.headers.remove(header.name) }
+            next.headers = next.headers.withoutSecrets(named: policy.secretHeaders)
         }
         return next
     }
@@ -105,12 +104,24 @@ package struct RedirectMachine: Sendable {
 
     private static let statuses: Set = [301, 302, 303, 307, 308]
 
-    private static let secretHeaders = [
-        "Authorization", "Cookie", "Cookie2", "Proxy-Authorization", "WWW-Authenticate", "Origin", "Referer",
-    ]
-
     private static let bodyHeaders = [
         "Content-Type", "Content-Length", "Content-Encoding", "Content-Language", "Content-Location", "Content-MD5",
         "Content-Digest", "Repr-Digest", "Digest", "Last-Modified", "Transfer-Encoding", "Trailer", "Expect",
     ]
+}
+
+extension HeaderFields {
+    private static let secretNames = [
+        "Authorization", "Cookie", "Cookie2", "Proxy-Authorization", "WWW-Authenticate", "Origin", "Referer",
+    ]
+
+    /// Returns the headers that may be sent to another origin than the one for which they were written.
+    ///
+    /// - Parameter names: The names of further headers that are secrets.
+    package func withoutSecrets(named names: [String] = []) -> HeaderFields {
+        var rest = self
+        for name in Self.secretNames + names { rest.remove(name) }
+        for header in rest where LogRedaction.secrets.hides(header) { rest.remove(header.name) }
+        return rest
+    }
 }

@@ -1,0 +1,263 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+private struct Album: Codable, Sendable, Equatable { let title: String }
+
+private final class ElsewhereOperation: EndpointOperation<String>, @unchecked Sendable {
+    private let service: NetworkBase
+    private let url: URL
+
+    init(_ service: NetworkBase, _ url: URL) {
+        (self.service, self.url) = (service, url)
+        super.init()
+    }
+
+    override var base: NetworkBase { service }
+
+    override var endpoint: Endpoint<String> { .get("").at(url, allowsOtherOrigin: true) }
+}
+
+/// A service, and a server of another origin, which both answer with what they were sent.
+private struct TwoOrigins {
+    let bench: OperationBench
+    let other: LoopbackServer
+    let base: NetworkBase
+
+    init(origins: ((LoopbackServer, LoopbackServer) -> [URL])? = nil) throws {
+        bench = try OperationBench()
+        let other = try LoopbackServer()
+        self.other = other
+        for server in [bench.server, other] { server.route("/*") { .text("\($0.method) \($0.target)") } }
+        var options = AuthenticationOptions()
+        options.origins = origins?(bench.server, other)
+        let authenticator = Authenticator(
+            "the credential", options: options, apply: { try $1.with("X-Realm", $0) }, refresh: nil)
+        var base = bench.base
+        base.headers["X-Api-Key"] = "the key"
+        base.headers["Authorization"] = "Bearer the-token"
+        base.headers["Cookie"] = "sid=the-session"
+        base.headers["X-Customer"] = "the customer"
+        base.authenticate(by: authenticator)
+        self.base = base
+    }
+
+    /// Everything that the other origin received.
+    var leaks: [String] {
+        other.requests.flatMap { request in request.fields.map { "\($0.name): \($0.value)" } + [request.target] }
+            .filter { $0.contains("the") }
+    }
+}
+
+@Suite("URLs over a base", .timeLimit(.minutes(1)))
+struct EndpointURLTests {
+    private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
+
+    @Test func `an absolute URL of the service gets what every request of the service gets`() async throws {
+        let world = try TwoOrigins()
+        let url = world.bench.server.url("/elsewhere/7?page=2")
+        #expect(try await world.base.get(url, as: String.self).run() == "GET /elsewhere/7?page=2")
+        let request = world.bench.server.requests[0]
+        #expect(request["X-Api-Key"] == "the key" && request["X-Realm"] == "the credential")
+        #expect(request["Authorization"] == "Bearer the-token" && request["X-Client"] == "test")
+    }
+
+    @Test(arguments: [
+        ("songs/7", "/api/songs/7"), ("?page=2", "/api?page=2"), ("/songs?page=2", "/songs?page=2"),
+        ("songs/../7", "/api/7"), ("../admin", "/admin"), ("a%20b%2Fc?d=%26", "/api/a%20b%2Fc?d=%26"),
+        ("#top", "/api?key=1"),
+    ])
+    func `a relative URL is resolved against the base`(reference: String, target: String) async throws {
+        let world = try TwoOrigins()
+        #expect(try await world.base.get(url(reference), as: String.self).run() == "GET \(target)")
+    }
+
+    @Test func `a URL with a base URL of its own keeps it`() async throws {
+        let world = try TwoOrigins()
+        let relative = try #require(URL(string: "b", relativeTo: world.bench.server.url("/a/")))
+        #expect(try await world.base.get(relative, as: String.self).run() == "GET /a/b")
+    }
+
+    @Test func `an endpoint keeps its method, headers and body at a URL, but not its query`() async throws {
+        let world = try TwoOrigins()
+        let endpoint = Endpoint<String>.post("albums", ["page": 1], json: Album(title: "One")).header("X-Own", "own")
+        var moved = endpoint.at(world.bench.server.url("/upload?id=7"))
+        moved.query = ["part": 2]
+        #expect(try await world.base.operation(for: moved).run() == "POST /upload?id=7&part=2")
+        let request = world.bench.server.requests[0]
+        #expect(request.text == #"{"title":"One"}"# && request["X-Own"] == "own")
+        moved.path = "albums"
+        #expect(try await world.base.operation(for: moved).run() == "POST /api/albums?key=1&part=2")
+    }
+
+    @Test func `another origin is refused, and the error names the parameter that allows it`() async throws {
+        let world = try TwoOrigins()
+        let url = world.other.url("/page?token=the-secret")
+        for operation in [world.base.get(url, as: String.self), world.base.get(url, as: String.self)] {
+            let error = await failure(of: operation)
+            #expect(error?.code == .otherOrigin && error?.isUnsent == true)
+            let message = error?.message ?? ""
+            #expect(message.contains("allowsOtherOrigin: true") && !message.contains("the-secret"))
+            #expect(message.contains("http://127.0.0.1:\(world.other.port)"))
+            #expect(message.contains("http://127.0.0.1:\(world.bench.server.port)"))
+        }
+        #expect(await failure(of: world.base.download(url))?.code == .otherOrigin)
+        await #expect(throws: NetworkError.self) {
+            _ = try await world.base.stream(Endpoint<Data>.get("").at(url))
+        }
+        #expect(world.other.requests.isEmpty && world.bench.server.requests.isEmpty)
+    }
+
+    @Test(arguments: ["https://127.0.0.1:%/", "http://localhost:%/", "//127.0.0.2:%/", "http://127.0.0.1:1/"])
+    func `another scheme, host or port is another origin`(pattern: String) async throws {
+        let world = try TwoOrigins()
+        let url = try url(pattern.replacing("%", with: "\(world.bench.server.port)"))
+        #expect(await failure(of: world.base.get(url, as: String.self))?.code == .otherOrigin)
+    }
+
+    @Test(arguments: [
+        ("mailto:a@b.c", NetworkError.Code.unsupportedScheme), ("file:///etc/passwd", .unsupportedScheme),
+        ("http://127.0.0.1:0/", .invalidURL), ("http:///path", .invalidURL),
+    ])
+    func `a URL that cannot be sent fails with a sentence`(text: String, code: NetworkError.Code) async throws {
+        let world = try TwoOrigins()
+        let error = await failure(of: world.base.get(try url(text), allowsOtherOrigin: true, as: String.self))
+        #expect(error?.code == code && error?.message.hasSuffix(".") == true)
+    }
+
+    @Test func `no header and no credential of the base reaches another origin`() async throws {
+        let world = try TwoOrigins()
+        let url = world.other.url("/page")
+        let base = world.base
+        #expect(try await base.get(url, allowsOtherOrigin: true, as: String.self).run() == "GET /page")
+        try FileManager.default.removeItem(at: await base.download(url, allowsOtherOrigin: true).run())
+        #expect(try await ElsewhereOperation(base, url).run() == "GET /page")
+        let streamed = try await base.stream(Endpoint<Data>.get("").at(url, allowsOtherOrigin: true))
+        #expect(try await streamed.lines.reduce(into: []) { $0.append($1) } == ["GET /page"])
+        let group = GroupOperation { group in
+            try await group.run(base.get(url, allowsOtherOrigin: true, as: String.self))
+        }
+        group.realms = base.realms
+        #expect(try await group.run() == "GET /page")
+        #expect(world.other.requests.count == 5)
+        #expect(world.leaks.isEmpty)
+        #expect(world.other.requests.allSatisfy { $0["X-Client"] == nil && $0["Accept"] == "*/*" })
+    }
+
+    @Test func `a group gives no credential of a realm without origins to another origin`() async throws {
+        let world = try TwoOrigins()
+        var base = world.base
+        let realms = base.realms
+        base.realms = []
+        let (service, url) = (base, world.other.url("/page"))
+        let group = GroupOperation { group in
+            _ = try await group.run(service.get("here", as: String.self))
+            return try await group.run(service.get(url, allowsOtherOrigin: true, as: String.self))
+        }
+        group.realms = realms
+        #expect(try await group.run() == "GET /page")
+        #expect(world.leaks.isEmpty && world.bench.server.requests[0]["X-Realm"] == "the credential")
+    }
+
+    @Test func `a realm that names another origin gives its credential there`() async throws {
+        let world = try TwoOrigins { [$0.url(), $1.url()] }
+        _ = try await world.base.get(world.other.url("/"), allowsOtherOrigin: true, as: String.self).run()
+        #expect(world.other.requests[0]["X-Realm"] == "the credential")
+        #expect(world.other.requests[0]["X-Api-Key"] == nil)
+    }
+
+    @Test func `secret headers of an endpoint stay at its base, and headers that are added afterwards do not`()
+        async throws
+    {
+        let world = try TwoOrigins()
+        let endpoint = Endpoint<String>.get("albums").adding([
+            "Authorization": "Basic dGhlOmtleQ==", "X-Auth-Token": "the token", "X-Trace": "Bearer the-token",
+            "Accept-Language": "de",
+        ])
+        let moved = endpoint.at(world.other.url("/files"), allowsOtherOrigin: true).adding(["X-Share": "the share"])
+        _ = try await world.base.operation(for: moved).run()
+        #expect(world.leaks == ["X-Share: the share"])
+        #expect(world.other.requests[0]["Authorization"] == nil)
+        #expect(world.other.requests[0]["Accept-Language"] == "de")
+        _ = try await world.base.get(
+            world.other.url("/files"), allowsOtherOrigin: true, headers: ["X-Api-Key": "another key"], as: String.self
+        ).run()
+        #expect(world.other.requests[1]["X-Api-Key"] == "another key")
+    }
+
+    @Test func `a name and a password in a URL are left out`() async throws {
+        let world = try TwoOrigins()
+        var base = world.base
+        base.headers = [:]
+        let url = try url("http://me:secret@127.0.0.1:\(world.bench.server.port)/page")
+        #expect(try await base.get(url, as: String.self).run() == "GET /page")
+        #expect(world.bench.server.requests[0]["Authorization"] == nil)
+    }
+
+    @Test(arguments: [
+        "http://example.com/songs", "https://example.com", "/HTTPS://example.com", "copy/http://example.com",
+    ])
+    func `a path that contains a URL is refused, and the error names the calls for URLs`(path: String) async throws {
+        let world = try TwoOrigins()
+        for error in [
+            await failure(of: world.base.get(path, as: String.self)), await failure(of: world.base.download(path)),
+        ] {
+            #expect(error?.code == .invalidURL)
+            let message = error?.message ?? ""
+            #expect(message.contains("get(url)") && message.contains("download(url)") && message.contains("at(_:)"))
+        }
+        #expect(world.bench.server.requests.isEmpty)
+    }
+
+    @Test func `a question mark in a path reports a notice that names the query parameter`() async throws {
+        let world = try TwoOrigins()
+        let notices = NoticeTaker.recorder(for: "NetworkBase")
+        _ = try await world.base.get("noticed/7:1?page=2&token=the-secret", as: String.self).run()
+        #expect(world.bench.server.requests[0].target.hasPrefix("/api/noticed/7:1%3Fpage=2"))
+        let notice = try #require(notices.events.first { $0.message.contains("noticed/7:1") })
+        #expect(notice.kind == .queryInPath && notice.kind.isHarmless)
+        #expect(notice.message.contains("query parameter") && !notice.message.contains("the-secret"))
+        #expect(notices.events.count { $0.message.contains("noticed/7:1") } == 1)
+    }
+
+    @Test func `three pages are read by their links, relative and absolute`() async throws {
+        let world = try TwoOrigins()
+        let server = world.bench.server
+        let third = server.url("/api/items?page=3").absoluteString
+        server.route("GET", "/api/items") { request in
+            switch request.query {
+            case "key=1": .json("[1,2]").with("Link", #"<?page=2>; rel="next", <?page=3>; rel="last""#)
+            case "page=2": .json("[3]").with("Link", #"</api/items>; rel="first", <\#(third)>; rel="next""#)
+            default: .json("[4,5]").with("Link", #"<?page=2>; rel="prev""#)
+            }
+        }
+        let base = world.base
+        let group = GroupOperation { group in
+            var items: [Int] = []
+            var page: EndpointOperation<[Int]>? = base.get("items")
+            while let current = page {
+                items += try await group.run(current)
+                page = current.responseHead?.link("next").map { base.get($0) }
+            }
+            return items
+        }
+        #expect(try await group.run() == [1, 2, 3, 4, 5])
+        #expect(server.requests.map(\.query) == ["key=1", "page=2", "page=3"])
+        #expect(server.requests.allSatisfy { $0["X-Realm"] == "the credential" && $0["X-Api-Key"] == "the key" })
+    }
+
+    @Test func `a link to another origin ends the walk with an error`() async throws {
+        let world = try TwoOrigins()
+        let link = "<\(world.other.url("/items?page=2"))>; rel=next"
+        world.bench.server.route("GET", "/api/items") { _ in .json("[1]").with("Link", link) }
+        let first = world.base.get("items", as: [Int].self)
+        _ = try await first.run()
+        let next = try #require(first.responseHead?.link("next"))
+        #expect(await failure(of: world.base.get(next, as: [Int].self))?.code == .otherOrigin)
+        #expect(world.other.requests.isEmpty)
+    }
+}
