@@ -57,6 +57,28 @@ let package = Package(
             name: "AlbumScreenSwift5Tests",
             dependencies: ["AlbumScreenSwift5", .product(name: "OperationTestKit", package: "OperationKit")]
         ),
+        // A base class for the requests of a service, a class for each endpoint, and a screen, each in a module of its own; in
+        // both language modes, too.
+        .target(
+            name: "CatalogService",
+            dependencies: [.product(name: "OperationNetworking", package: "OperationKit")]
+        ),
+        .target(name: "CatalogEndpoints", dependencies: ["CatalogService"]),
+        .target(name: "CatalogScreen", dependencies: ["CatalogEndpoints"]),
+        .testTarget(
+            name: "CatalogTests",
+            dependencies: ["CatalogScreen", .product(name: "OperationTestKit", package: "OperationKit")]
+        ),
+        .target(
+            name: "CatalogServiceSwift5",
+            dependencies: [.product(name: "OperationNetworking", package: "OperationKit")]
+        ),
+        .target(name: "CatalogEndpointsSwift5", dependencies: ["CatalogServiceSwift5"]),
+        .target(name: "CatalogScreenSwift5", dependencies: ["CatalogEndpointsSwift5"]),
+        .testTarget(
+            name: "CatalogSwift5Tests",
+            dependencies: ["CatalogScreenSwift5", .product(name: "OperationTestKit", package: "OperationKit")]
+        ),
         .target(
             name: "TerminalDisplay", dependencies: [.product(name: "OperationCore", package: "OperationKit")]
         ),
@@ -104,7 +126,7 @@ let package = Package(
 )
 
 for target in package.targets {
-    let isOlder = target.name.hasPrefix("AlbumScreenSwift5")
+    let isOlder = target.name.contains("Swift5")
     target.swiftSettings = [.swiftLanguageMode(isOlder ? .v5 : .v6), .enableUpcomingFeature("ExistentialAny")]
     if isOlder { target.swiftSettings?.append(.define("SWIFT_5_MODE")) }
 }

@@ -1,0 +1,1 @@
+../CatalogEndpoints/CatalogEndpoints.swift

@@ -1,0 +1,1 @@
+../CatalogScreen/CatalogScreen.swift

@@ -1,0 +1,47 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+
+/// The base class of the requests of the catalog, except downloads.
+///
+/// It is abstract: a subclass overrides ``path``, and what else differs from a GET without a query and a body.
+open class CatalogOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
+    // Sendable: it adds only a constant.
+
+    public let catalog: Catalog
+
+    public init(_ catalog: Catalog) {
+        self.catalog = catalog
+        super.init()
+        using(catalog.base)
+        validate { try catalog.check($0.head, $0.body) }
+    }
+
+    open var method: String { "GET" }
+
+    /// The path beneath the address of the service; a subclass must override it.
+    open var path: String {
+        get throws { throw CatalogProblem(error: "\(type(of: self)) must override path.") }
+    }
+
+    open var query: [String: String] { [:] }
+
+    open func makeBody() throws -> RequestBody { .none }
+
+    /// Makes the result.
+    ///
+    /// The default decodes the body from JSON, and ignores it if the result is `NoContent`.
+    open func read(_ response: NetworkResponse<Data>) throws -> ResultType {
+        try super.evaluate(result: response.body, head: response.head)
+    }
+
+    public final override func makeRequest() throws -> NetworkRequest {
+        try catalog.request(path, method: method, query: query, body: makeBody())
+    }
+
+    public final override func evaluate(result: Data, head: ResponseHead) throws -> ResultType {
+        try read(NetworkResponse(body: result, head: head))
+    }
+}

@@ -1,0 +1,1 @@
+../CatalogService/Catalog.swift

@@ -1,0 +1,1 @@
+../CatalogTests/CatalogTests.swift
