@@ -35,6 +35,8 @@ final class DependencyComponent: Sendable {
     var root: DependencyComponent { isRoot ? self : distantRoot }
 
     private var distantRoot: DependencyComponent {
+        // Each component on the way is kept by the one before, and the first one by this.
+        defer { extendLifetime(self) }
         var component = Unmanaged.passUnretained(self)
         while let next = component._withUnsafeGuaranteedRef({ $0.next }) { component = next }
         return component.takeUnretainedValue()
@@ -45,6 +47,7 @@ final class DependencyComponent: Sendable {
     var shiftToRoot: DependencyRank { isRoot ? 0 : distantShift }
 
     private var distantShift: DependencyRank {
+        defer { extendLifetime(self) }
         var component = Unmanaged.passUnretained(self)
         var sum = DependencyRank.zero
         while let next = component._withUnsafeGuaranteedRef({ $0.next }) {

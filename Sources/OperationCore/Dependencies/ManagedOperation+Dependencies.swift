@@ -103,8 +103,12 @@ extension ManagedOperation {
 
     final var nodeIfAny: DependencyNode? { core.withLock { $0.node } }
 
-    /// Cancels the operation for a reason of its surroundings, without a word if it was too late.
-    final func cancelIfUndecided(because cause: CancellationCause) {
+    /// Cancels the operation, unless it has its outcome.
+    ///
+    /// The package itself cancels operations in this way: for a timeout, a dependency, or what a body threw. It is too late
+    /// for that once there is an outcome, and then the handler of that outcome is called. Only a caller of the public methods
+    /// keeps that handler from beginning: those of an operation, a group, an owner and a queue.
+    package final func cancelIfUndecided(because cause: CancellationCause) {
         cancel(because: cause) { $0.machine.ending == nil }
     }
 }

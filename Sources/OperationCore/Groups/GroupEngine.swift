@@ -189,7 +189,9 @@ extension GroupEngine {
     /// Keeps the enqueued handlers of all children from beginning, however deep and whether or not they have ended.
     func silence() { state.withLock { $0.silence() } }
 
-    /// What an enqueued handler of a child asks before it begins; nil if the child is shielded from all groups around it.
+    /// What an enqueued handler of a child asks before it begins.
+    ///
+    /// It is nil if the child is shielded from all groups around it, and if the group has not begun.
     func cancellationMark(forChildAt slot: GroupMachine.Slot) -> CancellationMark? {
         // From here outwards until one has its mark, and back.
         var chain: [GroupEngine] = []
@@ -197,15 +199,19 @@ extension GroupEngine {
         var next: (engine: GroupEngine, slot: GroupMachine.Slot)? = (self, slot)
         while let (engine, slot) = next {
             next = nil
-            let (isShielded, mark, operation, outer) = engine.state.withLock { state in
+            let (isShielded, mark, operation, isSilent) = engine.state.withLock { state in
                 let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
-                return (isShielded, state.mark, state.operation, state.outer)
+                return (isShielded, state.mark, state.operation, state.isSilent)
             }
             if isShielded { break }
             known = mark
             if known != nil { break }
+            // A group that has not begun may still become the child of another one, which its mark would not know. It gets none,
+            // unless it is canceled. None of its children has an outcome that was told, so at most a report is enqueued.
+            if operation == nil, !isSilent { break }
             chain.append(engine)
-            if let outer, let operation { next = (outer, operation.core.withLock { $0.parentSlot }) }
+            let around = operation?.core.withLock { ($0.parent, $0.parentSlot) }
+            if let around, let outer = around.0 { next = (outer, around.1) }
         }
         for engine in chain.reversed() {
             known = engine.state.withLock { state in

@@ -11,7 +11,8 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
     public struct Child: Sendable, CustomStringConvertible {
         /// The name of the operation, or else the name of its type; of a mapped operation, that of its original.
         ///
-        /// If a map or a pipeline created the operation, the index and the description of the element follow.
+        /// If a map created the operation, the index and the description of the element follow; if a pipeline did, the index
+        /// of the element and that of the stage. Each index is counted from zero.
         public let name: String
         /// Its error, or why it was cancelled.
         public let failure: OperationFailure<any Error>
@@ -44,7 +45,8 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
     public let underlyingError: (any Error)?
     /// The error of the asynchronous sequence whose elements the group went through; nil if something else failed.
     ///
-    /// If the sequence threw an ``OperationFailure``, this is the error in it, so you can cast it to your error type.
+    /// If the sequence threw an ``OperationFailure``, this is the error in it, so you can cast it to your error type. A
+    /// `CancellationError` and an ``OperationFailure/cancelled(_:)`` are kept as they are.
     public let sourceError: (any Error)?
     /// The other children that gave no result, in the order in which they ended; without those that the group
     /// cancelled.

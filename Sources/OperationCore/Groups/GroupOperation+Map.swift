@@ -72,6 +72,9 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// immediately, as the first failure of an operation does: the other operations are canceled, and
     /// ``GroupFailure/sourceError`` is the error. If the sequence throws an ``OperationFailure``, it is the error in it.
     ///
+    /// A sequence cannot cancel the group. A `CancellationError` that it throws fails the group as any other error does, and so
+    /// does an ``OperationFailure/cancelled(_:)``, which is then the `sourceError` itself.
+    ///
     /// When the group is canceled or fails, the task is canceled immediately. The group does not wait for the task, so it
     /// also ends if the sequence ignores the cancellation.
     ///
@@ -107,8 +110,8 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
         var rest: Feed?
         var make: (@Sendable (Feed.Element) -> TypedOperation<Value, Failure>)?
         var results: [Value?] = []
-        /// The elements of the children that have not ended.
-        var elements: [Feed.Element?] = []
+        /// The elements of the children that have not ended, by their tags.
+        var elements: [Int32: Feed.Element] = [:]
     }
 
     private let state: Locked<State>
@@ -130,33 +133,38 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
             state.withLock { $0.rest = left.value }
             return .nothingNow
         }
+        let tag = Int32(truncatingIfNeeded: index)
         let left = Unchecked((rest, element))
         state.withLock { state in
             state.rest = left.value.0
             state.results.append(nil)
-            state.elements.append(left.value.1)
+            state.elements[tag] = left.value.1
         }
-        return .child(make(element), tag: Int32(truncatingIfNeeded: index))
+        return .child(make(element), tag: tag)
     }
 
     func take(_ child: ManagedOperation, tag: Int32) {
         let result = (child as? TypedOperation<Value, Failure>)?.outcomeInGroup?.result
         let element = state.withLock { state in
             if let result { state.results[Int(tag)] = result }
-            return Unchecked(exchange(&state.elements[Int(tag)], with: nil))
+            return Unchecked(state.elements.removeValue(forKey: tag))
         }
         withExtendedLifetime(element) {}
     }
 
     func describe(tag: Int32) -> String? {
         // How the element describes itself is the user's: it is asked outside the lock.
-        let element = state.withLock { Unchecked($0.elements[Int(tag)]) }.value
+        let element = state.withLock { Unchecked($0.elements[tag]) }.value
         return "element \(tag)" + (element.map { " (\(String(describing: $0).prefix(80)))" } ?? "")
     }
 
     func letGo() {
         let left = state.withLock { state in
-            Unchecked((exchange(&state.rest, with: nil), exchange(&state.make, with: nil)))
+            Unchecked(
+                (
+                    exchange(&state.rest, with: nil), exchange(&state.make, with: nil),
+                    exchange(&state.elements, with: [:])
+                ))
         }
         withExtendedLifetime(left) {}
     }

@@ -20,6 +20,8 @@ final class GroupProgressTeller: Sendable {
         var turns = RepeatFlag()
         /// Whether nothing follows, and the handler of the result comes next.
         var isLast = false
+        /// Whether a thread brings Foundation's progress up to date.
+        var showing = RepeatFlag()
     }
 
     private let state: Locked<State>
@@ -93,8 +95,10 @@ final class GroupProgressTeller: Sendable {
     private func tell(_ engine: GroupEngine) {
         let progress = engine.state.withLock { $0.meter.progress }
         let (handler, mainActorHandlers, foundation) = state.withLock { state in
-            let isNews = state.told != progress
-            state.told = progress
+            // On a concurrent queue a turn that read the progress before the end may come here after the last report.
+            let isOutdated = state.isLast && progress.completedWeight < progress.totalWeight
+            let isNews = !isOutdated && state.told != progress
+            if isNews { state.told = progress }
             return isNews ? (state.handler, state.mainActorHandlers, state.foundation) : (nil, [], nil)
         }
         // No word after a cancellation.
@@ -103,7 +107,10 @@ final class GroupProgressTeller: Sendable {
             if !mainActorHandlers.isEmpty {
                 MainActor.assumeIsolated { for handler in mainActorHandlers { handler(progress) } }
             }
-            if let foundation { Self.show(progress, in: foundation) }
+            if let foundation {
+                // One thread at a time, so that it does not run backwards on a concurrent queue.
+                state.runRounds(of: \.showing) { Self.show(state.withLock { $0.told }, in: foundation) }
+            }
         }
     }
 

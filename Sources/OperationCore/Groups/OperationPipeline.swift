@@ -39,10 +39,11 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// print(try await pipeline.operation().run())
     /// ```
     ///
-    /// Each operation of the pipeline reads the sequence in one task, as `GroupOperation.map(_:width:on:_:)` does: at most
-    /// as many elements ahead as the first stage is wide, and no further element while the group is suspended. An error
-    /// of the sequence fails the group, with the error in ``GroupFailure/sourceError``. When the group is canceled or
-    /// fails, the task is canceled immediately, and the group does not wait for it.
+    /// Each operation of the pipeline reads the sequence in one task, as `GroupOperation.map(_:width:on:_:)` does. It reads at
+    /// most as many elements ahead as the first stage is wide (and never more than 64). One more element may already wait for
+    /// the first stage. While the group is suspended, the task asks for no further element. An error of the sequence fails
+    /// the group, with the error in ``GroupFailure/sourceError``. When the group is canceled or fails, the task is canceled
+    /// immediately, and the group does not wait for it.
     ///
     /// - Parameter elements: What to go through, once for each operation, in order. A sequence that can be read only once,
     ///   such as an `AsyncStream`, is for a pipeline of which you make one operation.

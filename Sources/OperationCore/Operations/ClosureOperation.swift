@@ -49,9 +49,11 @@ public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: Syn
 
 extension TypedOperation {
     /// Ends with what a closure threw: a `CancellationError` is a cancellation, anything else the error.
+    ///
+    /// A `CancellationError` changes nothing if the operation has its outcome: the handler of that outcome is still called.
     package final func finish(orCancelWith error: ErrorType) {
         if error is CancellationError {
-            cancel(because: .bodyCancelled)
+            cancelIfUndecided(because: .bodyCancelled)
         } else {
             finish(withError: error)
         }

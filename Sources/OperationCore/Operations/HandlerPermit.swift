@@ -47,9 +47,10 @@ extension ManagedOperation {
         let (host, parent, slot, membership) = core.withLock { ($0.host, $0.parent, $0.parentSlot, $0.membership) }
         var permit = HandlerPermit()
         if let parent { permit.group = parent.cancellationMark(forChildAt: slot) }
-        if let host {
-            permit.queue = host.cancellations
-            permit.queueCount = host.cancellations.count
+        // A child that runs on the thread of its group's body is in no queue itself, but its group may be.
+        if let queue = host ?? parent?.state.withLock({ $0.isPartOfQueue ? $0.queue : nil }) {
+            permit.queue = queue.cancellations
+            permit.queueCount = queue.cancellations.count
         }
         if let membership {
             let kept = OwnerMembership(of: life, to: membership.owner)

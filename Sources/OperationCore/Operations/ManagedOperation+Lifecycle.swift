@@ -6,16 +6,22 @@ import Foundation
 
 // The shell of LifecycleMachine, first half: events, applied under the lock. The second is ManagedOperation+Actions.
 extension ManagedOperation {
-    package final var state: OperationState {
-        let (state, isTold) = storage.withLock { ($0.machine.state, $0.machine.isTold) }
-        guard let original, !isTold else { return state }
-        return original.storage.withLock { $0.machine.stateBeforeConversion }
+    package final var state: OperationState { stateAndEnding.state }
+
+    /// The state, and how the outcome came about, in one look.
+    private final var stateAndEnding: (state: OperationState, ending: LifecycleMachine.Ending?) {
+        let machine = storage.withLock { $0.machine }
+        guard let original, !machine.isTold else { return (machine.state, machine.ending) }
+        return (original.storage.withLock { $0.machine.stateBeforeConversion }, nil)
     }
 
     /// The state in words, which tell a result ("succeeded") from an error ("failed").
     public final var stateDescription: String {
-        if hasEnded(as: .success) { return "succeeded" }
-        return hasEnded(as: .failure) ? "failed" : state.description
+        switch stateAndEnding {
+        case (.finished, .success): "succeeded"
+        case (.finished, .failure): "failed"
+        case (let state, _): state.description
+        }
     }
 
     /// Whether the operation is in the state `finished`, with that ending.
@@ -65,11 +71,11 @@ extension ManagedOperation {
     /// Keeps the handlers of a mapped operation that has its outcome from beginning, and those of its original if that has one.
     private func silenceMap(of original: ManagedOperation) {
         storage.withLock { $0.isSilent = true }
-        let isDecided = original.storage.withLock { core in
-            if core.machine.ending != nil { core.isSilent = true }
+        let isSilent = original.storage.withLock { core in
+            core.silence()
             return core.isSilent
         }
-        if isDecided { original.groupEngine?.silence() }
+        if isSilent { original.groupEngine?.silence() }
     }
 
     /// Nil if it was not wanted, false if it came too late.
@@ -80,14 +86,17 @@ extension ManagedOperation {
         onlyIf isWanted: (Core) -> Bool = { _ in true }
     ) -> Bool? {
         if let original {
-            return original.tryToCancel(because: cause, through: mapRecord, silences: silences, onlyIf: isWanted)
+            let answer = original.tryToCancel(because: cause, through: mapRecord, silences: silences, onlyIf: isWanted)
+            // The original may have been canceled before, and this operation may be about to convert the cancellation.
+            if silences, answer == false { storage.withLock { $0.isSilent = true } }
+            return answer
         }
         let style = endStyle
         let (action, told) = move { core -> (LifecycleMachine.CancelAction?, Told) in
             guard isWanted(core) else { return (nil, Told()) }
             let action = core.machine.cancel(style: style)
             guard action != .refuse else {
-                if silences { core.isSilent = true }
+                if silences { core.silence() }
                 return (action, Told())
             }
             core.cause = cause
@@ -329,5 +338,15 @@ extension ManagedOperation {
         }
         guard let action else { return }
         perform(action)
+    }
+}
+
+extension ManagedOperation.Core {
+    /// Keeps the handlers of the outcome, which is decided, from beginning.
+    ///
+    /// A canceled operation has no such handlers. The operations that are mapped from it may have some: they convert the
+    /// cancellation.
+    fileprivate mutating func silence() {
+        if let ending = machine.ending, ending != .cancelled { isSilent = true }
     }
 }

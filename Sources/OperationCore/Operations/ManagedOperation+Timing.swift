@@ -156,7 +156,11 @@ extension ManagedOperation {
             }
             return extras.timing?.timeout
         }
-        if let timeout { cancel(because: .timedOut(after: timeout)) }
+        guard let timeout else { return }
+        // Where it got its outcome or was suspended meanwhile, the timer counts no more.
+        cancel(because: .timedOut(after: timeout)) { core in
+            core.machine.ending == nil && core.machine.state != .suspended && core.extras?.timing?.timeoutEnd == end
+        }
     }
 
     /// Sets a timer, which does not keep the operation alive, and forgets it again if the outcome was decided by then.

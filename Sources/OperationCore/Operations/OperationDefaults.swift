@@ -7,7 +7,8 @@ import Synchronization
 /// The settings of the process for operations that have no setting of their own.
 public enum OperationDefaults {
     private static let chosenQueue = Locked(DispatchQueue.main)
-    private static let isInUse = Atomic(false)
+    private static let isChosen = Atomic(false)
+    private static let isInherited = Atomic(false)
 
     /// The queue on which handlers are called if neither the operation nor its group or queue has a callback queue.
     ///
@@ -19,21 +20,21 @@ public enum OperationDefaults {
     ///
     /// See ``TypedOperation/callbackQueue`` for the order in which the settings apply.
     public static var callbackQueue: DispatchQueue {
-        get { mayInherit ? chosenQueue.withLock { $0 } : .main }
+        get { isChosen.load(ordering: .acquiring) ? chosenQueue.withLock { $0 } : .main }
         set {
             let old = chosenQueue.withLock { exchange(&$0, with: newValue) }
             withExtendedLifetime(old) {}
-            noteInheritance()
+            isChosen.store(true, ordering: .releasing)
         }
     }
 
-    /// Whether a callback queue was ever set for more than one operation.
+    /// Whether a callback queue was ever set for a group or a queue.
     ///
-    /// Until then an operation looks for none, so that the search costs nothing.
-    static var mayInherit: Bool { isInUse.load(ordering: .acquiring) }
+    /// Until then an operation looks for none, so that the search costs nothing. The queue of the process needs no search.
+    static var mayInherit: Bool { isInherited.load(ordering: .acquiring) }
 
-    /// Notes that a callback queue was set for the process, a group or a queue.
-    static func noteInheritance() { isInUse.store(true, ordering: .releasing) }
+    /// Notes that a callback queue was set for a group or a queue.
+    static func noteInheritance() { isInherited.store(true, ordering: .releasing) }
 }
 
 /// Where the callback queue of an operation comes from: a higher rank replaces a lower one.
@@ -85,13 +86,20 @@ extension ManagedOperation {
 
     private var inheritedCallbackQueue: DispatchQueue? {
         let (host, parent) = core.withLock { ($0.host, $0.parent) }
-        return parent?.callbackQueue(ofChildrenIn: host) ?? host?.callbackQueue
+        return Self.callbackQueue(inheritedFrom: host, parent)
+    }
+
+    private static func callbackQueue(inheritedFrom host: QueueEngine?, _ parent: GroupEngine?) -> DispatchQueue? {
+        parent?.callbackQueue(ofChildrenIn: host) ?? host?.callbackQueue
     }
 
     /// Keeps what an operation inherits that is about to leave its group and its queue, for handlers that are set later.
     final func keepCallbackQueue() {
-        if life.storage.withLock({ $0.callbackQueue != nil }) { return }
-        if let queue = inheritedCallbackQueue { life.setCallbackQueue(queue, as: .inherited) }
+        let (host, parent) = core.withLock { core -> (QueueEngine?, GroupEngine?) in
+            core.callbackQueue == nil ? (core.host, core.parent) : (nil, nil)
+        }
+        guard let queue = Self.callbackQueue(inheritedFrom: host, parent) else { return }
+        life.setCallbackQueue(queue, as: .inherited)
     }
 }
 

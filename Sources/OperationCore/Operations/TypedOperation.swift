@@ -98,6 +98,9 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     ///
     /// The queue is chosen when a handler is enqueued. The callback queue of a group is also that of the operations in it.
     ///
+    /// Use a serial queue. On a concurrent queue, handlers and reports of progress have no order: a report may still run when a
+    /// later one, or the handler of the result, is called.
+    ///
     /// If no thread serves the main queue, as in a service on Linux, handlers wait there and keep their operation alive. Set
     /// another queue in such a program. Everything else works without a main loop.
     public final var callbackQueue: DispatchQueue {

@@ -36,10 +36,14 @@ package final class OwnerRegistry: Sendable {
         state.withLock { $0.book.withdraw(membership) }
     }
 
-    /// The operations of an owner that have not ended and are still there.
+    /// The operations of an owner that are still there, each once, in the order in which the owner got them.
+    ///
+    /// An operation with an enqueued handler is entered once more, behind others that may depend on it. So its first place counts.
     func operations(_ query: OwnerBook.Query) -> [Operation] {
         let answer = state.withLock { $0.book.answer(query) }
-        return answer.members.compactMap(\.operation)
+        let operations = answer.members.compactMap(\.operation)
+        var seen = Set<ObjectIdentifier>(minimumCapacity: operations.count)
+        return operations.filter { seen.insert(ObjectIdentifier($0)).inserted }
     }
 
     /// How many entries there are of an owner.

@@ -105,6 +105,8 @@ extension ManagedOperation {
 private final class BodyWaitLooks: Sendable {
     private struct State {
         var timer: (any OperationTimer)?
+        /// The number of the look for which the timer is.
+        var number = 0
         var circle: [ManagedOperation]?
         var isOver = false
     }
@@ -123,7 +125,7 @@ private final class BodyWaitLooks: Sendable {
     var circle: [ManagedOperation]? { state.withLock { $0.circle } }
 
     func begin(_ whenFound: @escaping @Sendable ([ManagedOperation]) -> Void) {
-        look(after: .seconds(1), on: operation.clock, whenFound)
+        look(1, after: .seconds(1), on: operation.clock, whenFound)
     }
 
     func end() {
@@ -135,14 +137,14 @@ private final class BodyWaitLooks: Sendable {
     }
 
     private func look(
-        after pause: Duration, on clock: any OperationClock,
+        _ number: Int, after pause: Duration, on clock: any OperationClock,
         _ whenFound: @escaping @Sendable ([ManagedOperation]) -> Void
     ) {
         let timer = clock.schedule(after: pause) { [weak self] in
             guard let self, !state.withLock({ $0.isOver }) else { return }
             let most = CircleSearch.manyOperations
             guard let circle = CircleSearch.circle(from: operation, to: bodies, visiting: most) else {
-                return look(after: min(pause * 2, Self.longestPause), on: clock, whenFound)
+                return look(number + 1, after: min(pause * 2, Self.longestPause), on: clock, whenFound)
             }
             let isWanted = state.withLock { state in
                 if !state.isOver { state.circle = circle }
@@ -150,7 +152,12 @@ private final class BodyWaitLooks: Sendable {
             }
             if isWanted { whenFound(circle) }
         }
-        let (old, isOver) = state.withLock { state in (exchange(&state.timer, with: timer), state.isOver) }
+        let (old, isOver) = state.withLock { state -> ((any OperationTimer)?, Bool) in
+            // The timer may have fired by now, and that of the next look may be stored.
+            guard state.number < number else { return (nil, state.isOver) }
+            state.number = number
+            return (exchange(&state.timer, with: timer), state.isOver)
+        }
         withExtendedLifetime(old) {}
         if isOver { timer.cancel() }
     }

@@ -92,8 +92,8 @@ package struct Locked<Value>: ~Copyable, Sendable {
 /// take turns, and each turn takes as long as the system needs to wake a thread. On a busy machine that made a group of 40,000
 /// children ten times as slow.
 ///
-/// So a thread lets others run and tries again, up to 50 times, and only then waits in the kernel. The kernel lends the priority
-/// of a waiting thread to the one that holds the lock, so that a thread of low priority cannot block others indefinitely.
+/// So a thread lets others run and tries again, up to 50 times, and only then waits in the kernel. If a thread with a real-time
+/// priority waits there, the kernel lends that priority to the thread that holds the lock. It does not lend nice values.
 @usableFromInline
 struct LockWait {
     @usableFromInline var attempts = 0

@@ -19,7 +19,7 @@ final class PostponedRun: AsyncOperation<Void, Never>, @unchecked Sendable {
         name = operation.name.map { "\($0), again" }
         // Whether or not its turn had come.
         whenEnded { [weak self, operation] in
-            if let cause = self?.outcome?.cancellationCause { operation.cancel(because: cause) }
+            if let cause = self?.outcome?.cancellationCause { operation.cancelIfUndecided(because: cause) }
         }
     }
 

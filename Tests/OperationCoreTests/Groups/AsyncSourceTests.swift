@@ -264,6 +264,23 @@ struct AsyncSourceTests {
         #expect(group.outcome?.error?.sourceError as? Flaw == .second && child.isCancelled)
     }
 
+    @Test(arguments: [false, true])
+    func `a cancellation that the sequence throws fails the group as any error does`(inPipeline: Bool) async throws {
+        let errors: [any Error] = [CancellationError(), OperationFailure<Flaw>.cancelled(.requested("no more"))]
+        for error in errors {
+            let numbers = Numbers { _ in throw error }
+            let group =
+                inPipeline
+                ? OperationPipeline(numbers).stage(width: 1) { double($0) }.operation()
+                : GroupOperation.map(numbers, width: 1) { double($0) }
+            group.start()
+            await group.ended()
+            let failure = try #require(group.outcome?.error)
+            #expect(failure.sourceError.map { "\(type(of: $0)) \($0)" } == "\(type(of: error)) \(error)")
+            #expect(failure.child == nil && !group.isCancelled)
+        }
+    }
+
     @Test func `a sequence that fails immediately fails the group, however early that is`() async throws {
         for _ in 0..<500 {
             let numbers = Numbers { _ in throw Flaw.first }
@@ -334,6 +351,22 @@ struct AsyncSourceTests {
         #expect(numbers.asked.events == [0, 1] && !made.events.contains(1))
         group.resume()
         #expect(try await group.value == (0..<10).map { $0 * 2 })
+    }
+
+    @Test func `a suspended group without children says that it is suspended and no more`() async throws {
+        let queue = QueueManager("maps"), gate = Gate()
+        let numbers = Numbers { _ in
+            await gate.passage()
+            return nil
+        }
+        let group = GroupOperation.map(numbers, width: 1) { double($0) }.named("pages")
+        try queue.add(group)
+        try await waitUntil("it says what it waits for") { "\(queue.explain(group))".contains("the next element") }
+        group.suspend()
+        #expect("\(queue.explain(group))" == "pages runs in queue maps: it began, and was suspended.")
+        group.resume()
+        gate.open()
+        #expect(try await group.value == [])
     }
 
     @Test func `a suspended group that waits for its sequence can be cancelled`() async throws {

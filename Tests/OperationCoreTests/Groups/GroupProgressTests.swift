@@ -125,6 +125,24 @@ struct GroupProgressTests {
         #expect(group.groupProgressHandler == nil)
     }
 
+    @Test func `on a concurrent queue the whole is told once, and Foundation's progress has it in the end`()
+        async throws
+    {
+        let queue = DispatchQueue(label: "told", attributes: .concurrent)
+        for round in 0..<Rounds.count(ci: 300, soak: 30_000) {
+            let told = EventRecorder<Double>(), group = GroupOperation(policy: .collectAll)
+            try group.add((0..<4).map { number in ClosureOperation { number } })
+            group.callbackQueue = queue
+            group.groupProgressHandler = { told.record($0.fraction) }
+            let foundation = group.progress
+            group.start()
+            await group.ended()
+            queue.sync(flags: .barrier) {}
+            let isWhole = told.events.count { $0 == 1 } == 1 && foundation.fractionCompleted == 1
+            #expect(isWhole, "round \(round): \(told.events), \(foundation.fractionCompleted)")
+        }
+    }
+
     @Test func `no word after a cancellation, and nothing is kept`() async throws {
         let census = LiveObjects()
         await {

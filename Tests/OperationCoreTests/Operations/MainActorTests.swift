@@ -73,6 +73,8 @@ struct MainActorTests {
             second = HandDriven(hooks: .init(main: { $0.finish(withResult: 2) }))
         second.addDependency(first)
         second.onMainActor(success: { screen.note("second \($0)") })
+        // Another test may set the callback queue of the process at the same time.
+        first.callbackQueue = .main
         first.successHandler = { number in MainActor.assumeIsolated { screen.note("handler \(number)") } }
         for name in ["a", "b"] { first.onMainActor(success: { screen.note("\(name) \($0)") }) }
         second.startAndKeepAlive()

@@ -50,7 +50,8 @@ struct SilenceTests {
         #expect(events.events == [])
         #expect(succeeded.outcome == .success(1) && failed.outcome == .failure(.first) && !succeeded.isCancelled)
         #expect(outcomes.events == ["success 1", "failure first"])
-        #expect(dependent.state == .executing)
+        // It begins on a thread of its own.
+        while dependent.state != .executing { await Task.yield() }
         dependent.finish(withResult: 2)
     }
 
@@ -100,8 +101,45 @@ struct SilenceTests {
         }
         listen(mapped)
         mapped.start()
-        await onQueue { original.cancel() }
+        await onQueue {
+            original.cancel()
+            original.cancel()
+        }
         #expect(events.events == ["operation success"])
+    }
+
+    @Test func `a map that was canceled itself does not call the handler of a converted cancellation`() async {
+        // The map is canceled after the conversion, or by the conversion itself.
+        for isEarly in [true, false] {
+            let original = HandDriven(), kept = Locked<ManagedOperation?>(nil)
+            let mapped: MappedOperation<Int, Flaw> = original.mapOutcome { outcome in
+                kept.withLock { exchange(&$0, with: nil) }?.cancel()
+                return outcome.result.map { .success($0) } ?? .success(0)
+            }
+            if isEarly { kept.withLock { $0 = mapped } }
+            listen(mapped)
+            mapped.start()
+            await onQueue {
+                original.cancel()
+                if !isEarly { mapped.cancel() }
+            }
+            #expect(events.events == [])
+            #expect(mapped.outcome == .success(0))
+        }
+    }
+
+    @Test func `a body that throws CancellationError after its result keeps no handler from beginning`() async {
+        let kept = Locked<ClosureOperation<Int, any Error>?>(nil)
+        let operation = ClosureOperation<Int, any Error> {
+            kept.withLock { exchange(&$0, with: nil) }?.finish(withResult: 1)
+            throw CancellationError()
+        }
+        kept.withLock { $0 = operation }
+        listen(operation)
+        operation.start()
+        await queue.drain()
+        #expect(events.events == ["operation success"])
+        #expect(operation.outcome?.result == 1)
     }
 
     @Test func `canceling a group silences what has ended in it, however deep`() async throws {
@@ -121,6 +159,43 @@ struct SilenceTests {
         await queue.drain()
         #expect(Set(events.events) == ["running cancelled", "outer cancelled"])
         #expect(leaf.outcome == .success(1) && inner.outcome?.result == [1])
+    }
+
+    @Test(arguments: [false, true])
+    func `canceling a group silences what has ended in it if progress was asked for before the start`(
+        isAddedLate: Bool
+    ) async throws {
+        let leaf = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })), running = HandDriven()
+        let innermost = GroupOperation(policy: .collectAll), inner = GroupOperation(policy: .collectAll)
+        let outer = GroupOperation(policy: .collectAll)
+        innermost.callbackQueue = queue
+        try inner.add([innermost, listen(leaf, "leaf")])
+        if !isAddedLate { try outer.add(inner) }
+        // Enqueues a report of a group whose group has not begun.
+        let progress = innermost.progress
+        if isAddedLate { try outer.add(inner) }
+        try outer.add(running)
+        await onQueue {
+            outer.startAndKeepAlive()
+            leaf.waitUntilFinished()
+            outer.cancel()
+        }
+        await outer.ended()
+        await queue.drain()
+        #expect(events.events == [])
+        #expect(leaf.outcome == .success(1) && !progress.isCancelled)
+    }
+
+    @Test func `canceling a group that has not begun silences a child that had its result before`() async throws {
+        let child = HandDriven(), group = GroupOperation(policy: .collectAll)
+        child.finish(withResult: 1)
+        try group.add(listen(child, "child"))
+        group.cancel()
+        group.start()
+        await group.ended()
+        await queue.drain()
+        #expect(events.events == [])
+        #expect(child.outcome == .success(1))
     }
 
     @Test func `canceling a group that has ended silences it and its children`() async {
@@ -207,6 +282,23 @@ struct SilenceTests {
         #expect(events.events == ["later success"])
     }
 
+    @Test func `canceling all of a queue silences what has ended on the thread of a group's body`() async {
+        let manager = QueueManager("silent")
+        let child = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })), inPlace = ClosureOperation { 1 }
+        let group = GroupOperation(synchronous: { group in
+            try group.perform(child) + group.perform(inPlace)
+        })
+        listen(child, "child")
+        listen(inPlace, "in place")
+        await onQueue {
+            try? manager.add(group)
+            group.waitUntilFinished()
+            manager.cancelAll()
+        }
+        #expect(events.events == [])
+        #expect(group.outcome?.result == 2)
+    }
+
     @Test func `shutting a queue down leaves the handlers of what has ended alone`() async throws {
         let manager = QueueManager("shut down")
         let ended = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
@@ -225,10 +317,11 @@ struct SilenceTests {
         await onQueue { [queue, events] in
             operation.enqueueBeforeOutcome(on: queue) { events.record("before") }
             operation.enqueueHandler(on: queue) { events.record("handler") }
+            operation.finish(withResult: 1)
             operation.cancel()
         }
         #expect(events.events == [])
-        #expect(operation.isCancelled)
+        #expect(operation.outcome == .success(1) && !operation.isCancelled)
     }
 
     @Test func `the children of groups that are nested deep are silenced and freed`() async throws {

@@ -30,6 +30,23 @@ struct OwnerTests {
         #expect(OperationOwner.cancelOperations(ownedBy: one) == 0)
     }
 
+    @Test func `an operation is canceled after those that may depend on it although its handler is enqueued`() async {
+        let screen = Screen(), queue = DispatchQueue(label: "callbacks"), events = EventRecorder<String>()
+        let operations = ["first", "second"].map { name in
+            HandDriven(name, hooks: .init(cancel: { _ in events.record(name) }))
+        }
+        for operation in operations {
+            operation.owner = .object(screen)
+            operation.start()
+        }
+        queue.suspend()
+        operations[0].enqueueHandler(on: queue) {}
+        #expect(OperationOwner.cancelOperations(ownedBy: screen) == 2)
+        #expect(events.events == ["second", "first"])
+        queue.resume()
+        await queue.drain()
+    }
+
     @Test func `a name is matched by equality`() {
         let first = HandDriven(), second = HandDriven(), third = HandDriven()
         first.owner = "owner tests: a user"

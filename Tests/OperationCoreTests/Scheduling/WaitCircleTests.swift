@@ -325,6 +325,23 @@ struct WaitCircleTests {
         await holder.ended()
     }
 
+    @Test("A later look leaves no timer although the one before fired while it was set")
+    func earlyTimer() async throws {
+        let clock = HookClock(), awaited = HandDriven("awaited")
+        awaited.clock = clock
+        awaited.start()
+        let body = Closure {
+            awaited.waitUntilFinished()
+            return 1
+        }
+        clock.afterNextSchedule { clock.manual.advance(by: .seconds(1)) }
+        DispatchQueue.global().async { body.start() }
+        #expect(await eventually { clock.pendingCount == 1 && clock.manual.now.offset == .seconds(1) })
+        awaited.finish(withResult: 1)
+        await body.ended()
+        #expect(clock.pendingCount == 0)
+    }
+
     @Test("A circle of many operations is found later")
     func largeCircle() async throws {
         let (clock, errors) = (ManualClock(), EventRecorder<any Error>())

@@ -183,6 +183,33 @@ struct TimeoutTests {
         #expect(operation.outcome == .success(1))
     }
 
+    @Test func `a timer that fires after the outcome keeps no handler from beginning`() async {
+        let queue = DispatchQueue(label: "callbacks"), clock = SlowClock(), events = EventRecorder<Int>()
+        let operation = HandDriven()
+        let synchronous = SyncProbe { operation in
+            operation.finish(withResult: 2)
+            clock.fireAll()
+        }
+        for operation in [operation, synchronous] as [TypedOperation<Int, Flaw>] {
+            operation.clock = clock
+            operation.timeout = .seconds(1)
+            operation.callbackQueue = queue
+            operation.successHandler = { events.record($0) }
+        }
+        // The result is converted before the operation has ended, on the thread that ends it.
+        let mapped = operation.mapResult { result in
+            clock.fireAll()
+            return result
+        }
+        queue.suspend()
+        operation.start()
+        operation.finish(withResult: 1)
+        synchronous.start()
+        queue.resume()
+        await queue.drain()
+        #expect(events.events == [1, 2] && mapped.outcome == .success(1))
+    }
+
     @Test func `a timeout that falls due together with the result leaves one outcome and no timer`() async throws {
         let rounds = Rounds.count(ci: 1_000, soak: 50_000)
         let wrong = try await TestThread.run { () -> Int in

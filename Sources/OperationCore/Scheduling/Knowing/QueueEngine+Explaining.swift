@@ -169,14 +169,15 @@ extension Operation {
 }
 
 extension WaitReason {
-    /// The same, and if it is children that are waited for, which.
-    fileprivate func naming(_ group: GroupEngine?) -> WaitReason {
+    /// The same, and if it is children that are waited for, which; nil if a group waits only for its resumption.
+    fileprivate func naming(_ group: GroupEngine?, isSuspended: Bool) -> WaitReason? {
         guard kind == .children, let group else { return self }
         let children = group.presentChildren
         if !children.isEmpty {
             return WaitReason(.children, "\(self): \(QueueExplanation.names(of: children))")
         }
-        return group.hasReader ? WaitReason(.children, "waiting for the next element of its sequence") : self
+        guard group.hasReader else { return self }
+        return isSuspended ? nil : WaitReason(.children, "waiting for the next element of its sequence")
     }
 }
 
@@ -186,8 +187,9 @@ extension ManagedOperation {
         let waits = core.withLock { $0.extras?.bodyWaits ?? [] }.map { operation in
             QueueExplanation.Reason.resting(WaitReason(.operation, "its body waits for \(operation.displayName)"))
         }
-        let resting = waitReason.map { QueueExplanation.Reason.resting($0.naming(groupEngine)) }
-        let rest = [resting].compactMap { $0 } + waits
+        let state = state
+        let resting = waitReason?.naming(groupEngine, isSuspended: state == .suspended)
+        let rest = [resting].compactMap { $0.map(QueueExplanation.Reason.resting) } + waits
         return switch state {
         case .suspended: [.operationSuspended] + rest
         case .cancelled: [.windingDown]

@@ -256,7 +256,11 @@ extension NetworkAttempts {
         if let conclusion {
             conclusion()
         } else if let error {
-            if error.code == .cancelled { host.cancel(because: .networkTaskCancelled) } else { host.fail(with: error) }
+            if error.code == .cancelled {
+                host.cancelIfUndecided(because: .networkTaskCancelled)
+            } else {
+                host.fail(with: error)
+            }
         }
         return .none
     }
