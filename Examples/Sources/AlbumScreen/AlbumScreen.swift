@@ -56,9 +56,9 @@ public final class AlbumScreen {
 
     /// Stops loading.
     ///
-    /// After it has returned, nothing changes the state any more.
+    /// After it has returned, nothing changes the state any more. A list that was loaded stays.
     public func cancel() {
         request?.cancel()
-        state = .empty
+        if case .loading = state { state = .empty }
     }
 }

@@ -54,17 +54,41 @@ struct AlbumScreenTests {
         #expect(screen.state == .failed("The server answered 404 (Not Found)."))
     }
 
+    @Test func `it shows how much has come`() async {
+        let gate = Gate()
+        session.route("GET", "/albums") { _ in
+            StubAnswer(
+                .head(200, ["Content-Length": "25", "Content-Type": "application/json"]), .bytes(#"[{"title": "#),
+                .stall(until: gate), .bytes(#""Blue Train"}]"#))
+        }
+        screen.load()
+        let states = await states { if case .loading(let fraction?) = $0 { fraction > 0 } else { false } }
+        #expect(states.contains(.loading(fraction: 0.44)))
+        gate.open()
+        _ = await self.states { if case .loaded = $0 { true } else { false } }
+        #expect(screen.state == .loaded([Album(title: "Blue Train")]))
+    }
+
     @Test func `nothing changes after it was canceled`() async throws {
         let gate = Gate()
         session.route("GET", "/albums") { _ in .json("[]").after(gate) }
         screen.load()
         screen.cancel()
+        #expect(screen.state == .empty)
+        var changes: [AlbumScreen.State] = []
+        screen.onChange = { changes.append($0) }
         gate.open()
-        // A second list comes after whatever the first one would have changed.
+        // Another screen loads its list after whatever the first one would have changed.
+        let other = try AlbumScreenTests()
+        other.session.route("GET", "/albums") { _ in .json("[]") }
+        other.screen.load()
+        _ = await other.states { if case .loaded = $0 { true } else { false } }
+        #expect(changes == [])
         screen.onChange = nil
         session.route("GET", "/albums") { _ in .json(#"[{"title": "Giant Steps"}]"#) }
         screen.load()
-        let states = await states { if case .loaded = $0 { true } else { false } }
-        #expect(!states.contains(.loaded([])) && screen.state == .loaded([Album(title: "Giant Steps")]))
+        _ = await states { if case .loaded = $0 { true } else { false } }
+        screen.cancel()
+        #expect(screen.state == .loaded([Album(title: "Giant Steps")]))
     }
 }

@@ -288,6 +288,7 @@ extension NetworkOperation {
     /// - Each request gets the ``NetworkBase/headers`` that it does not have itself, if it goes to the origin of
     ///   ``NetworkBase/url``. A request to another origin gets none, because a header may be a credential. If a hook sends the
     ///   request to another origin, the headers are removed again.
+    /// - A realm without ``AuthenticationOptions/origins`` gives its credential only to the origin of ``NetworkBase/url``.
     /// - The session is the base's, unless the operation was made with a session other than `.shared`.
     /// - The ``NetworkBase/options`` count where neither the operation nor the request has options of its own.
     /// - An operation without an evaluator reads JSON with ``NetworkBase/makeDecoder``.

@@ -18,7 +18,10 @@ extension NetworkOperation: AttemptHost {
         try checkEvaluation()
         var request = try makeRequest()
         let service = service
-        if let service { request = try service.completed(request) }
+        if let service {
+            networkAttempts.policy(of: CredentialAgent.self)?.keepCredentials(at: service.origin)
+            request = try service.completed(request)
+        }
         if let options { request = try request.with(options) }
         if isPlain { return request }
         let foundation = try prepareRequest(request.foundation)

@@ -102,9 +102,9 @@ public final class AuthenticationRealm: Sendable {
 
     /// Returns whether requests to an origin get the credential.
     ///
-    /// - Parameter home: The only origin that gets the credential if the options name no origins; `nil` for any origin.
-    func covers(_ origin: RequestOrigin, home: RequestOrigin?) -> Bool {
-        origins?.contains(origin) ?? (home == nil || home == origin)
+    /// - Parameter homes: The only origins that get the credential if the options name no origins; `nil` for any origin.
+    func covers(_ origin: RequestOrigin, homes: [RequestOrigin]?) -> Bool {
+        (origins?.contains(origin) ?? homes?.contains(origin)) ?? true
     }
 
     /// What a response to such a request says of it.

@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Dispatch
-import Foundation
 import OperationCore
 
 /// Gets credentials for the attempts of one operation, and postpones it where they are rejected.
@@ -19,8 +18,8 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         /// Where it waits.
         var place: (realm: AuthenticationRealm, ticket: UInt64)?
         var isForgotten = false
-        /// The only origin that gets the credentials of realms that name no origins; `nil` for any origin.
-        var home: RequestOrigin?
+        /// The only origins that get the credentials of realms that name no origins; `nil` for any origin.
+        var homes: [RequestOrigin]?
     }
 
     private struct Sent {
@@ -54,8 +53,8 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
 
     /// Whose credential it is to have; nil if nobody's.
     private func realm(for request: NetworkRequest) -> AuthenticationRealm? {
-        let (home, without) = state.withLock { ($0.home, $0.without) }
-        let realm = realms.first { $0.covers(request.origin, home: home) && !scope.exempts(from: $0) }
+        let (homes, without) = state.withLock { ($0.homes, $0.without) }
+        let realm = realms.first { $0.covers(request.origin, homes: homes) && !scope.exempts(from: $0) }
         guard let realm, !without.contains(realm.number) else { return nil }
         return realm
     }
@@ -200,9 +199,8 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     func goWithout(_ realm: AuthenticationRealm) { state.withLock { $0.without.append(realm.number) } }
 
     /// Keeps the credentials of realms that name no origins at the origin of a base: the next request may go elsewhere.
-    func keepCredentials(at base: URL) {
-        let home = RequestOrigin(of: base)
-        state.withLock { $0.home = home }
+    func keepCredentials(at base: RequestOrigin?) {
+        state.withLock { $0.homes = base.map { [$0] } ?? [] }
     }
 
     func forget() {

@@ -264,6 +264,35 @@ struct OwnOperationTests {
         #expect(session.requests.map { $0["X-Own"] } == ["the hook's", "the hook's", "the hook's"])
     }
 
+    @Test("A base gives the credential of a realm that names no origins to no other origin")
+    func realmAtOtherOrigin() async throws {
+        let session = makeShop()
+        let other = try #require(URL(string: "https://named.test"))
+        func base(_ change: (inout AuthenticationOptions) -> Void = { _ in }) -> NetworkBase {
+            var options = AuthenticationOptions()
+            change(&options)
+            let authenticator = Authenticator("token", options: options) { token, request in
+                try request.with("Authorization", token)
+            } refresh: { _ in
+                "token"
+            }
+            return NetworkBase(address("/")) {
+                $0.session = session
+                $0.authenticate(by: authenticator)
+            }
+        }
+        for (host, base) in [
+            ("shop.test", base()), ("other.test", base()), ("named.test", base { $0.origins = [other] }),
+            ("shop.test", base { $0.origins = [other] }),
+        ] {
+            _ = try await NetworkDataOperation<Data>(url: address("/album", host: host)).using(base).run()
+        }
+        let prepared = Mirrored(url: address("/album")).using(base())
+        prepared.preparedHost = "other.test"
+        _ = try await prepared.run()
+        #expect(session.requests.map { $0["Authorization"] } == ["token", nil, "token", nil, nil])
+    }
+
     @Test("The last of several bases counts")
     func severalBases() async throws {
         let (first, second) = (makeShop(), makeShop())
