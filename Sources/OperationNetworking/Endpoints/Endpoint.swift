@@ -122,7 +122,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// Makes the request of an operation, whose realms then keep their credentials from another origin.
     func request(at base: NetworkBase, for attempts: NetworkAttempts) throws -> NetworkRequest {
         if let place, place.allowsOtherOrigin {
-            attempts.policy(of: CredentialAgent.self)?.keepCredentials(at: RequestOrigin(of: base.url))
+            attempts.keepCredentials(at: RequestOrigin(of: base.url))
         }
         return try request(at: base)
     }

@@ -19,7 +19,7 @@ extension NetworkOperation: AttemptHost {
         var request = try makeRequest()
         let service = service
         if let service {
-            networkAttempts.policy(of: CredentialAgent.self)?.keepCredentials(at: service.origin)
+            networkAttempts.keepCredentials(at: service.origin)
             request = try service.completed(request)
         }
         if let options { request = try request.with(options) }

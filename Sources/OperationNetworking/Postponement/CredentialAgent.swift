@@ -198,10 +198,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     /// The user puts the credential of that realm into the request from now on.
     func goWithout(_ realm: AuthenticationRealm) { state.withLock { $0.without.append(realm.number) } }
 
-    /// Keeps the credentials of realms that name no origins at the origin of a base: the next request may go elsewhere.
-    func keepCredentials(at base: RequestOrigin?) {
-        state.withLock { $0.homes = base.map { [$0] } ?? [] }
-    }
+    func keepCredentials(at origin: RequestOrigin?) { state.withLock { $0.homes = origin.map { [$0] } ?? [] } }
 
     func forget() {
         let place = state.withLock { state in

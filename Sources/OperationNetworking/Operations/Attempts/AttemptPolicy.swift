@@ -127,11 +127,18 @@ package protocol AttemptGate: Sendable {
     /// Called on the thread of the session. If not, the request is made anew, and all gates are asked again.
     func mayLeave(_ number: Int) -> Bool
 
+    /// Keeps the credentials of realms that name no origins at one origin: the next request may go elsewhere.
+    ///
+    /// - Parameter origin: The origin; `nil` if a base has none, so that none gets them.
+    func keepCredentials(at origin: RequestOrigin?)
+
     /// The operation ended, maybe while it is held: let go of what was kept for it.
     func forget()
 }
 
 extension AttemptGate {
+    package func keepCredentials(at origin: RequestOrigin?) {}
+
     package func mayLeave(_ number: Int) -> Bool { true }
 
     package func pass(

@@ -39,6 +39,11 @@ extension NetworkAttempts {
 
     // Before it leaves.
 
+    /// Keeps the credentials of realms that name no origins at one origin: see ``AttemptGate/keepCredentials(at:)``.
+    func keepCredentials(at origin: RequestOrigin?) {
+        for gate in state.withLock({ $0.gates }) { gate.keepCredentials(at: origin) }
+    }
+
     func clear() -> AttemptMachine.Action {
         guard let (host, _) = running(), let request else { return .none }
         let (round, gates) = state.withLock { ($0.machine.round, $0.gates) }
