@@ -71,7 +71,14 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     }
 
     /// Makes the request of the endpoint at its base.
-    open override func makeRequest() throws -> NetworkRequest { try endpoint.request(at: base, for: networkAttempts) }
+    open override func makeRequest() throws -> NetworkRequest {
+        let base = base
+        // A hook of a subclass may send the request elsewhere.
+        if !isPlain { networkAttempts.keepCredentials(at: RequestOrigin(of: base.url)) }
+        return try endpoint.request(at: base, for: networkAttempts)
+    }
+
+    override var serviceOfHooks: OperationKnobs.Service? { OperationKnobs.Service(base) }
 
     override var inheritedTransferOptions: TransferOptions { base.options }
 

@@ -289,7 +289,7 @@ extension NetworkOperation {
     ///   ``NetworkBase/url``. A request to another origin gets none, because a header may be a credential. If a hook sends the
     ///   request to another origin, the headers are removed again.
     /// - A realm without ``AuthenticationOptions/origins`` gives its credential only to the origin of ``NetworkBase/url``.
-    /// - The session is the base's, unless the operation was made with a session other than `.shared`.
+    /// - The session is the base's, unless the operation was made with a session. `.shared` counts as one.
     /// - The ``NetworkBase/options`` count where neither the operation nor the request has options of its own.
     /// - An operation without an evaluator reads JSON with ``NetworkBase/makeDecoder``.
     ///
@@ -301,9 +301,7 @@ extension NetworkOperation {
                 .timing, by: self, "It was given a base after the start, which has no effect. Call using(_:) before.")
             return self
         }
-        var service: OperationKnobs.Service? = OperationKnobs.Service(
-            origin: RequestOrigin(of: base.url), headers: base.headers, session: base.session, options: base.options,
-            makeDecoder: base.makeDecoder)
+        var service: OperationKnobs.Service? = OperationKnobs.Service(base)
         knobs.withLock { swap(&$0.service, &service) }
         hasService.store(true, ordering: .releasing)
         take(base)

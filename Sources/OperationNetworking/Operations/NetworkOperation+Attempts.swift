@@ -17,7 +17,6 @@ extension NetworkOperation: AttemptHost {
         withExtendedLifetime(old) {}
         try checkEvaluation()
         var request = try makeRequest()
-        let service = service
         if let service {
             networkAttempts.keepCredentials(at: service.origin)
             request = try service.completed(request)
@@ -28,12 +27,12 @@ extension NetworkOperation: AttemptHost {
         let changed = try request.changed(to: foundation)
         let last = knobs.withLock { exchange(&$0.prepared, with: (foundation, changed)) }
         withExtendedLifetime(last) {}
-        return service?.checked(changed, madeOf: request) ?? changed
+        return serviceOfHooks?.checked(changed, madeOf: request) ?? changed
     }
 
     package func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest {
         let adapted = try await adapt(request)
-        return service?.checked(adapted, madeOf: request) ?? adapted
+        return serviceOfHooks?.checked(adapted, madeOf: request) ?? adapted
     }
 
     package var exchangeOfAttempts: ExchangeSession? { operationSession.exchange }

@@ -462,6 +462,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     final var service: OperationKnobs.Service? {
         hasService.load(ordering: .acquiring) ? knobs.withLock { $0.service } : nil
     }
+    /// The service whose headers no hook takes to another origin.
+    var serviceOfHooks: OperationKnobs.Service? { service }
     /// The session that was given, or else that of the service.
     var operationSession: any NetworkSession {
         guard let service, session === DefaultNetworkSession.standard else { return session }

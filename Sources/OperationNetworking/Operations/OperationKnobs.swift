@@ -47,6 +47,12 @@ struct OperationKnobs: Sendable {
             (self.options, self.makeDecoder) = (options, makeDecoder)
         }
 
+        convenience init(_ base: NetworkBase) {
+            self.init(
+                origin: RequestOrigin(of: base.url), headers: base.headers, session: base.session, options: base.options,
+                makeDecoder: base.makeDecoder)
+        }
+
         /// The request with what it does not say itself.
         func completed(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
             // A header may be a credential, which no other origin gets.
@@ -57,7 +63,11 @@ struct OperationKnobs: Sendable {
         /// The request of a hook, without the service's headers if the hook sends it to another origin.
         func checked(_ changed: NetworkRequest, madeOf request: NetworkRequest) -> NetworkRequest {
             guard request.origin == origin, changed.origin != origin else { return changed }
-            let kept = changed.headers.filter { !headers.values($0.name).contains($0.value) }
+            let kept = changed.headers.filter { field in
+                // A request has values without blanks around them, and Foundation's joins those of one name.
+                let own = headers.values(field.name).map(\.trimmedBlanks)
+                return !own.contains(field.value) && field.value != own.joined(separator: ",")
+            }
             return NetworkRequest(changed, checkedHeaders: HeaderFields(Array(kept)))
         }
     }

@@ -66,6 +66,15 @@ private final class Mirrored: NetworkDataOperation<Data>, @unchecked Sendable {
     }
 }
 
+/// An endpoint whose hook sends the request to another host.
+private final class MirroredEndpoint: EndpointOperation<Album>, @unchecked Sendable {
+    override func prepareRequest(_ request: URLRequest) throws -> URLRequest {
+        var request = request
+        request.url = address("/album", host: "other.test")
+        return request
+    }
+}
+
 private final class Counting: NetworkDataOperation<Int>, @unchecked Sendable {
     private let url: URL
 
@@ -252,7 +261,9 @@ struct OwnOperationTests {
         let session = makeShop()
         let shop = NetworkBase(address("/")) {
             $0.session = session
-            $0.headers = ["Authorization": "secret", "X-Own": "the base's"]
+            $0.headers = ["Authorization": "secret ", "X-Own": "the base's"]
+            $0.headers.add("X-Api-Key", "first")
+            $0.headers.add("X-Api-Key", "second")
         }
         let prepared = Mirrored(url: address("/album")).using(shop)
         prepared.preparedHost = "other.test"
@@ -262,6 +273,12 @@ struct OwnOperationTests {
         for operation in [prepared, adapted, home] { _ = try await operation.run() }
         #expect(session.requests.map { $0["Authorization"] } == [nil, nil, "secret"])
         #expect(session.requests.map { $0["X-Own"] } == ["the hook's", "the hook's", "the hook's"])
+        #expect(session.requests.map { $0.headers.contains("X-Api-Key") } == [false, false, true])
+        // The same for a class of an endpoint.
+        let endpoint = MirroredEndpoint(.get("album"), at: shop)
+        #expect(try await endpoint.run() == Album(title: "One"))
+        #expect(session.requests.last?["Authorization"] == nil && session.requests.last?["X-Own"] == nil)
+        #expect(session.requests.last?.url.host() == "other.test")
     }
 
     @Test("A base gives the credential of a realm that names no origins to no other origin")

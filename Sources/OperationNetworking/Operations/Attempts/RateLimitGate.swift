@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import OperationCore
 import Synchronization
 
@@ -57,11 +58,9 @@ final class RateLimitGate: AttemptGate {
             }
         }
         let pass = RatePass(limit, token)
-        let isForgotten = state.withLock { state in
-            if !state.isForgotten { state.pass = pass }
-            return state.isForgotten
-        }
-        if isForgotten { pass.withdraw()?.giveBack() }
+        // That of a round that was overtaken is not lost.
+        let old = state.withLock { state in state.isForgotten ? pass : exchange(&state.pass, with: pass) }
+        old?.withdraw()?.giveBack()
         answer(.go(request.with(pass)))
     }
 
@@ -102,7 +101,8 @@ final class RateLimitGate: AttemptGate {
             state.missedTurn = isSuspended
             return isSuspended ? token : exchange(&state.token, with: token)
         }
-        unused?.giveBack()
+        // The next one may be suspended as well: no recursion from one to the next.
+        if let unused { DispatchQueue.global().async { unused.giveBack() } }
     }
 
     private func keep(_ ticket: RateLimit.Ticket) {
