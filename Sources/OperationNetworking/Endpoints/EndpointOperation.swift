@@ -78,7 +78,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return try endpoint.request(at: base, for: networkAttempts)
     }
 
-    override var serviceOfHooks: OperationKnobs.Service? { OperationKnobs.Service(base) }
+    override var serviceOfHooks: OperationKnobs.Service? { base.service }
 
     override var inheritedTransferOptions: TransferOptions { base.options }
 

@@ -101,6 +101,13 @@ public struct NetworkBase: Sendable {
         mainActorCallbacks.append { if case .waitsForNetwork = $1 { body($0) } }
     }
 
+    /// What the requests of the service have in common.
+    var service: OperationKnobs.Service {
+        OperationKnobs.Service(
+            origin: RequestOrigin(of: url), headers: headers, session: session, options: options,
+            makeDecoder: makeDecoder)
+    }
+
     /// Makes the operation of an endpoint.
     public func operation<ResultType: Sendable>(for endpoint: Endpoint<ResultType>) -> EndpointOperation<ResultType> {
         EndpointOperation(endpoint, at: self)
@@ -301,7 +308,7 @@ extension NetworkOperation {
                 .timing, by: self, "It was given a base after the start, which has no effect. Call using(_:) before.")
             return self
         }
-        var service: OperationKnobs.Service? = OperationKnobs.Service(base)
+        var service: OperationKnobs.Service? = base.service
         knobs.withLock { swap(&$0.service, &service) }
         hasService.store(true, ordering: .releasing)
         take(base)

@@ -47,12 +47,6 @@ struct OperationKnobs: Sendable {
             (self.options, self.makeDecoder) = (options, makeDecoder)
         }
 
-        convenience init(_ base: NetworkBase) {
-            self.init(
-                origin: RequestOrigin(of: base.url), headers: base.headers, session: base.session, options: base.options,
-                makeDecoder: base.makeDecoder)
-        }
-
         /// The request with what it does not say itself.
         func completed(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
             // A header may be a credential, which no other origin gets.
