@@ -28,13 +28,17 @@ extension NetworkError {
 
     /// The file is in its place, and whether it stays there is not known.
     static func uncertain(_ error: FileOperationError) -> NetworkError {
+        saving(
+            error,
+            "The file is in its place, whole, but could not be brought to the disk for certain: a power cut may "
+                + "take it away. Keep it, or remove it and download it again.")
+    }
+
+    /// An error of a file, with a sentence before its own.
+    private static func saving(_ error: FileOperationError, _ sentence: String) -> NetworkError {
         let known = NetworkError(error)
         return NetworkError(
-            code: known.code, phase: .saving,
-            message:
-                "The file is in its place, whole, but could not be brought to the disk for certain: a power cut may "
-                + "take it away. Keep it, or remove it and download it again. \(error.message)",
-            underlying: known.underlying)
+            code: known.code, phase: .saving, message: "\(sentence) \(error.message)", underlying: known.underlying)
     }
 
     static func wrongChecksum(_ algorithm: ChecksumAlgorithm) -> NetworkError {
@@ -45,13 +49,10 @@ extension NetworkError {
 
     /// The file that the evaluator refused is in the way of the next attempt, and cannot be removed.
     static func irremovable(_ error: FileOperationError) -> NetworkError {
-        let known = NetworkError(error)
-        return NetworkError(
-            code: known.code, phase: .saving,
-            message:
-                "The operation refused the file that it downloaded, and could not remove that file before another "
-                + "attempt. Remove the file and start a new operation. \(error.message)",
-            underlying: known.underlying)
+        saving(
+            error,
+            "The operation refused the file that it downloaded, and could not remove that file before another "
+                + "attempt. Remove the file and start a new operation.")
     }
 
     /// Another file is in the place of the one that the evaluator refused.
