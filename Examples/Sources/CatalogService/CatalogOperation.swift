@@ -21,7 +21,7 @@ open class CatalogOperation<ResultType: Sendable>: NetworkDataOperation<ResultTy
 
     open var method: String { "GET" }
 
-    /// The path beneath the address of the service; a subclass must override it.
+    /// The path, which is appended to the URL of the service; a subclass must override it.
     open var path: String {
         get throws { throw CatalogProblem(error: "\(type(of: self)) must override path.") }
     }

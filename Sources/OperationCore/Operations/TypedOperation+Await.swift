@@ -74,7 +74,8 @@ extension TypedOperation {
     /// and cannot see it behind a synchronous one.
     ///
     /// In the synchronous body of a group, this method makes the operation a child of the group, as
-    /// ``GroupScope/perform(_:weight:)`` does. Canceling the group cancels the operation, and the group does not end before it.
+    /// ``GroupScope/perform(_:weight:)`` does. It takes one of the places of the group's width. Canceling the group cancels the
+    /// operation, and the group does not end before it.
     /// In the async body of a group, the method throws a cancellation with the cause `groupRefused` and does not start the
     /// operation: call ``GroupScope/run(_:weight:)`` there. In both, an operation that was started, or that is in a queue or in
     /// a group, is only waited for.

@@ -97,7 +97,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// }
     /// ```
     ///
-    /// A relative URL is resolved against the URL of the base: `songs/7` is beneath the base, and `/songs/7` begins at the
+    /// A relative URL is resolved against the URL of the base: `songs/7` is appended to the path of the base, and `/songs/7` begins at the
     /// host. The query of the base is not added. A name and a password in the URL are left out.
     ///
     /// A URL with another scheme, host or port than the base fails with ``NetworkError/Code/otherOrigin`` before anything is

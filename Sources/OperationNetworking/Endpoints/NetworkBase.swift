@@ -182,7 +182,7 @@ public struct NetworkBase: Sendable {
             throw refusal(.invalidURL, "The URL of the base is no web address. Begin it with https:// and a host.")
         }
         let text = reference.absoluteString
-        // The last name of the base's path is a folder for the references beneath it, as it is for paths.
+        // References are appended to the whole path of the base, as paths are.
         let isPath = !text.hasPrefix("?") && !text.hasPrefix("#")
         let folder = isPath && !home.path.hasSuffix("/") ? home.origin.description + home.path + "/" : home.text
         let address: WebAddress

@@ -38,7 +38,7 @@ final class MainActorCallbacks: NetworkOperationDelegate {
     @MainActor var delegate: (any MainActorNetworkOperationDelegate)? {
         get { state.withLock { $0.delegate } }
         set {
-            // Nobody else may hold the old one: it is freed after the lock.
+            // If nothing else keeps the old delegate, it is freed here, outside the lock.
             let old = state.withLock { state in
                 let old = state.delegate
                 if old !== newValue { state.isDelegateToldOfEnd = false }

@@ -125,7 +125,7 @@ struct GroupProgressTests {
         #expect(group.groupProgressHandler == nil)
     }
 
-    @Test func `on a concurrent queue the whole is told once, and Foundation's progress has it in the end`()
+    @Test func `on a concurrent queue the complete progress is reported once, and Foundation's progress ends with it`()
         async throws
     {
         let queue = DispatchQueue(label: "told", attributes: .concurrent)

@@ -75,7 +75,7 @@ final class ProgressTeller: Sendable {
     }
 
     func set(delegate: (any NetworkOperationDelegate)?) {
-        // Nobody else may hold the old one: it is freed after the lock.
+        // If nothing else keeps the old delegate, it is freed here, outside the lock.
         let old = listeners { listeners in
             let old = listeners.delegate
             if old !== delegate { listeners.isDelegateToldOfEnd = false }
