@@ -203,7 +203,7 @@ struct WaitCircleTests {
         #expect(isCircle(errors.events[0], "holder") && isCircle(errors.events[1], "child"))
     }
 
-    @Test("Of two bodies that hold a category for two, one gets an error if each waits for what wants it, too")
+    @Test("Of two bodies that hold a category for two, at least one gets an error if each waits for what wants it, too")
     func categoryForTwo() async throws {
         let (errors, category) = (EventRecorder<any Error>(), OperationCategory("for two", limit: 2))
         let (queue, gate) = (QueueManager("for two", width: 2), Gate())
@@ -226,7 +226,10 @@ struct WaitCircleTests {
         #expect(errors.events.isEmpty)
         gate.open()
         #expect(await eventually { holders.allSatisfy(\.isFinished) })
-        #expect(errors.events.count == 1 && errors.events.allSatisfy { isCircle($0, "holder 1", "inner 1") })
+        // The body of holder 0 may look for a circle as late as that of holder 1, or later.
+        #expect([1, 2].contains(errors.events.count))
+        #expect(
+            errors.events.allSatisfy { isCircle($0, "holder 1", "inner 1") || isCircle($0, "holder 0", "inner 0") })
         for waiter in category.waiters { waiter.cancel() }
         await queue.drained()
     }
