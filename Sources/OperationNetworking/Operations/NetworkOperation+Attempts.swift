@@ -55,7 +55,7 @@ extension NetworkOperation: AttemptHost {
             return FoundationTask(task)
         }
         let bound = BoundSession(session.withPolicy, receiver)
-        return try TaskCreation { self.attemptSession(over: $0) }.run(receiver) {
+        return try TaskCreation().run(receiver, { attemptSession(over: $0) }) {
             try createTask(with: request, using: bound)
         }
     }

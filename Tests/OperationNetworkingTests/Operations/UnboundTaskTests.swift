@@ -198,6 +198,24 @@ struct UnboundTaskTests {
         #expect(try await operation.run() == "Hello")
     }
 
+    @Test("A task of Swift that the hook starts, and that goes on, does not keep the operation")
+    func releasedBeforeTaskEnds() async throws {
+        let bench = try bench(), opened = EventRecorder<Bool>()
+        let background = Locked<Task<Void, Never>?>(nil)
+        do {
+            let operation = bench.watched(
+                Made(bench) { request, session in
+                    background.withLock { $0 = Task { _ = await opened.events(atLeast: 1) } }
+                    return session.makeTask(with: request)
+                })
+            #expect(try await operation.run() == "Hello")
+            await operation.ended()
+        }
+        try await bench.checkNothingIsLeft()
+        opened.record(true)
+        await background.withLock { $0 }?.value
+    }
+
     @Test("A wrapped task that can no longer be adopted fails the operation, and does not leave it waiting")
     func notAdoptable() async throws {
         let bench = try bench()

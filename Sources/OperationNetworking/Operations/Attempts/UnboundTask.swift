@@ -94,14 +94,16 @@ final class TaskCreation: Sendable {
         var isOver = false
     }
 
+    // Nothing here keeps the operation: a task that the hook starts has the same task-local value, and may outlive it.
     private let state = Locked(State())
-    private let wrap: @Sendable (any NetworkSession) -> any NetworkSession
-
-    /// Creates one for an operation that makes this of the session of a task that it adopts.
-    init(_ wrap: @escaping @Sendable (any NetworkSession) -> any NetworkSession) { self.wrap = wrap }
 
     /// Calls the hook; returns a task that reports to the receiver, or one that the hook's own code follows.
-    func run(_ receiver: AttemptReceiver, _ hook: () throws -> any NetworkTask) throws -> any NetworkTask {
+    ///
+    /// - Parameter wrap: Returns the session that the operation makes of the session of a task that it adopts.
+    func run(
+        _ receiver: AttemptReceiver, _ wrap: (any NetworkSession) -> any NetworkSession,
+        _ hook: () throws -> any NetworkTask
+    ) throws -> any NetworkTask {
         defer { state.withLock { $0 = State(isOver: true) } }
         let task = try Self.$current.withValue(self, operation: hook)
         if let unbound = task as? UnboundTask {
