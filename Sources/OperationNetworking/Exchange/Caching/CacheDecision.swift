@@ -38,6 +38,9 @@ package enum CacheDecision: Equatable, Sendable {
         }
     }
 
+    /// Whether a stored response can be the answer to a request with that method.
+    package static func mayAnswer(_ method: String) -> Bool { method == "GET" || method == "HEAD" }
+
     /// Whether nothing is to be sent, come what may.
     static func onlyWantsKept(_ request: HeaderFields) -> Bool { CacheControl(request).has("only-if-cached") }
 
@@ -45,7 +48,7 @@ package enum CacheDecision: Equatable, Sendable {
         method: String, request: HeaderFields, wish: CacheControl, _ newest: Int?, of responses: [CachedResponse],
         now: Date
     ) -> CacheDecision {
-        guard ["GET", "HEAD"].contains(method), !wish.has("no-store"), !isUsersOwnCondition(request), let index = newest
+        guard mayAnswer(method), !wish.has("no-store"), !isUsersOwnCondition(request), let index = newest
         else { return .forward }
         let response = responses[index]
         // It should not be there at all.

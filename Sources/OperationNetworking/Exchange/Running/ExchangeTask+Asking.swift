@@ -14,7 +14,7 @@ extension ExchangeTask {
         }
         guard let step else { return }
         if let failure { return finish(error(failure.code, .awaitingResponse, failure.message)) }
-        guard let cache = configuration.cache, ["GET", "HEAD"].contains(hop.method) else {
+        guard let cache = configuration.cache, CacheDecision.mayAnswer(hop.method) else {
             return send(prepared, kept: nil, step: step)
         }
         cache.perform { [self] disk, now in look(prepared, in: disk, now: now, step: step) }
@@ -137,7 +137,7 @@ enum RateTurn {
     case waiting(RateLimit.Ticket)
     /// The exchange is suspended. Calling the closure asks the limit when the exchange resumes.
     case postponed(@Sendable (ExchangeTask) -> Void)
-    /// The session has the request.
+    /// The session has the request, and has not asked yet whether it may be sent.
     case sent(RateLimit.Token)
 
     /// The exchange ended.
@@ -205,15 +205,5 @@ extension ExchangeTask {
             return ask
         }
         ask?(self)
-    }
-
-    /// The receiver took back the first request before the session sent it.
-    func giveTokenBack(step: Int) {
-        let token: RateLimit.Token? = state.withLock { state in
-            guard state.machine.isPresent(step), case .sent(let token)? = state.turn else { return nil }
-            state.turn = nil
-            return token
-        }
-        token?.giveBack()
     }
 }

@@ -134,10 +134,17 @@ extension ExchangeTask {
 
     /// Whether the receiver still wants the request to be sent; once it was, what follows from the answer is sent, too.
     func mayLeave(step: Int) -> Bool {
-        guard state.withLock({ $0.machine.isFirst(step) }) else { return true }
+        let (isFirst, token): (Bool, RateLimit.Token?) = state.withLock { state in
+            guard state.machine.isFirst(step) else { return (false, nil) }
+            guard case .sent(let token)? = state.turn else { return (true, nil) }
+            state.turn = nil
+            return (true, token)
+        }
+        guard isFirst else { return true }
         var mayLeave = true
         _ = calls.makeNow { mayLeave = $0.taskMayLeave(self) }
-        if !mayLeave { giveTokenBack(step: step) }
+        // The exchange may have ended meanwhile, but the request is not sent.
+        if !mayLeave { token?.giveBack() }
         return mayLeave
     }
 

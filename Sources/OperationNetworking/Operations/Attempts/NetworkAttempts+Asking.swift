@@ -85,6 +85,7 @@ extension NetworkAttempts {
         // It may be over since, out of time for example.
         guard isTakenBack else { return false }
         for policy in policies { policy.takenBack(number) }
+        gate(of: RateLimitGate.self)?.goNext()
         note(.takenBack, number, host)
         // The hooks are the user's, and this is the thread of the session.
         DispatchQueue.global().async { self.perform(action) }

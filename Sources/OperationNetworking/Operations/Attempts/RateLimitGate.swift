@@ -8,7 +8,7 @@ import Synchronization
 /// Holds the requests of one operation until their rate limit has a token.
 ///
 /// The operation gives up its slot meanwhile. A request that follows from its request, such as a redirect, waits in the
-/// exchange. So does every request in a session with a cache, because a response from the cache takes no token.
+/// exchange. So does a request that a cache of the session may answer, because a response from the cache takes no token.
 final class RateLimitGate: AttemptGate {
     private struct State {
         /// The token for the next request.
@@ -17,7 +17,7 @@ final class RateLimitGate: AttemptGate {
         var pass: RatePass?
         /// Where the operation waits.
         var ticket: RateLimit.Ticket?
-        /// Whether its turn came while the operation was suspended.
+        /// Whether its turn came, but no request was sent: the operation was suspended, or took the request back.
         var missedTurn = false
         /// The last attempt whose token became stale; a second one of the same attempt is used nevertheless.
         var staleAttempt = 0
@@ -41,7 +41,9 @@ final class RateLimitGate: AttemptGate {
     ) {
         let configuration = host.exchangeOfAttempts?.configuration
         guard let limit = limit ?? configuration?.rateLimit else { return answer(.go(request)) }
-        guard configuration?.cache == nil else { return answer(.go(request.with(RatePass(limit)))) }
+        guard configuration?.cache == nil || !CacheDecision.mayAnswer(request.method) else {
+            return answer(.go(request.with(RatePass(limit))))
+        }
         var (token, isAhead) = keptToken(limit, request.origin, host)
         if token == nil {
             isAhead = isAhead || host.networkAttempts.isForRefresh
@@ -105,6 +107,9 @@ final class RateLimitGate: AttemptGate {
         if let unused { DispatchQueue.global().async { unused.giveBack() } }
     }
 
+    /// The request was made, but taken back before it was sent: when it is made again, it goes before others that wait.
+    func goNext() { state.withLock { $0.missedTurn = true } }
+
     private func keep(_ ticket: RateLimit.Ticket) {
         let isForgotten = state.withLock { state in
             if !state.isForgotten { state.ticket = ticket }
@@ -157,10 +162,7 @@ extension AnyNetworkOperation {
     public var rateLimit: RateLimit? {
         get { networkAttempts.gate(of: RateLimitGate.self)?.limit }
         set {
-            guard state == .notStarted else {
-                return OperationDiagnostics.report(
-                    .timing, by: self, "Its rate limit was set after the start and has no effect. Set it before.")
-            }
+            guard maySet("rate limit") else { return }
             networkAttempts.set(gate: newValue.map(RateLimitGate.init))
         }
     }

@@ -267,6 +267,65 @@ struct RateLimitTests {
         #expect(sent.events == ["other 10"])
     }
 
+    @Test("A request that the cache of its session cannot answer waits without a slot and not in the session")
+    func uncacheable() async throws {
+        let folder = CacheFolderFixture(), limit = limit()
+        let base = try base(limit) { base in
+            base.session = session { $0.cache = HTTPCache(folder: folder.url) }
+        }
+        _ = try await base.delete("first", as: Data.self).run()
+        let second = base.delete("second", as: Data.self)
+        second.clock = clock
+        second.start()
+        await until { limit.waitingCount == 1 }
+        #expect(second.waitReason?.kind == .rateLimit)
+        clock.advance(by: .seconds(10))
+        _ = try await second.value
+        #expect(sent.events == ["first 0", "second 10"])
+    }
+
+    @Test("A request that is taken back before it is sent gives its token back, and goes before others that wait")
+    func takenBack() async throws {
+        let limit = limit(), open = Locked<[@Sendable () -> Void]>([])
+        let base = try base(limit) { [stub] base in
+            base.session = ExchangeSession(
+                over: LineSession(stub) { send in open.withLock { $0.append(send) } },
+                configuration: ExchangeConfiguration())
+        }
+        let gate = RefusesFirst(), first = base.get("first", as: Data.self)
+        first.clock = clock
+        first.networkAttempts.set(gate: gate)
+        first.start()
+        await until { open.withLock(\.count) == 1 }
+        let others = await waiting(["a", "b"], base, limit)
+        // Its token goes to "a", and the request that is made again waits before "b".
+        for send in open.withLock({ exchange(&$0, with: []) }) { send() }
+        await until { open.withLock(\.count) == 1 && first.waitReason?.kind == .rateLimit && limit.waitingCount == 2 }
+        for operation in [others[0], first, others[1]] {
+            await until { open.withLock(\.count) == 1 }
+            for send in open.withLock({ exchange(&$0, with: []) }) { send() }
+            _ = try await operation.value
+            clock.advance(by: .seconds(10))
+        }
+        #expect(sent.events == ["a 0", "first 10", "b 20"])
+    }
+
+    @Test("Many suspended operations whose turn comes pass the token on without a recursion")
+    func manySuspended() async throws {
+        let limit = limit(), base = try base(limit), count = 2_000
+        _ = try await started("first", base).value
+        let operations = (0..<count).map { started("\($0)", base) }
+        await until { limit.waitingCount == count }
+        for operation in operations { operation.suspend() }
+        let last = await waiting(["last"], base, limit)
+        // The smallest stack that a thread can have.
+        let clock = clock
+        try await TestThread.run(stackSize: 65_536) { clock.advance(by: .seconds(10)) }
+        _ = try await last[0].value
+        #expect(sent.events == ["first 0", "last 10"])
+        for operation in operations { operation.cancel() }
+    }
+
     @Test("A thousand requests that wait are served in their order, and those that leave take nothing")
     func thousand() throws {
         let limit = limit(10, per: .seconds(1), burst: 10)
@@ -316,6 +375,57 @@ private final class Withdrawn: NetworkDataOperation<String>, @unchecked Sendable
 
     override func evaluate(result: Data, response: HTTPURLResponse) -> String {
         String(decoding: result, as: UTF8.self)
+    }
+}
+
+/// Refuses the first request when its turn has come.
+private final class RefusesFirst: AttemptGate {
+    private let refused = Locked(false)
+
+    var rank: Int { 0 }
+
+    func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { request }
+
+    func clear(
+        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
+    ) { answer(.go(request)) }
+
+    func mayLeave(_ number: Int) -> Bool { refused.withLock { exchange(&$0, with: true) } }
+
+    func forget() {}
+}
+
+/// A session in which each request waits for its turn, and which then asks whether it may still be sent.
+private final class LineSession: NetworkSession {
+    private final class InLine: NetworkTask {
+        let task: any NetworkTask
+        let receiver: any NetworkReceiver
+        let wait: @Sendable (@escaping @Sendable () -> Void) -> Void
+
+        init(_ task: any NetworkTask, _ receiver: any NetworkReceiver, _ line: LineSession) {
+            (self.task, self.receiver, wait) = (task, receiver, line.wait)
+        }
+
+        func resume() {
+            wait { [self] in receiver.taskMayLeave(self) ? task.resume() : task.cancel() }
+        }
+
+        func suspend() { task.suspend() }
+        func cancel() { task.cancel() }
+        func hold() { task.hold() }
+        func proceed() { task.proceed() }
+    }
+
+    private let session: any NetworkSession
+    private let wait: @Sendable (@escaping @Sendable () -> Void) -> Void
+
+    /// - Parameter wait: Keeps the closure that sends a request.
+    init(_ session: any NetworkSession, _ wait: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+        (self.session, self.wait) = (session, wait)
+    }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        InLine(session.makeTask(with: request, receiver: receiver), receiver, self)
     }
 }
 
