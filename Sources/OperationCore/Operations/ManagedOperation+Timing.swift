@@ -77,10 +77,23 @@ extension ManagedOperation {
         }
         // A clock that was replaced is let go of here, outside the lock.
         withExtendedLifetime(old) {}
-        if isLate {
-            OperationDiagnostics.report(
-                .timing, by: self, "Its \(name) was set after the start and has no effect. Set it before.")
-        }
+        if isLate { reportLateSetting(of: name) }
+    }
+
+    /// Whether what only counts before the start may be set now.
+    ///
+    /// Reports a notice if not.
+    ///
+    /// - Parameter name: What is set.
+    package final func maySet(_ name: @autoclosure () -> String) -> Bool {
+        if state == .notStarted { return true }
+        reportLateSetting(of: name())
+        return false
+    }
+
+    private func reportLateSetting(of name: String) {
+        OperationDiagnostics.report(
+            .timing, by: self, "Its \(name) was set after the start and has no effect. Set it before.")
     }
 
     /// Cancels an operation whose time is over before its body could begin.

@@ -303,11 +303,7 @@ extension NetworkOperation {
     /// The path and query of ``NetworkBase/url`` are not used.
     @discardableResult
     public final func using(_ base: NetworkBase) -> Self {
-        guard state == .notStarted else {
-            OperationDiagnostics.report(
-                .timing, by: self, "It was given a base after the start, which has no effect. Call using(_:) before.")
-            return self
-        }
+        guard maySet("base") else { return self }
         var service: OperationKnobs.Service? = base.service
         knobs.withLock { swap(&$0.service, &service) }
         hasService.store(true, ordering: .releasing)

@@ -248,10 +248,7 @@ extension AnyNetworkOperation {
     public var realms: [AuthenticationRealm] {
         get { networkAttempts.policy(of: CredentialAgent.self)?.realms ?? [] }
         set {
-            guard state == .notStarted else {
-                return OperationDiagnostics.report(
-                    .timing, by: self, "Its realms were set after the start and have no effect. Set them before.")
-            }
+            guard maySet("list of realms") else { return }
             networkAttempts.say(.realms)
             networkAttempts.set(newValue.isEmpty ? nil : CredentialAgent(newValue))
         }

@@ -50,10 +50,7 @@ extension AnyNetworkOperation {
     public var postponed: PostponedOperations? {
         get { networkAttempts.policy(of: HandAgent.self)?.list }
         set {
-            guard state == .notStarted else {
-                return OperationDiagnostics.report(
-                    .timing, by: self, "Its list (postponed) was set after the start and has no effect. Set it before.")
-            }
+            guard maySet("list (postponed)") else { return }
             networkAttempts.set(newValue.map(HandAgent.init))
         }
     }

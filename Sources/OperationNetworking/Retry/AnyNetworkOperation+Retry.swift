@@ -11,10 +11,7 @@ extension AnyNetworkOperation {
     public var retry: Retry? {
         get { networkAttempts.policy(of: RetryAgent.self)?.retry }
         set {
-            guard state == .notStarted else {
-                return OperationDiagnostics.report(
-                    .timing, by: self, "Its retry was set after the start and has no effect. Set it before.")
-            }
+            guard maySet("retry") else { return }
             networkAttempts.say(.retry)
             networkAttempts.set(newValue)
         }

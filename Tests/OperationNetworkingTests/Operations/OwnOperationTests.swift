@@ -324,6 +324,18 @@ struct OwnOperationTests {
         #expect(first.requests.isEmpty && second.requests.map { $0["X-Client"] } == ["second"])
     }
 
+    @Test("A base that is applied after the start has no effect, and a notice says so")
+    func baseAfterStart() async throws {
+        let session = makeShop(), name = "OwnOperationTests.baseAfterStart"
+        let operation = NetworkDataOperation<Data>(url: address("/album"), urlSession: session)
+        operation.name = name
+        let notices = NoticeTaker.recorder(for: name)
+        _ = try await operation.run()
+        operation.using(NetworkBase(address("/")) { $0.headers = ["X-Client": "late"] })
+        #expect(notices.events.map(\.kind) == [.timing])
+        #expect(notices.events.first?.message.hasPrefix("Its base was set after the start") == true)
+    }
+
     @Test("What an override says of the head, the evaluation of its superclass believes")
     func changedHead() async throws {
         let session = StubSession()

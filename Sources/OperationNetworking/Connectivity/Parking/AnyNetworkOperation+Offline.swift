@@ -12,10 +12,7 @@ extension AnyNetworkOperation {
     public var offline: OfflinePolicy? {
         get { networkAttempts.policy(of: OfflineAgent.self)?.policy }
         set {
-            guard state == .notStarted else {
-                return OperationDiagnostics.report(
-                    .timing, by: self, "Its offline policy was set after the start and has no effect. Set it before.")
-            }
+            guard maySet("offline policy") else { return }
             networkAttempts.say(.offline)
             networkAttempts.set(newValue)
         }
