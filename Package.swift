@@ -2,6 +2,16 @@
 
 import PackageDescription
 
+// The App Store wants a privacy manifest from each library that asks for the times of files or the room on a disk. Only a Mac
+// builds for Apple platforms; elsewhere the resource would add a bundle to the library for nothing.
+#if os(macOS)
+    let privacyManifest: [Resource]? = [.copy("PrivacyInfo.xcprivacy")]
+    let excluded: [String] = []
+#else
+    let privacyManifest: [Resource]? = nil
+    let excluded = ["PrivacyInfo.xcprivacy"]
+#endif
+
 let package = Package(
     name: "OperationKit",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -11,14 +21,15 @@ let package = Package(
         .library(name: "OperationTestKit", targets: ["OperationTestKit"]),
     ],
     targets: [
-        .target(name: "OperationCore"),
+        .target(name: "OperationCore", exclude: excluded, resources: privacyManifest),
         // The declarations of libcurl, which is found in the running process: nothing is linked.
         .target(name: "CurlDeclarations"),
         .target(
             name: "OperationNetworking",
             dependencies: [
                 "OperationCore", .target(name: "CurlDeclarations", condition: .when(platforms: [.linux])),
-            ]),
+            ],
+            exclude: excluded, resources: privacyManifest),
         .target(name: "OperationTestKit", dependencies: ["OperationCore", "OperationNetworking"]),
         .executableTarget(
             name: "MainThreadProbe", dependencies: ["OperationCore"], path: "Tests/Fixtures/MainThreadProbe"),
@@ -55,5 +66,7 @@ for target in package.targets where target.name != "CurlDeclarations" {
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("MemberImportVisibility"),
+        // Where sessions on libcurl are compiled.
+        .define("OPERATIONKIT_LIBCURL", .when(platforms: [.linux])),
     ]
 }

@@ -38,7 +38,7 @@ public final class ExchangeSession: NetworkSession {
     /// What is done above it.
     public let configuration: ExchangeConfiguration
     private let memory = Locked(ProofMemory())
-    #if os(Linux)
+    #if canImport(FoundationNetworking)
         /// Whether the session is over a `URLSession`, whose own cookies are not used on Linux, and has no cookies itself.
         private let losesCookies: Bool
     #endif
@@ -61,7 +61,7 @@ public final class ExchangeSession: NetworkSession {
         self.transport = transport
         self.configuration = configuration
         self.tellLater = tellLater
-        #if os(Linux)
+        #if canImport(FoundationNetworking)
             losesCookies = configuration.cookies == nil && transport is URLSession
         #endif
         if configuration.rateLimit != nil { RateLimit.isUsedBySessions.store(true, ordering: .relaxed) }
@@ -80,7 +80,7 @@ public final class ExchangeSession: NetworkSession {
     /// Keeps the cookies that a response sets.
     func keepCookies(of head: ResponseHead) {
         configuration.cookies?.receive(head.headers.values("Set-Cookie"), from: head.url)
-        #if os(Linux)
+        #if canImport(FoundationNetworking)
             guard losesCookies, head.headers.contains("Set-Cookie"), let session = transport as? URLSession else {
                 return
             }

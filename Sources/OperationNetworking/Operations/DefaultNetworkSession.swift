@@ -82,7 +82,7 @@ public final class DefaultNetworkSession: NetworkSession {
     var isBrief: Bool { Self.chosen.withLock { ($0 ?? platform).startsTasksBriefly } }
 
     private static func makeTransport() -> any NetworkSession {
-        #if os(Linux)
+        #if OPERATIONKIT_LIBCURL
             guard let problem = CurlSession.problem else { return CurlSession.shared }
             // This is not done on this thread: others may wait for it, and the handler may ask for this very session.
             DispatchQueue.global().async {

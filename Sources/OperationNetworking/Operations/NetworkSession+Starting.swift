@@ -13,7 +13,7 @@ extension NetworkSession {
                 && exchange.transport.startsTasksBriefly
         }
         if let standard = self as? DefaultNetworkSession { return standard.isBrief }
-        #if os(Linux)
+        #if OPERATIONKIT_LIBCURL
             return self is CurlSession
         #else
             return false

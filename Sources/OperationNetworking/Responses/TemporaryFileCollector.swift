@@ -77,11 +77,7 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
     private func write(_ bytes: UnsafeRawBufferPointer) -> NetworkError? {
         var rest = bytes
         while !rest.isEmpty {
-            #if canImport(Darwin)
-                let count = Darwin.write(file.fileDescriptor, rest.baseAddress, rest.count)
-            #else
-                let count = Glibc.write(file.fileDescriptor, rest.baseAddress, rest.count)
-            #endif
+            let count = Foundation.write(file.fileDescriptor, rest.baseAddress, rest.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return Self.unwritable(errno) }
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     /// Another address for a host and a port, each of which may be empty and then stands for all.
     struct AddressOverride {
         /// As libcurl takes it: both places with a colon between them.

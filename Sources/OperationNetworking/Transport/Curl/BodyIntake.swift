@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     /// The body of a response on its way in: decompressed where it is to be, and kept while there is a brake.
     package struct BodyIntake {
         /// Why it does not go on.

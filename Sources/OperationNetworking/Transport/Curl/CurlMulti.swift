@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     import CurlDeclarations
 
     /// A multi handle of libcurl: all transfers of a session, and the connections that it keeps.

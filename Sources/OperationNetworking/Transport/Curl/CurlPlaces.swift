@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     /// Where connections go, as libcurl counts them: it makes so many to a place, whoever the requests are for.
     ///
     /// Both must count alike: what waits for a slot here knows that it waits, and what waits inside libcurl does not.

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     /// A message of libcurl that tells something about HTTP/2.
     package enum CurlRemark: Equatable, Sendable {
         /// The transfer's request was submitted as a stream of its connection.

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     /// All tasks of a session that were resumed and have not ended; each knows where it stands.
     struct CurlRoster {
         private var tasks: [CurlTask] = []

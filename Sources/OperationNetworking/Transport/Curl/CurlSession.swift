@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     /// The session of this package on Linux: libcurl on one thread of its own, with one event loop for all its tasks.
     ///
     /// It uses the libcurl that every program with FoundationNetworking has in it; nothing is to be installed. Connections

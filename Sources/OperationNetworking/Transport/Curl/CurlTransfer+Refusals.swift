@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     import CurlDeclarations
 
     // Requests that an HTTP/2 server did not process, for instance because it closed a connection gracefully.

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     import CurlDeclarations
 
     /// A place for transfers, one after the other: an easy handle of libcurl, and what is known of the present transfer.

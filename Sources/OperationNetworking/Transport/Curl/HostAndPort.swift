@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     /// A host, in small letters and without brackets, and a port if one is named.
     struct HostAndPort {
         let host: String

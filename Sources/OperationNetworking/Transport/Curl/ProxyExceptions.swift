@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     import Glibc
 
     /// Hosts that are reached without the proxy, as libcurl reads the list of them: names with all that is below them,

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     /// A record of the requests that an HTTP/2 server said it did not process.
     ///
     /// A GOAWAY names the last stream that the server may have processed. All streams above it are safe to repeat,

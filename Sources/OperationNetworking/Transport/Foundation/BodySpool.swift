@@ -67,11 +67,7 @@ final class BodySpool: Sendable {
     private func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) throws(NetworkError) {
         var rest = bytes
         while !rest.isEmpty {
-            #if canImport(Darwin)
-                let count = Darwin.write(descriptor, rest.baseAddress, rest.count)
-            #else
-                let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
-            #endif
+            let count = Foundation.write(descriptor, rest.baseAddress, rest.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw Self.unwritable(errno) }
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))

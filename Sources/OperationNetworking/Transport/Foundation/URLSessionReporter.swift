@@ -60,7 +60,7 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
         // On Linux an answer after a cancel ends the process: so it is given where tasks are cancelled, too.
-        #if os(Linux)
+        #if canImport(FoundationNetworking)
             tell(task, .redirect { completionHandler(nil) })
         #else
             completionHandler(nil)
@@ -71,7 +71,7 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        #if os(Linux)
+        #if canImport(FoundationNetworking)
             // Any other answer leads to a task without an end.
             tell(task, .refusedChallenge)
             completionHandler(.cancelAuthenticationChallenge, nil)
@@ -106,6 +106,12 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
     #endif
 
     #if canImport(Darwin)
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse
+        ) {
+            tell(task, .response(response))
+        }
+
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics
         ) {

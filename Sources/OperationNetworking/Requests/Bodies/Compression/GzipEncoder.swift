@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     import CurlDeclarations
 
     /// Compresses by gzip, portion by portion: by the zlib that libcurl has loaded.
@@ -39,7 +39,7 @@
     final class GzipEncoder {
         static let isAvailable = true
 
-        private let stream = UnsafeMutablePointer<compression_stream>.allocate(capacity: 1)
+        private let stream: UnsafeMutablePointer<compression_stream>
         /// What is to be given before anything else: the head, and in the end the checksum and the length.
         private var frame: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF]
         private var checksum = CRC32()
@@ -47,11 +47,14 @@
         private var isFramed = false
 
         init?() {
+            let stream = UnsafeMutablePointer<compression_stream>.allocate(capacity: 1)
             guard compression_stream_init(stream, COMPRESSION_STREAM_ENCODE, COMPRESSION_ZLIB) == COMPRESSION_STATUS_OK
             else {
+                // `deinit` does not run, because the property has no value yet.
                 stream.deallocate()
                 return nil
             }
+            self.stream = stream
         }
 
         deinit {

@@ -1,0 +1,50 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import Testing
+
+/// The privacy manifests that the App Store asks for.
+@Suite(.timeLimit(.minutes(1)))
+struct PrivacyManifestTests {
+    /// The calls for which Apple wants a reason, as far as a program without user interface can make them.
+    private static let calls: [(category: String, pattern: String)] = [
+        ("FileTimestamp", #"\b(fstat|stat|fstatat|lstat|getattrlist|fgetattrlist)\("#),
+        ("FileTimestamp", #"\b(modificationDate|creationDate|contentModificationDateKey|creationDateKey)\b"#),
+        ("DiskSpace", #"\b(statfs|fstatfs|statvfs|fstatvfs)\("#),
+        ("DiskSpace", #"\b(volumeAvailableCapacity\w*|volumeTotalCapacity\w*|systemFreeSize|systemSize)\b"#),
+        ("SystemBootTime", #"\b(systemUptime|mach_absolute_time)\b"#),
+        ("UserDefaults", #"\bUserDefaults\b"#),
+    ]
+
+    private struct Manifest: Decodable {
+        struct Entry: Decodable {
+            let NSPrivacyAccessedAPIType: String
+            let NSPrivacyAccessedAPITypeReasons: [String]
+        }
+
+        let NSPrivacyTracking: Bool
+        let NSPrivacyAccessedAPITypes: [Entry]
+    }
+
+    @Test(arguments: ["OperationCore", "OperationNetworking"])
+    func `it names each category of calls that the library makes, with a reason`(library: String) throws {
+        var root = URL(fileURLWithPath: #filePath)
+        for _ in 0..<4 { root.deleteLastPathComponent() }
+        let folder = root.appendingPathComponent("Sources/\(library)")
+        let data = try Data(contentsOf: folder.appendingPathComponent("PrivacyInfo.xcprivacy"))
+        let manifest = try PropertyListDecoder().decode(Manifest.self, from: data)
+        #expect(!manifest.NSPrivacyTracking)
+        #expect(manifest.NSPrivacyAccessedAPITypes.allSatisfy { !$0.NSPrivacyAccessedAPITypeReasons.isEmpty })
+        var used: Set<String> = []
+        for case let file as URL in FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)
+            ?? .init()
+        where file.pathExtension == "swift" {
+            let text = try String(contentsOf: file, encoding: .utf8)
+            for call in Self.calls where text.range(of: call.pattern, options: .regularExpression) != nil {
+                used.insert("NSPrivacyAccessedAPICategory\(call.category)")
+            }
+        }
+        #expect(Set(manifest.NSPrivacyAccessedAPITypes.map(\.NSPrivacyAccessedAPIType)) == used)
+    }
+}
