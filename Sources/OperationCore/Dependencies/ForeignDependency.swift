@@ -28,27 +28,61 @@ extension ManagedOperation {
     }
 }
 
-#if canImport(ObjectiveC)
-    /// Calls back once when a Foundation operation finished, and holds nothing that could outlive it.
-    final class ForeignWatcher: @unchecked Sendable {
-        // Sendable: `observation` is only set in `begin`, by who adds the edge and holds the watcher until then, and
-        // freed in `deinit`.
+/// Calls back once when a Foundation operation finished, through an edge of Foundation's own.
+///
+/// The edge leads to an operation in a private queue, whose body calls back. Foundation decides under its lock whether the
+/// upstream operation still has to end, so no end is lost. A key-value observer can miss one: it is not notified of a
+/// change that was announced before it was registered and made after it looked.
+///
+/// Apple platforms use it. Linux has the watcher below, because a queue there may free the operation while the upstream
+/// one still points to it.
+package final class QueuedWatcher: Sendable {
+    private static let queue: OperationQueue = {
+        let queue = OperationQueue()
+        queue.name = "OperationKit.Dependencies"
+        return queue
+    }()
 
-        private let upstream: Operation
-        private let onEnd: @Sendable (Operation) -> Void
-        private var observation: NSKeyValueObservation?
+    private let relay: Relay
+
+    package init(_ upstream: Operation, onEnd: @escaping @Sendable (Operation) -> Void) {
+        relay = Relay(upstream, onEnd: onEnd)
+    }
+
+    package func begin() { relay.begin(in: Self.queue) }
+
+    // A canceled operation is ready, so the queue frees it although the upstream operation has not ended.
+    deinit { relay.detach() }
+
+    private final class Relay: Operation, @unchecked Sendable {
+        // Sendable: the mutable state is behind its lock.
+
+        private let task: Locked<(upstream: Operation, onEnd: @Sendable (Operation) -> Void)?>
 
         init(_ upstream: Operation, onEnd: @escaping @Sendable (Operation) -> Void) {
-            self.upstream = upstream
-            self.onEnd = onEnd
+            task = Locked((upstream, onEnd))
         }
 
-        func begin() {
-            observation = upstream.observe(\.isFinished, options: [.initial]) { [onEnd] operation, _ in
-                if operation.isFinished { onEnd(operation) }
-            }
+        func begin(in queue: OperationQueue) {
+            guard let upstream = task.withLock({ $0?.upstream }) else { return }
+            addDependency(upstream)
+            queue.addOperation(self)
+        }
+
+        func detach() {
+            withExtendedLifetime(task.withLock { exchange(&$0, with: nil) }) {}
+            cancel()
+        }
+
+        override func main() {
+            guard let (upstream, onEnd) = task.withLock({ exchange(&$0, with: nil) }) else { return }
+            onEnd(upstream)
         }
     }
+}
+
+#if canImport(ObjectiveC)
+    typealias ForeignWatcher = QueuedWatcher
 #else
     /// Calls back once when a Foundation operation finished, and holds nothing that could outlive it.
     ///

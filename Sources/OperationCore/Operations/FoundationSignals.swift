@@ -3,8 +3,8 @@
 
 import Foundation
 
-// The one file that speaks to the machinery beneath Foundation.Operation: key-value observing on Apple's systems, the
-// notification that stands in for it on Linux.
+// The one file that speaks to the machinery beneath Foundation.Operation: key-value observing on Apple platforms, and the
+// notification that replaces it on Linux.
 
 #if canImport(ObjectiveC)
     extension ManagedOperation {
@@ -16,7 +16,11 @@ import Foundation
         }
 
         func signalCancelled() {
+            // Foundation asks for `isReady` in its own `cancel()`. It needs no reminder here, and must not get one: the
+            // operation may be in its `deinit`, where forming a weak reference ends the process.
+            core.withLock { $0.extras?.readiness.beginAnnouncement() }
             for operation in [self] + maps { operation.cancelInFoundation() }
+            core.withLock { $0.extras?.readiness.endAnnouncement() }
             signalReadyIfLinked()
         }
 
@@ -35,31 +39,23 @@ import Foundation
             for mapped in records.alive { _ = mapped.signalEnd { true } }
         }
 
-        func signalReadyIfLinked() {
-            for operation in [self] + maps {
-                operation.willChangeValue(forKey: "isReady")
-                operation.didChangeValue(forKey: "isReady")
-            }
+        /// Tells key-value observers that `isReady` may have changed.
+        fileprivate func announceReadiness() {
+            willChangeValue(forKey: "isReady")
+            didChangeValue(forKey: "isReady")
         }
 
-        func signalDependencyAdded() {
-            giveBackOutdatedAdmission()
-            if let host = core.withLock({ $0.host }) { return host.reconsider(self) }
-            signalReadyIfLinked()
-        }
-
-        func reportReadiness() -> Bool {
-            core.withLock { core in
-                core.isReady || core.node?.listen(.loose(WeakOperation(life))) ?? true
-            }
-        }
+        /// Whether readiness is announced although no queue was told the contrary.
+        ///
+        /// A key-value observer need not ask first.
+        fileprivate static var announcesUnasked: Bool { true }
 
         // Each step of it is announced by itself.
         static var canEndInOneStep: Bool { false }
 
         func signalEndOfUnbegun() {}
 
-        // There is no way to ask on Apple's systems.
+        // Apple platforms have no documented way to ask whether a queue holds an operation.
         func isHeldByQueue(isByQueue: Bool, ignoresMaps: Bool = false) -> Bool { false }
 
         func startOfMap(_ record: MapRecord, isByQueue: Bool) -> StartOfMap { isByQueue ? .byQueue : .manual }
@@ -115,69 +111,13 @@ import Foundation
         /// Tells Foundation's dependents of an operation that is in none of its queues.
         func signalEndOfUnbegun() { didChangeValue(forKey: "isFinished") }
 
-        /// Tells the queue that took the operation in before that it is not ready any more.
-        func signalDependencyAdded() {
-            giveBackOutdatedAdmission()
-            let (host, isAsked, maps) = core.withLock { core in
-                let isAsked = core.wasAskedForReadiness && !core.isStartUnderWay
-                return (core.host, isAsked, core.extras?.maps?.unstarted ?? [])
-            }
-            if let host { return host.reconsider(self) }
-            for mapped in maps { mapped.didChangeValue(forKey: "isReady") }
-            guard isAsked else { return }
-            didChangeValue(forKey: "isReady")
-        }
+        /// Tells the queue of Foundation that `isReady` may have changed.
+        fileprivate func announceReadiness() { didChangeValue(forKey: "isReady") }
 
-        /// Tells the queue that the operation may begin.
+        /// Whether readiness is announced although no queue was told the contrary.
         ///
-        /// One that never had a dependency is known to be ready.
-        func signalReadyIfLinked() {
-            let (isLinked, maps) = core.withLock { core -> (Bool, [(ManagedOperation, MapRecord)]) in
-                guard let extras = core.extras else { return (false, []) }
-                let maps = extras.maps?.beginAnnouncements() ?? []
-                guard !core.machine.isStarted, extras.readiness.wasDenied else { return (false, maps) }
-                extras.readiness.beginAnnouncement()
-                return (true, maps)
-            }
-            for (mapped, record) in maps {
-                mapped.didChangeValue(forKey: "isReady")
-                core.withLock { _ in record.readiness.endAnnouncement() }
-            }
-            guard isLinked else { return }
-            didChangeValue(forKey: "isReady")
-            core.withLock { $0.extras?.readiness.endAnnouncement() }
-        }
-
-        /// Answers Foundation's question whether the operation may begin.
-        func reportReadiness() -> Bool {
-            if let original, let mapRecord { return original.reportReadiness(of: mapRecord) }
-            let (isReady, isMissed) = core.withLock { core in
-                let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
-                core.wasAskedForReadiness = true
-                if core.isStartUnderWay { core.wasAskedAfterStart = true }
-                guard !core.machine.isStarted else { return (isReady, false) }
-                if isReady, core.extras == nil { return (true, false) }
-                return (isReady, core.need().readiness.report(isReady))
-            }
-            if isMissed {
-                DispatchQueue.global().async { [weak self] in self?.signalReadyIfLinked() }
-            }
-            return isReady
-        }
-
-        /// Answers the same question for an operation that is mapped from this one.
-        private func reportReadiness(of record: MapRecord) -> Bool {
-            let (isReady, isMissed) = core.withLock { core in
-                let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
-                record.wasAsked = true
-                if record.wasStarted { record.wasAskedAfterStart = true }
-                return (isReady, !record.wasStarted && record.readiness.report(isReady))
-            }
-            if isMissed {
-                DispatchQueue.global().async { [weak self] in self?.signalReadyIfLinked() }
-            }
-            return isReady
-        }
+        /// Only queues are notified, and a queue asks first.
+        fileprivate static var announcesUnasked: Bool { false }
     }
 
     extension MapRecord {
@@ -187,18 +127,6 @@ import Foundation
         var standing: Standing {
             if wasStarted { return wasAskedAfterStart ? .askedAfterStart : .started }
             return wasAsked ? .asked : .idle
-        }
-    }
-
-    extension MapRecords {
-        /// Returns the mapped operations to announce as ready, because a queue of Foundation was told that they are
-        /// not.
-        fileprivate func beginAnnouncements() -> [(ManagedOperation, MapRecord)] {
-            all.compactMap { record in
-                guard !record.wasStarted, record.readiness.wasDenied, let mapped = record.mapped else { return nil }
-                record.readiness.beginAnnouncement()
-                return (mapped, record)
-            }
         }
     }
 
@@ -240,37 +168,118 @@ import Foundation
             OperationQueue.current != nil && !Thread.isMainThread && ThreadNotes.current.queuedBodies == 0
         }
     }
+#endif
 
-    /// What Foundation was told about the readiness of an operation that has dependencies.
+// What a queue of Foundation learns about readiness. The queue on Linux was ported from the one on Apple platforms, so both
+// can lose a notification in the same way.
+
+extension ManagedOperation {
+    /// Tells the queue that took the operation in before that it is not ready any more.
+    func signalDependencyAdded() {
+        giveBackOutdatedAdmission()
+        let (host, isAsked, maps) = core.withLock { core in
+            let isAsked = core.wasAskedForReadiness && !core.isStartUnderWay
+            return (core.host, isAsked, core.extras?.maps?.unstarted ?? [])
+        }
+        if let host { return host.reconsider(self) }
+        for mapped in maps { mapped.announceReadiness() }
+        guard isAsked else { return }
+        announceReadiness()
+    }
+
+    /// Tells the queue that the operation may begin.
     ///
-    /// A queue asks for `isReady` while it takes an operation in, and notes the answer only afterwards. Where the last
-    /// dependency ends in between, on another thread, the announcement is overwritten by the older answer, and the
-    /// queue finds out only when it looks for something to do, upon which it notes the new answer and does nothing: the
-    /// operation waits for ever. So an answer "yes" that follows a "no" and was not asked for by an announcement of
-    /// our own is followed by one more announcement.
-    struct ReadinessReports {
-        private(set) var wasDenied = false
-        private var announcer: pthread_t?
-        private var isReminderDue = false
-
-        mutating func beginAnnouncement() {
-            announcer = pthread_self()
-            isReminderDue = false
+    /// One that never had a dependency is known to be ready.
+    func signalReadyIfLinked() {
+        let (isLinked, maps) = core.withLock { core -> (Bool, [(ManagedOperation, MapRecord)]) in
+            let wasDenied = core.extras?.readiness.wasDenied == true || Self.announcesUnasked && core.node != nil
+            let isLinked = wasDenied && !core.machine.isStarted
+            if isLinked { core.extras?.readiness.beginAnnouncement() }
+            return (isLinked, core.extras?.maps?.beginAnnouncements() ?? [])
         }
-
-        mutating func endAnnouncement() {
-            if announcer == pthread_self() { announcer = nil }
+        for (mapped, record) in maps {
+            mapped.announceReadiness()
+            core.withLock { _ in record.readiness.endAnnouncement() }
         }
+        guard isLinked else { return }
+        announceReadiness()
+        core.withLock { $0.extras?.readiness.endAnnouncement() }
+    }
 
-        /// Notes an answer; returns whether the one who asked needs to be reminded.
-        mutating func report(_ isReady: Bool) -> Bool {
-            if !isReady {
-                wasDenied = true
-                return false
-            }
-            guard wasDenied, !isReminderDue, announcer != pthread_self() else { return false }
-            isReminderDue = true
-            return true
+    /// Answers Foundation's question whether the operation may begin.
+    func reportReadiness() -> Bool {
+        if let original, let mapRecord { return original.reportReadiness(of: mapRecord) }
+        let (isReady, isMissed) = core.withLock { core in
+            let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
+            core.wasAskedForReadiness = true
+            if core.isStartUnderWay { core.wasAskedAfterStart = true }
+            guard !core.machine.isStarted else { return (isReady, false) }
+            if isReady, core.extras == nil { return (true, false) }
+            return (isReady, core.need().readiness.report(isReady))
+        }
+        if isMissed {
+            DispatchQueue.global().async { [weak self] in self?.signalReadyIfLinked() }
+        }
+        return isReady
+    }
+
+    /// Answers the same question for an operation that is mapped from this one.
+    private func reportReadiness(of record: MapRecord) -> Bool {
+        let (isReady, isMissed) = core.withLock { core in
+            let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
+            record.wasAsked = true
+            if record.wasStarted { record.wasAskedAfterStart = true }
+            return (isReady, !record.wasStarted && record.readiness.report(isReady))
+        }
+        if isMissed {
+            DispatchQueue.global().async { [weak self] in self?.signalReadyIfLinked() }
+        }
+        return isReady
+    }
+}
+
+extension MapRecords {
+    /// Returns the mapped operations to announce as ready, because a queue of Foundation was told that they are
+    /// not.
+    fileprivate func beginAnnouncements() -> [(ManagedOperation, MapRecord)] {
+        all.compactMap { record in
+            let wasDenied = record.readiness.wasDenied || ManagedOperation.announcesUnasked
+            guard wasDenied, !record.wasStarted, let mapped = record.mapped else { return nil }
+            record.readiness.beginAnnouncement()
+            return (mapped, record)
         }
     }
-#endif
+}
+
+/// What Foundation was told about the readiness of an operation that has dependencies.
+///
+/// A queue asks for `isReady` while it takes an operation in, and notes the answer only afterwards. Where the last
+/// dependency ends in between, on another thread, the announcement is overwritten by the older answer, and the
+/// queue finds out only when it looks for something to do, upon which it notes the new answer and does nothing: the
+/// operation waits for ever. So an answer "yes" that follows a "no" and was not asked for by an announcement of
+/// our own is followed by one more announcement.
+struct ReadinessReports {
+    private(set) var wasDenied = false
+    private var announcer: pthread_t?
+    private var isReminderDue = false
+
+    mutating func beginAnnouncement() {
+        announcer = pthread_self()
+        isReminderDue = false
+    }
+
+    mutating func endAnnouncement() {
+        if announcer == pthread_self() { announcer = nil }
+    }
+
+    /// Notes an answer; returns whether the one who asked needs to be reminded.
+    mutating func report(_ isReady: Bool) -> Bool {
+        if !isReady {
+            wasDenied = true
+            return false
+        }
+        guard wasDenied, !isReminderDue, announcer != pthread_self() else { return false }
+        isReminderDue = true
+        return true
+    }
+}

@@ -20,9 +20,7 @@ final class MapRecord: @unchecked Sendable {
     var wasAsked = false
     /// Whether it was asked after its start.
     var wasAskedAfterStart = false
-    #if !canImport(ObjectiveC)
-        var readiness = ReadinessReports()
-    #endif
+    var readiness = ReadinessReports()
 }
 
 /// All operations that are mapped from one operation, in the order in which they were made.

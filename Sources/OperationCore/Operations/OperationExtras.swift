@@ -43,9 +43,7 @@ final class OperationExtras {
     var maps: MapRecords?
     /// Whether the start of the body needs nothing but to run it.
     var isPlainAtStart: Bool { timing == nil && admission == nil && inputs.isEmpty }
-    #if !canImport(ObjectiveC)
-        var readiness = ReadinessReports()
-    #endif
+    var readiness = ReadinessReports()
 }
 
 extension OperationExtras {
