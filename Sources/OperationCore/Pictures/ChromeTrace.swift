@@ -14,10 +14,11 @@ extension QueueRecord {
     /// The lines of the trace, where several queues have a number each.
     package func traceEvents(process: Int) -> [TraceEvent] {
         // What has a number of its own has one that no other queue's has.
-        traceEvents.map { event in
+        let shift = Int.bitWidth > 32 ? 46 : 24
+        return traceEvents.map { event in
             var event = event
             event.pid = process
-            event.id = event.id.map { $0 + (process - 1) << 46 }
+            event.id = event.id.map { $0 + (process - 1) << shift }
             return event
         }
     }

@@ -42,7 +42,9 @@ package enum CivilDate {
         guard let days = days(year: year, month: month, day: day), (0...23).contains(hour),
             (0...59).contains(minute), (0...60).contains(second)
         else { return nil }
-        return Date(timeIntervalSince1970: Double(days * 86_400 + hour * 3600 + minute * 60 + second))
+        // 64 bits: on Apple Watch, where `Int` has 32, a date after 19 January 2038 would end the process.
+        let seconds = Int64(days) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
+        return Date(timeIntervalSince1970: Double(seconds))
     }
 
     private static func length(of month: Int, in year: Int) -> Int {

@@ -12,10 +12,10 @@ package enum HTTPDate {
     /// The date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
     package static func text(_ date: Date) -> String {
         // With the arguments in this order, a date that is not a number becomes the first day.
-        let seconds = Int(min(latest, max(-62_135_596_800, date.timeIntervalSince1970)).rounded(.down))
+        let seconds = Int64(min(latest, max(-62_135_596_800, date.timeIntervalSince1970)).rounded(.down))
         let days = Int((Double(seconds) / 86_400).rounded(.down))
         let (year, month, day) = CivilDate.date(days: days)
-        let rest = seconds - days * 86_400
+        let rest = Int(seconds - Int64(days) * 86_400)
         let weekday = ((days + 4) % 7 + 7) % 7
         let clock = [rest / 3600, rest / 60 % 60, rest % 60].map { padded($0, 2) }.joined(separator: ":")
         let names = (weekdays[weekday].capitalized, CivilDate.months[month - 1].capitalized)

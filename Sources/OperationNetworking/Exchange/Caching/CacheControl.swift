@@ -5,8 +5,11 @@
 package struct CacheControl: Equatable, Sendable {
     private var directives: [String: String?] = [:]
 
-    /// What a number of seconds is that is too large to be counted: RFC 9111 asks for this one.
-    static let endless = 2_147_483_648
+    /// The number of seconds that replaces a larger one.
+    ///
+    /// RFC 9111 asks for 2³¹ or the largest positive integer that can be represented. This one can be represented where
+    /// `Int` has 32 bits, as on Apple Watch.
+    static let endless = Int(Int32.max)
 
     /// Reads the fields; what cannot be read is left out.
     package init(_ fields: [String]) {
