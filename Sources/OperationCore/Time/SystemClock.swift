@@ -64,8 +64,20 @@ public final class SystemClock: OperationClock {
         let nanoseconds = due.offset.saturatedNanoseconds
         // Dispatch reads times in the upper half of its range as "forever" or as wall-clock times.
         guard nanoseconds < Int64.max / 4 else { return source.schedule(deadline: .distantFuture) }
+        let ahead = nanoseconds.subtractingReportingOverflow(now.offset.saturatedNanoseconds).partialValue
         source.schedule(
-            deadline: DispatchTime(uptimeNanoseconds: UInt64(max(nanoseconds, 1))), leeway: .microseconds(100))
+            deadline: DispatchTime(uptimeNanoseconds: UInt64(max(nanoseconds, 1))), leeway: Self.leeway(ahead: ahead))
+    }
+
+    /// Returns how much later than asked the timer may fire.
+    ///
+    /// On Apple platforms a late timer shares its wake-up with others, which saves energy.
+    private static func leeway(ahead nanoseconds: Int64) -> DispatchTimeInterval {
+        #if canImport(Darwin)
+            .microseconds(Int(min(max(nanoseconds / 64_000, 100), 100_000)))
+        #else
+            .microseconds(100)
+        #endif
     }
 }
 

@@ -65,9 +65,17 @@ enum PosixCalls {
 
     /// How many bytes a program without privileges may still write to the volume of an open file or directory.
     static func freeBytes(of file: Int32) -> Int64? {
-        var value = statvfs()
-        guard fstatvfs(file, &value) == 0 else { return nil }
-        let (bytes, overflows) = UInt64(value.f_bavail).multipliedReportingOverflow(by: UInt64(value.f_frsize))
+        #if canImport(Darwin)
+            // The fields of `statvfs` have 32 bits there, too few for a volume of 16 TiB.
+            var value = statfs()
+            guard fstatfs(file, &value) == 0 else { return nil }
+            let blockSize = UInt64(value.f_bsize)
+        #else
+            var value = statvfs()
+            guard fstatvfs(file, &value) == 0 else { return nil }
+            let blockSize = UInt64(value.f_frsize)
+        #endif
+        let (bytes, overflows) = UInt64(value.f_bavail).multipliedReportingOverflow(by: blockSize)
         return overflows ? .max : Int64(clamping: bytes)
     }
 

@@ -1,13 +1,14 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if canImport(Network)
+#if canImport(Network) && !os(watchOS)
     import Dispatch
     import Network
 
-    /// Watches the network of one of Apple's systems, by `NWPathMonitor`.
+    /// A monitor of the network on Apple platforms, by `NWPathMonitor`.
     ///
-    /// Written against the documentation of the Network framework; not run, and not compiled, by us so far.
+    /// There is none on watchOS: for most apps on a real watch `NWPathMonitor` reports no network, although requests succeed
+    /// (Apple's technical note TN3135).
     public final class PathMonitor: ConnectivityMonitor {
         private let board = ConnectivityBoard(.unknown)
         private let monitor: NWPathMonitor

@@ -1,9 +1,10 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// What the system says of the network: netlink on Linux, `NWPathMonitor` on Apple's systems.
+/// What the system knows about the network: by netlink on Linux, by `NWPathMonitor` on Apple platforms.
 ///
-/// Elsewhere nothing is known. There is one, which all policies share that name no other.
+/// On watchOS and elsewhere the status is always ``Connectivity/Status/unknown``, so that requests are sent. All policies
+/// that name no other monitor share the one instance.
 public final class SystemConnectivity: ConnectivityMonitor {
     /// The one instance; it begins to watch when it is first asked for.
     public static let shared = SystemConnectivity()
@@ -13,7 +14,7 @@ public final class SystemConnectivity: ConnectivityMonitor {
     private init() {
         #if os(Linux)
             monitor = NetlinkMonitor()
-        #elseif canImport(Network)
+        #elseif canImport(Network) && !os(watchOS)
             monitor = PathMonitor()
         #else
             monitor = UnknownConnectivity()
@@ -43,7 +44,7 @@ extension ConnectivityMonitor where Self == SystemConnectivity {
     public static var system: SystemConnectivity { .shared }
 }
 
-#if !os(Linux) && !canImport(Network)
+#if !os(Linux) && (!canImport(Network) || os(watchOS))
     /// Knows nothing.
     private final class UnknownConnectivity: ConnectivityMonitor {
         private let board = ConnectivityBoard(.unknown)
