@@ -5,35 +5,55 @@
     import Foundation
     import OperationCore
 
-    /// The delegate of a session for the background.
+    /// The delegate of a background session: passes the system's events to the ledger, and does what follows.
     final class BackgroundReporter: NSObject, URLSessionDownloadDelegate, URLSessionDataDelegate, Sendable {
+        typealias OrphanRule = @Sendable (BackgroundSession.Orphan) -> Void
+        typealias Handler = @MainActor @Sendable () -> Void
+        private typealias Ledger = BackgroundLedger<BackgroundTask, Answer, Handler>
+
+        /// What the system knows about a transfer that ended.
+        private struct Answer: Sendable {
+            let request: URLRequest?
+            let response: HTTPURLResponse?
+            let resumeData: Data?
+        }
+
         private struct State {
-            var tasks: [Int: BackgroundTask] = [:]
-            /// Where the bodies of transfers lie whose end was not told yet, or why they could not be kept.
-            var files: [Int: Result<SpooledFile, NetworkError>] = [:]
-            /// The bodies of responses to uploads, which the system keeps in memory.
-            var bodies: [Int: Data] = [:]
-            var onOrphan: (@Sendable (BackgroundSession.Orphan) -> Void)?
-            /// Of the application's delegate: the system may ask again before it was told that all is done.
-            var completions: [@Sendable () -> Void] = []
+            var ledger = Ledger()
+            var onOrphan: OrphanRule?
         }
 
         private let state = Locked(State())
 
-        var onOrphan: (@Sendable (BackgroundSession.Orphan) -> Void)? {
+        var onOrphan: OrphanRule? {
             get { state.withLock { $0.onOrphan } }
             set {
                 var rule = newValue
-                state.withLock { swap(&$0.onOrphan, &rule) }
+                let waiting = state.withLock { state in
+                    swap(&state.onOrphan, &rule)
+                    return state.ledger.setOrphanRule(state.onOrphan != nil)
+                }
+                for (answer, ending) in waiting { deliver(answer, ending) }
             }
         }
 
-        func keep(_ completion: @escaping @Sendable () -> Void) {
-            state.withLock { $0.completions.append(completion) }
+        func keep(_ handler: @escaping Handler) {
+            if let due = state.withLock({ $0.ledger.keep(handler) }) { call(due) }
         }
 
         func listen(to task: URLSessionTask, for background: BackgroundTask) {
-            state.withLock { $0.tasks[task.taskIdentifier] = background }
+            state.withLock { $0.ledger.begin(task.taskIdentifier, background) }
+        }
+
+        private func call(_ handler: @escaping Handler) { Task { @MainActor in handler() } }
+
+        private func deliver(_ answer: Answer, _ ending: Ledger.Ending) {
+            onOrphan?(
+                .init(
+                    request: answer.request, response: answer.response, file: ending.file?.url, body: ending.body,
+                    error: ending.failure, resumeData: answer.resumeData))
+            // The file is removed after the call.
+            withExtendedLifetime(ending) {}
         }
 
         func urlSession(
@@ -41,45 +61,35 @@
         ) {
             // The system removes its file when this returns.
             let file = SpooledFile.taking(location)
-            state.withLock { $0.files[downloadTask.taskIdentifier] = file }
+            state.withLock { $0.ledger.save(downloadTask.taskIdentifier, file) }
         }
 
         func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-            state.withLock { $0.bodies[dataTask.taskIdentifier, default: Data()] += data }
+            state.withLock { $0.ledger.receive(dataTask.taskIdentifier, data) }
         }
 
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
             totalBytesExpectedToSend: Int64
         ) {
-            state.withLock { $0.tasks[task.taskIdentifier] }?.sent(totalBytesSent)
+            state.withLock { $0.ledger.transfer(task.taskIdentifier) }?.sent(totalBytesSent)
         }
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-            let number = task.taskIdentifier
-            let (known, kept, body, onOrphan) = state.withLock { state in
-                (
-                    state.tasks.removeValue(forKey: number), state.files.removeValue(forKey: number),
-                    state.bodies.removeValue(forKey: number), state.onOrphan
-                )
-            }
-            var (file, failure): (SpooledFile?, NetworkError?)
-            switch kept {
-            case .success(let kept)?: file = kept
-            case .failure(let error)?: failure = error
-            case nil: break
-            }
-            if let error { failure = URLSessionFailure(error, phase: .receiving).error }
             let response = task.response as? HTTPURLResponse
-            if let known { return known.ended(response, file, body, failure) }
-            onOrphan?(
-                .init(request: task.originalRequest, response: response, file: file?.url, body: body, error: failure))
-            withExtendedLifetime(file) {}
+            let answer = Answer(
+                request: task.originalRequest, response: response,
+                resumeData: (error as? URLError)?.downloadTaskResumeData)
+            let failure = error.map { URLSessionFailure($0, phase: .receiving).error }
+            switch state.withLock({ $0.ledger.end(task.taskIdentifier, failure, answer) }) {
+            case .none: break
+            case .conclude(let task, let ending): task.ended(response, ending.file, ending.body, ending.failure)
+            case .deliverOrphan(let answer, let ending): deliver(answer, ending)
+            }
         }
 
         func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) {
-            let completions = state.withLock { exchange(&$0.completions, with: []) }
-            for completion in completions { DispatchQueue.main.async(execute: completion) }
+            for handler in state.withLock({ $0.ledger.finishEvents() }) { call(handler) }
         }
     }
 #endif

@@ -37,6 +37,7 @@
         private nonisolated(unsafe) var state = State.created
         private nonisolated(unsafe) var receiver: (any NetworkReceiver)?
         private nonisolated(unsafe) var body: SpooledFile?
+        private nonisolated(unsafe) var brake = CountedSuspension()
 
         init(
             _ request: NetworkRequest, _ receiver: any NetworkReceiver, _ session: URLSession,
@@ -67,7 +68,7 @@
             }
             switch state {
             case .created where wishes.isStarted && !wishes.isSuspended: begin()
-            case .running(let task, _): wishes.isSuspended ? task.suspend() : task.resume()
+            case .running(let task, _): brake.set(wishes.isSuspended, on: task)
             case .telling(let rest): tell(rest)
             case .created, .spooling, .ended: break
             }

@@ -18,6 +18,7 @@ final class CarriedTransfer: @unchecked Sendable {
     let beganAt: Int64
     private let request: NetworkRequest
     private var work: URLSessionWork?
+    private var isBraked = false
     /// The body, which a file may have to be kept for.
     private var body = CarriedBody.Form.none
     var spool: BodySpool?
@@ -52,6 +53,8 @@ final class CarriedTransfer: @unchecked Sendable {
         spool = nil
         deadlines.connected(at: now)
         work.task.resume()
+        // A brake that was set while the body was still being written.
+        self.work?.setSuspended(isBraked)
     }
 
     /// There is nothing to be cancelled any more.
@@ -80,7 +83,10 @@ final class CarriedTransfer: @unchecked Sendable {
         deadlines.sent(at: now, isLast: count >= request.body.length ?? .max)
     }
 
-    func apply(_ brakes: TaskMachine.Brakes) { work?.setSuspended(!brakes.isEmpty) }
+    func apply(_ brakes: TaskMachine.Brakes) {
+        isBraked = !brakes.isEmpty
+        work?.setSuspended(isBraked)
+    }
 
     func metrics(of task: CarriedTask, now: Int64) -> TransferMetrics {
         var metrics = measured ?? TransferMetrics()

@@ -32,8 +32,10 @@ extension URLSession: NetworkSession {
     /// Ends all tasks that were made by ``makeTask(with:receiver:)`` with ``NetworkError/Code/sessionClosed``, and those
     /// that are resumed later.
     ///
-    /// Call it before you invalidate the session. Invalidating alone ends them as cancelled on Apple's systems, and does
-    /// not reach them on Linux.
+    /// Call it before you invalidate the session. When it returns, no task is made in the session any more. Without that
+    /// call, a request that is sent later, such as a retry, ends the process on Apple platforms with the exception "Task
+    /// created in a session that has been invalidated", which Swift cannot catch. On Linux, invalidating the session does
+    /// not reach these tasks.
     public func closeNetworkTasks() {
         URLSessionCarrier.of(self).close()
     }

@@ -23,7 +23,11 @@ final class URLSessionCarrier: Sendable {
     nonisolated(unsafe) var slots: SlotTable<CarriedTask>
     /// Those that were resumed and have not ended.
     private nonisolated(unsafe) var tasks: [ObjectIdentifier: CarriedTask] = [:]
-    private nonisolated(unsafe) var isClosed = false
+    /// Whether the session makes no more tasks.
+    ///
+    /// Foundation's task is made under this lock, so that none is made once `close()` has returned: in an invalidated
+    /// session that raises an exception on Apple platforms, which ends the process.
+    private let isClosed = Locked(false)
     private let maker: URLSessionTaskMaker
     private let session: WeakSession
 
@@ -49,7 +53,7 @@ final class URLSessionCarrier: Sendable {
         queue.async(execute: work)
     }
 
-    #if os(Linux)
+    #if canImport(FoundationNetworking)
         /// A response set a cookie that nothing keeps.
         func noteLostCookies() { maker.noteLostCookies() }
     #endif
@@ -61,8 +65,8 @@ final class URLSessionCarrier: Sendable {
 
     /// Ends all tasks, and those to come.
     func close() {
+        isClosed.withLock { $0 = true }
         perform { [self] in
-            isClosed = true
             for task in tasks.values { end(task, with: Self.closed) }
             maker.rest()
         }
@@ -90,7 +94,7 @@ extension URLSessionCarrier {
         // One that had ended already before it was wanted is not remembered.
         if wishes.isStarted, !task.confined.machine.isEnded { remember(task) }
         fulfil(wishes, task)
-        if isClosed, wishes.isStarted { end(task, with: Self.closed) }
+        if wishes.isStarted, isClosed.withLock({ $0 }) { end(task, with: Self.closed) }
         watchTime(of: task)
         grantSlots()
     }
@@ -160,8 +164,11 @@ extension URLSessionCarrier {
     private func start(_ transfer: CarriedTransfer, _ task: CarriedTask, _ body: CarriedBody.Form) {
         do throws(NetworkError) {
             try body.check()
-            let work = try maker.makeWork(task.request, body, for: transfer) { event in
-                self.perform { self.take(event, transfer, task) }
+            let work = try isClosed.withLock { isClosed throws(NetworkError) in
+                guard !isClosed else { throw Self.closed }
+                return try maker.makeWork(task.request, body, for: transfer) { event in
+                    self.perform { self.take(event, transfer, task) }
+                }
             }
             task.confined.machine.connected()
             transfer.start(work, body, now: Self.now)

@@ -9,7 +9,7 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-#if os(Linux)
+#if canImport(FoundationNetworking)
     /// Makes Foundation's tasks in private sessions, which have the configuration of the user's without all that does harm.
     ///
     /// A request with a body gets a session, and so a connection, of its own: over one that had been kept and broke,
@@ -139,6 +139,7 @@ import Synchronization
     /// Makes Foundation's tasks in the user's session.
     final class URLSessionTaskMaker: Sendable {
         private let session: WeakSession
+        private let hadDelegate: Bool
 
         private struct WeakSession: @unchecked Sendable {
             // Sendable: written once.
@@ -147,6 +148,7 @@ import Synchronization
 
         init(_ session: URLSession) {
             self.session = WeakSession(session: session)
+            hadDelegate = session.delegate != nil
         }
 
         /// Foundation has a line of its own.
@@ -161,6 +163,9 @@ import Synchronization
                     code: .sessionUnavailable, phase: .waiting,
                     message: "A URLSession for the background cannot carry this. Make a BackgroundSession.")
             }
+            // An invalidated session releases its delegate, and ends the process if it is asked for a task. A session
+            // without a delegate does not show that it is invalidated.
+            if hadDelegate, session.delegate == nil { throw URLSessionCarrier.closed }
             let plain = URLRequest(carrying: request, adding: HeaderFields())
             let task: URLSessionTask =
                 switch body {
