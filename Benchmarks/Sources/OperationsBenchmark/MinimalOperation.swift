@@ -9,16 +9,16 @@ import Foundation
 final class MinimalOperation: Operation, @unchecked Sendable {
     // Sendable: only as long as nobody races, which is all that can be said of it.
 
-    private var executing = false
-    private var finished = false
+    private var isRunning = false
+    private var isDone = false
 
     override var isAsynchronous: Bool { true }
-    override var isExecuting: Bool { executing }
-    override var isFinished: Bool { finished }
+    override var isExecuting: Bool { isRunning }
+    override var isFinished: Bool { isDone }
 
     override func start() {
         willChangeValue(forKey: "isExecuting")
-        executing = true
+        isRunning = true
         didChangeValue(forKey: "isExecuting")
         main()
     }
@@ -28,8 +28,8 @@ final class MinimalOperation: Operation, @unchecked Sendable {
     func finish() {
         willChangeValue(forKey: "isExecuting")
         willChangeValue(forKey: "isFinished")
-        executing = false
-        finished = true
+        isRunning = false
+        isDone = true
         didChangeValue(forKey: "isExecuting")
         didChangeValue(forKey: "isFinished")
     }

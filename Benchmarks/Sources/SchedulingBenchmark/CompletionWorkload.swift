@@ -31,26 +31,26 @@ private final class PeerOpenOperation: Operation, @unchecked Sendable {
     // Sendable: the flags are only changed by one thread at a time here.
 
     private let gate: Gate
-    private var executing = false
-    private var finished = false
+    private var isRunning = false
+    private var isDone = false
 
     init(_ gate: Gate) {
         self.gate = gate
     }
 
     override var isAsynchronous: Bool { true }
-    override var isExecuting: Bool { executing }
-    override var isFinished: Bool { finished }
+    override var isExecuting: Bool { isRunning }
+    override var isFinished: Bool { isDone }
 
     override func start() {
-        executing = true
+        isRunning = true
         didChangeValue(forKey: "isExecuting")
         gate.pass()
     }
 
     func finish() {
-        executing = false
-        finished = true
+        isRunning = false
+        isDone = true
         didChangeValue(forKey: "isExecuting")
         didChangeValue(forKey: "isFinished")
     }

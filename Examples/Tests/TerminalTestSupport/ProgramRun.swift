@@ -7,7 +7,9 @@ import Synchronization
 /// A program of the examples that runs beside the tests: in a terminal of its own, or with a pipe for its output.
 ///
 /// What it writes is read all the time, and can be waited for. It is killed where nobody holds it any more.
-public final class ProgramRun: Sendable {
+public final class ProgramRun: @unchecked Sendable {
+    // Sendable: `Process`, which is not marked so on Apple platforms, is set up in `init` and may be used by any thread.
+
     /// Where a program finds itself.
     public enum Place: Sendable {
         /// In a terminal of so many columns and rows.

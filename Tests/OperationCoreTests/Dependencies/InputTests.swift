@@ -21,10 +21,10 @@ private final class Receiver: SyncOperation<String, Flaw>, @unchecked Sendable {
 struct InputTests {
     @Test(arguments: [true, false])
     func `a result is handed over before the body, on its thread`(endsFirst: Bool) throws {
-        let upstream = HandDriven(), receiver = Receiver(), here = pthread_self()
+        let upstream = HandDriven(), receiver = Receiver(), here = ThreadMark()
         if endsFirst { UpstreamEnd.succeeds.perform(on: upstream) }
         try receiver.receive(from: upstream, otherwise: .cancel) { receiver, result in
-            #expect(pthread_equal(pthread_self(), here) != 0)
+            #expect(here.isCurrent)
             receiver.number = result
             receiver.log.append("input")
         }

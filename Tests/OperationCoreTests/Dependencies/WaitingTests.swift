@@ -21,10 +21,10 @@ struct WaitingTests {
     @Test func `it does not begin on the thread and the stack of the operation that ended`() async throws {
         let upstream = HandDriven(), began = Gate()
         let ranInside = try await TestThread.run {
-            let here = pthread_self(), isSame = Locked(false)
+            let here = ThreadMark(), isSame = Locked(false)
             let downstream = HandDriven(
                 hooks: .init(main: { operation in
-                    isSame.withLock { $0 = pthread_equal(pthread_self(), here) != 0 }
+                    isSame.withLock { $0 = here.isCurrent }
                     operation.finish(withResult: 1)
                     began.open()
                 }))

@@ -40,9 +40,9 @@ struct GroupBodyTests {
 
     @Test func `a synchronous body runs from top to bottom on one thread`() async throws {
         let isRight = try await TestThread.run {
-            let me = pthread_self()
+            let me = ThreadMark()
             let group = GroupOperation(synchronous: { group in
-                let isHere = try group.perform(ClosureOperation { pthread_equal(me, pthread_self()) != 0 })
+                let isHere = try group.perform(ClosureOperation { me.isCurrent })
                 let number = try group.perform(TaskOperation { 4 })
                 return isHere && number == 4
             })

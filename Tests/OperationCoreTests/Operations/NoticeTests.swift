@@ -140,13 +140,13 @@ struct NoticeTests {
     @Test func `the taker is called on the thread that made the mistake and may use the operation`() {
         let name = "Notice: thread", seen = EventRecorder<Bool>()
         NoticeHub.install()
-        let operation = HandDriven(name), here = pthread_self()
+        let operation = HandDriven(name), here = ThreadMark()
         let previous = OperationDiagnostics.handler
         OperationDiagnostics.handler = { notice in
             previous?(notice)
             if notice.operation == name {
                 operation.cancel(because: .requested("mistake"))
-                seen.record(pthread_equal(pthread_self(), here) != 0)
+                seen.record(here.isCurrent)
             }
         }
         operation.start()

@@ -10,8 +10,8 @@ import Testing
 struct StartAndWaitTests {
     @Test func `it runs the body on the calling thread and gives the result`() async throws {
         let result = try await TestThread.run {
-            let caller = pthread_self()
-            return try ClosureOperation { pthread_equal(pthread_self(), caller) != 0 }.startAndWait()
+            let caller = ThreadMark()
+            return try ClosureOperation { caller.isCurrent }.startAndWait()
         }
         #expect(result)
     }

@@ -31,7 +31,7 @@ struct OwnerRaceTests {
                 let screen = Locked<TidyScreen?>(TidyScreen())
                 let operations = (0..<7).map { _ in HandDriven() }
                 team.run(
-                    operations.map { operation in
+                    operations.map { operation -> @Sendable () -> Void in
                         {
                             operation.owner = screen.withLock { $0 }.map { .object($0) } ?? "owner race: none"
                             operation.start()

@@ -58,7 +58,9 @@ private func race(_ team: ThreadTeam, _ presentCount: Int) -> String? {
     if presentCount > 0 { try? queue.add(passing) }
     let lost = Locked<[HandDriven]>([])
     team.run(
-        operations.map { operation in { if add(operation) != nil { lost.withLock { $0.append(operation) } } } }
+        operations.map { operation -> @Sendable () -> Void in
+            { if add(operation) != nil { lost.withLock { $0.append(operation) } } }
+        }
             + [{ passing.finish(withResult: 1) }])
     let refused = lost.withLock { $0 }
     var again: [HandDriven] = []

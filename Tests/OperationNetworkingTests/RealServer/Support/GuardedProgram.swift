@@ -1,54 +1,58 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-import Foundation
+#if os(Linux)
+    import Foundation
 
-/// A program that ends when it is told to, and in any case with this process, however that ends: a shell beside it waits
-/// for the end of a pipe.
-final class GuardedProgram: Sendable {
-    private static let script = """
-        cat
-        kill -"$3" "$1"
-        if [ -e "$2/litter" ]; then
-            for turn in 1 2 3 4 5 6 7 8; do kill -0 "$1" && sleep 0.1; done
-            rm -rf "$2"
-        fi
-        """
+    /// A program that ends when it is told to, and in any case with this process, however that ends: a shell beside it waits
+    /// for the end of a pipe.
+    final class GuardedProgram: Sendable {
+        private static let script = """
+            cat
+            kill -"$3" "$1"
+            if [ -e "$2/litter" ]; then
+                for turn in 1 2 3 4 5 6 7 8; do kill -0 "$1" && sleep 0.1; done
+                rm -rf "$2"
+            fi
+            """
 
-    private let program = Process()
-    private let guardian = Process()
-    private let input = Pipe()
+        private let program = Process()
+        private let guardian = Process()
+        private let input = Pipe()
 
-    /// Starts it.
-    ///
-    /// - Parameters:
-    ///   - litter: A folder that is removed when the program has ended, if there is a file `litter` in it.
-    ///   - signal: What ends it. Programs that do not see to it themselves begin with most signals blocked.
-    init(_ path: String, _ arguments: [String], removing litter: URL? = nil, endingBy signal: String = "KILL") throws {
-        try Self.run(program, path, arguments, FileHandle.nullDevice)
-        let words = ["-c", Self.script, "sh", "\(program.processIdentifier)", litter?.path ?? "/nowhere", signal]
-        try Self.run(guardian, "/bin/sh", words, input)
+        /// Starts it.
+        ///
+        /// - Parameters:
+        ///   - litter: A folder that is removed when the program has ended, if there is a file `litter` in it.
+        ///   - signal: What ends it. Programs that do not see to it themselves begin with most signals blocked.
+        init(_ path: String, _ arguments: [String], removing litter: URL? = nil, endingBy signal: String = "KILL")
+            throws
+        {
+            try Self.run(program, path, arguments, FileHandle.nullDevice)
+            let words = ["-c", Self.script, "sh", "\(program.processIdentifier)", litter?.path ?? "/nowhere", signal]
+            try Self.run(guardian, "/bin/sh", words, input)
+        }
+
+        private static func run(_ process: Process, _ path: String, _ arguments: [String], _ input: Any) throws {
+            process.executableURL = URL(fileURLWithPath: path)
+            process.arguments = arguments
+            process.standardInput = input
+            process.standardOutput = FileHandle.nullDevice
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+        }
+
+        deinit {
+            try? input.fileHandleForWriting.close()
+        }
+
+        var isRunning: Bool { program.isRunning }
+
+        /// Ends it, and waits for its end.
+        func end() {
+            try? input.fileHandleForWriting.close()
+            program.waitUntilExit()
+            guardian.waitUntilExit()
+        }
     }
-
-    private static func run(_ process: Process, _ path: String, _ arguments: [String], _ input: Any) throws {
-        process.executableURL = URL(fileURLWithPath: path)
-        process.arguments = arguments
-        process.standardInput = input
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-    }
-
-    deinit {
-        try? input.fileHandleForWriting.close()
-    }
-
-    var isRunning: Bool { program.isRunning }
-
-    /// Ends it, and waits for its end.
-    func end() {
-        try? input.fileHandleForWriting.close()
-        program.waitUntilExit()
-        guardian.waitUntilExit()
-    }
-}
+#endif
