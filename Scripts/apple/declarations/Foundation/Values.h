@@ -177,15 +177,15 @@ __attribute__((swift_bridge("Swift.String")))
 
 // https://developer.apple.com/documentation/foundation/nsstring/compareoptions
 typedef NS_OPTIONS(NSUInteger, NSStringCompareOptions) {
-    NSCaseInsensitiveSearch = 1,
-    NSLiteralSearch = 2,
-    NSBackwardsSearch = 4,
-    NSAnchoredSearch = 8,
-    NSNumericSearch = 64,
-    NSDiacriticInsensitiveSearch = 128,
-    NSWidthInsensitiveSearch = 256,
-    NSForcedOrderingSearch = 512,
-    NSRegularExpressionSearch = 1024
+    NSCaseInsensitiveSearch NS_SWIFT_NAME(caseInsensitive) = 1,
+    NSLiteralSearch NS_SWIFT_NAME(literal) = 2,
+    NSBackwardsSearch NS_SWIFT_NAME(backwards) = 4,
+    NSAnchoredSearch NS_SWIFT_NAME(anchored) = 8,
+    NSNumericSearch NS_SWIFT_NAME(numeric) = 64,
+    NSDiacriticInsensitiveSearch NS_SWIFT_NAME(diacriticInsensitive) = 128,
+    NSWidthInsensitiveSearch NS_SWIFT_NAME(widthInsensitive) = 256,
+    NSForcedOrderingSearch NS_SWIFT_NAME(forcedOrdering) = 512,
+    NSRegularExpressionSearch NS_SWIFT_NAME(regularExpression) = 1024
 } NS_SWIFT_NAME(NSString.CompareOptions);
 
 // https://developer.apple.com/documentation/foundation/nsdata
@@ -199,18 +199,18 @@ __attribute__((swift_bridge("Data")))
 typedef NS_OPTIONS(NSUInteger, NSDataReadingOptions) {
     NSDataReadingMappedIfSafe = 1UL << 0,
     NSDataReadingUncached = 1UL << 1,
-    NSDataReadingMappedAlways = 1UL << 3
+    NSDataReadingMappedAlways NS_SWIFT_NAME(alwaysMapped) = 1UL << 3
 } NS_SWIFT_NAME(NSData.ReadingOptions);
 
 // https://developer.apple.com/documentation/foundation/nsdata/writingoptions
 typedef NS_OPTIONS(NSUInteger, NSDataWritingOptions) {
     NSDataWritingAtomic = 1UL << 0,
     NSDataWritingWithoutOverwriting = 1UL << 1,
-    NSDataWritingFileProtectionNone = 0x10000000,
-    NSDataWritingFileProtectionComplete = 0x20000000,
-    NSDataWritingFileProtectionCompleteUnlessOpen = 0x30000000,
-    NSDataWritingFileProtectionCompleteUntilFirstUserAuthentication = 0x40000000,
-    NSDataWritingFileProtectionMask = 0xf0000000
+    NSDataWritingFileProtectionNone NS_SWIFT_NAME(noFileProtection) = 0x10000000,
+    NSDataWritingFileProtectionComplete NS_SWIFT_NAME(completeFileProtection) = 0x20000000,
+    NSDataWritingFileProtectionCompleteUnlessOpen NS_SWIFT_NAME(completeFileProtectionUnlessOpen) = 0x30000000,
+    NSDataWritingFileProtectionCompleteUntilFirstUserAuthentication NS_SWIFT_NAME(completeFileProtectionUntilFirstUserAuthentication) = 0x40000000,
+    NSDataWritingFileProtectionMask NS_SWIFT_NAME(fileProtectionMask) = 0xf0000000
 } NS_SWIFT_NAME(NSData.WritingOptions);
 
 // https://developer.apple.com/documentation/foundation/nsdata/searchoptions
@@ -221,15 +221,15 @@ typedef NS_OPTIONS(NSUInteger, NSDataSearchOptions) {
 
 // https://developer.apple.com/documentation/foundation/nsdata/base64encodingoptions
 typedef NS_OPTIONS(NSUInteger, NSDataBase64EncodingOptions) {
-    NSDataBase64Encoding64CharacterLineLength = 1UL << 0,
-    NSDataBase64Encoding76CharacterLineLength = 1UL << 1,
-    NSDataBase64EncodingEndLineWithCarriageReturn = 1UL << 4,
-    NSDataBase64EncodingEndLineWithLineFeed = 1UL << 5
+    NSDataBase64Encoding64CharacterLineLength NS_SWIFT_NAME(lineLength64Characters) = 1UL << 0,
+    NSDataBase64Encoding76CharacterLineLength NS_SWIFT_NAME(lineLength76Characters) = 1UL << 1,
+    NSDataBase64EncodingEndLineWithCarriageReturn NS_SWIFT_NAME(endLineWithCarriageReturn) = 1UL << 4,
+    NSDataBase64EncodingEndLineWithLineFeed NS_SWIFT_NAME(endLineWithLineFeed) = 1UL << 5
 } NS_SWIFT_NAME(NSData.Base64EncodingOptions);
 
 // https://developer.apple.com/documentation/foundation/nsdata/base64decodingoptions
 typedef NS_OPTIONS(NSUInteger, NSDataBase64DecodingOptions) {
-    NSDataBase64DecodingIgnoreUnknownCharacters = 1UL << 0
+    NSDataBase64DecodingIgnoreUnknownCharacters NS_SWIFT_NAME(ignoreUnknownCharacters) = 1UL << 0
 } NS_SWIFT_NAME(NSData.Base64DecodingOptions);
 
 // https://developer.apple.com/documentation/foundation/nsdate
