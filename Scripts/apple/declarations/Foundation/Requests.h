@@ -17,14 +17,14 @@ typedef NS_ENUM(NSUInteger, NSURLRequestCachePolicy) {
 
 // https://developer.apple.com/documentation/foundation/nsurlrequest/networkservicetype
 typedef NS_ENUM(NSUInteger, NSURLRequestNetworkServiceType) {
-    NSURLNetworkServiceTypeDefault = 0,
-    NSURLNetworkServiceTypeVideo = 2,
-    NSURLNetworkServiceTypeBackground = 3,
-    NSURLNetworkServiceTypeVoice = 4,
-    NSURLNetworkServiceTypeResponsiveData = 6,
-    NSURLNetworkServiceTypeAVStreaming = 8,
-    NSURLNetworkServiceTypeResponsiveAV = 9,
-    NSURLNetworkServiceTypeCallSignaling = 11
+    NSURLNetworkServiceTypeDefault NS_SWIFT_NAME(default) = 0,
+    NSURLNetworkServiceTypeVideo NS_SWIFT_NAME(video) = 2,
+    NSURLNetworkServiceTypeBackground NS_SWIFT_NAME(background) = 3,
+    NSURLNetworkServiceTypeVoice NS_SWIFT_NAME(voice) = 4,
+    NSURLNetworkServiceTypeResponsiveData NS_SWIFT_NAME(responsiveData) = 6,
+    NSURLNetworkServiceTypeAVStreaming NS_SWIFT_NAME(avStreaming) = 8,
+    NSURLNetworkServiceTypeResponsiveAV NS_SWIFT_NAME(responsiveAV) = 9,
+    NSURLNetworkServiceTypeCallSignaling NS_SWIFT_NAME(callSignaling) = 11
 } NS_SWIFT_NAME(NSURLRequest.NetworkServiceType);
 
 // https://developer.apple.com/documentation/foundation/nsurlrequest/attribution-swift.enum
