@@ -35,6 +35,16 @@ public func ioctl(_ fd: CInt, _ request: UInt, _ value: CInt) -> CInt { -1 }
 public func ioctl(_ fd: CInt, _ request: UInt, _ ptr: UnsafeMutableRawPointer) -> CInt { -1 }
 public func ioctl(_ fd: CInt, _ request: UInt) -> CInt { -1 }
 
+// https://developer.apple.com/library/archive/documentation/System/Conceptual/ManPages_iPhoneOS/man3/clock_gettime.3.html
+public var CLOCK_REALTIME: clockid_t { _CLOCK_REALTIME }
+public var CLOCK_MONOTONIC: clockid_t { _CLOCK_MONOTONIC }
+public var CLOCK_MONOTONIC_RAW: clockid_t { _CLOCK_MONOTONIC_RAW }
+public var CLOCK_MONOTONIC_RAW_APPROX: clockid_t { _CLOCK_MONOTONIC_RAW_APPROX }
+public var CLOCK_UPTIME_RAW: clockid_t { _CLOCK_UPTIME_RAW }
+public var CLOCK_UPTIME_RAW_APPROX: clockid_t { _CLOCK_UPTIME_RAW_APPROX }
+public var CLOCK_PROCESS_CPUTIME_ID: clockid_t { _CLOCK_PROCESS_CPUTIME_ID }
+public var CLOCK_THREAD_CPUTIME_ID: clockid_t { _CLOCK_THREAD_CPUTIME_ID }
+
 // https://developer.apple.com/library/archive/documentation/System/Conceptual/ManPages_iPhoneOS/man4/tty.4.html
 public var TIOCGWINSZ: UInt { 0x4008_7468 }
 
