@@ -64,6 +64,7 @@ NS_SWIFT_NAME(URLCredentialStorage)
 @end
 
 // https://developer.apple.com/documentation/foundation/urlauthenticationchallengesender
+NS_SWIFT_SENDABLE
 NS_SWIFT_NAME(URLAuthenticationChallengeSender)
 @protocol NSURLAuthenticationChallengeSender <NSObject>
 - (void)useCredential:(NSURLCredential *)credential forAuthenticationChallenge:(NSURLAuthenticationChallenge *)challenge;

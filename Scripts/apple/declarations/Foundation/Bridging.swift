@@ -246,16 +246,6 @@ extension Set: _ObjectiveCBridgeable {
 }
 
 // https://developer.apple.com/documentation/foundation/nsnumber
-extension NSNumber {
-    public convenience init(value: Bool) { fatalError() }
-    public convenience init(value: Int) { fatalError() }
-    public convenience init(value: UInt) { fatalError() }
-    public convenience init(value: Int32) { fatalError() }
-    public convenience init(value: Int64) { fatalError() }
-    public convenience init(value: UInt64) { fatalError() }
-    public convenience init(value: Double) { fatalError() }
-    public convenience init(value: Float) { fatalError() }
-}
 extension NSNumber: ExpressibleByFloatLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral {
     public required convenience init(integerLiteral value: Int) { fatalError() }
     public required convenience init(floatLiteral value: Double) { fatalError() }

@@ -201,8 +201,8 @@ NS_SWIFT_NAME(FileHandle)
 
 // https://developer.apple.com/documentation/foundation/filehandle/readabilityhandler
 @interface NSFileHandle (NSFileHandleAsynchronousAccess)
-@property (nullable, copy) void (^readabilityHandler)(NSFileHandle *);
-@property (nullable, copy) void (^writeabilityHandler)(NSFileHandle *);
+@property (nullable, copy) void (NS_SWIFT_SENDABLE ^readabilityHandler)(NSFileHandle *);
+@property (nullable, copy) void (NS_SWIFT_SENDABLE ^writeabilityHandler)(NSFileHandle *);
 @end
 
 // https://developer.apple.com/documentation/foundation/filehandle/filedescriptor

@@ -263,7 +263,7 @@ NS_SWIFT_NAME(URLSessionTaskDelegate)
 - (void)URLSession:(NSURLSession *)session
                   task:(NSURLSessionTask *)task
      needNewBodyStream:(void (NS_SWIFT_SENDABLE ^)(NSInputStream *_Nullable bodyStream))completionHandler
-    NS_SWIFT_NAME(urlSession(_:task:needNewBodyStream:));
+    NS_SWIFT_NAME(urlSession(_:task:needNewBodyStream:)) NS_SWIFT_ASYNC_NAME(urlSession(_:needNewBodyStreamForTask:));
 - (void)URLSession:(NSURLSession *)session
                         task:(NSURLSessionTask *)task
              didSendBodyData:(int64_t)bytesSent

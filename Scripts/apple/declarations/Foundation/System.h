@@ -123,11 +123,11 @@ NS_SWIFT_NAME(Formatter)
 
 // https://developer.apple.com/documentation/foundation/dateformatter/style
 typedef NS_ENUM(NSUInteger, NSDateFormatterStyle) {
-    NSDateFormatterNoStyle = 0,
-    NSDateFormatterShortStyle = 1,
-    NSDateFormatterMediumStyle = 2,
-    NSDateFormatterLongStyle = 3,
-    NSDateFormatterFullStyle = 4
+    NSDateFormatterNoStyle NS_SWIFT_NAME(none) = 0,
+    NSDateFormatterShortStyle NS_SWIFT_NAME(short) = 1,
+    NSDateFormatterMediumStyle NS_SWIFT_NAME(medium) = 2,
+    NSDateFormatterLongStyle NS_SWIFT_NAME(long) = 3,
+    NSDateFormatterFullStyle NS_SWIFT_NAME(full) = 4
 } NS_SWIFT_NAME(DateFormatter.Style);
 
 // https://developer.apple.com/documentation/foundation/dateformatter

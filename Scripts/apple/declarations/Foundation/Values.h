@@ -122,12 +122,19 @@ NS_SWIFT_SENDABLE
 NS_SWIFT_SENDABLE
 @interface NSNumber : NSValue
 - (nullable instancetype)initWithCoder:(NSCoder *)coder NS_DESIGNATED_INITIALIZER;
-- (NSNumber *)initWithBool:(BOOL)value NS_DESIGNATED_INITIALIZER;
-- (NSNumber *)initWithInt:(int)value NS_DESIGNATED_INITIALIZER;
-- (NSNumber *)initWithInteger:(NSInteger)value NS_DESIGNATED_INITIALIZER;
-- (NSNumber *)initWithLongLong:(long long)value NS_DESIGNATED_INITIALIZER;
-- (NSNumber *)initWithUnsignedLongLong:(unsigned long long)value NS_DESIGNATED_INITIALIZER;
-- (NSNumber *)initWithDouble:(double)value NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithBool:(BOOL)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithInt:(int)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithInteger:(NSInteger)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithLongLong:(long long)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithUnsignedLongLong:(unsigned long long)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithChar:(char)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithUnsignedChar:(unsigned char)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithShort:(short)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithUnsignedShort:(unsigned short)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithUnsignedInt:(unsigned int)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithUnsignedInteger:(NSUInteger)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithFloat:(float)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
+- (NSNumber *)initWithDouble:(double)value NS_SWIFT_NAME(init(value:)) NS_DESIGNATED_INITIALIZER;
 @property (readonly) BOOL boolValue;
 @property (readonly) char charValue NS_SWIFT_NAME(int8Value);
 @property (readonly) unsigned char unsignedCharValue NS_SWIFT_NAME(uint8Value);
@@ -157,11 +164,14 @@ typedef struct {
     unsigned short _mantissa[8];
 } NSDecimal NS_SWIFT_NAME(Decimal);
 
+// https://developer.apple.com/documentation/foundation/unichar
+typedef unsigned short unichar;
+
 // https://developer.apple.com/documentation/foundation/nsstring
 __attribute__((swift_bridge("Swift.String")))
 @interface NSString : NSObject <NSCopying, NSMutableCopying, NSSecureCoding>
 @property (readonly) NSUInteger length;
-- (unsigned short)characterAtIndex:(NSUInteger)index;
+- (unichar)characterAtIndex:(NSUInteger)index;
 - (instancetype)init NS_DESIGNATED_INITIALIZER;
 - (nullable instancetype)initWithCoder:(NSCoder *)coder NS_DESIGNATED_INITIALIZER;
 // https://developer.apple.com/documentation/foundation/nsstring/lastpathcomponent
@@ -233,17 +243,20 @@ typedef NS_OPTIONS(NSUInteger, NSDataBase64DecodingOptions) {
 } NS_SWIFT_NAME(NSData.Base64DecodingOptions);
 
 // https://developer.apple.com/documentation/foundation/nsdate
+NS_SWIFT_SENDABLE
 __attribute__((swift_bridge("Date")))
 @interface NSDate : NSObject <NSCopying, NSSecureCoding>
 @property (readonly) NSTimeInterval timeIntervalSinceReferenceDate;
 @end
 
 // https://developer.apple.com/documentation/foundation/nsdateinterval
+NS_SWIFT_SENDABLE
 __attribute__((swift_bridge("DateInterval")))
 @interface NSDateInterval : NSObject <NSCopying, NSSecureCoding>
 @end
 
 // https://developer.apple.com/documentation/foundation/nsurl
+NS_SWIFT_SENDABLE
 __attribute__((swift_bridge("URL")))
 @interface NSURL : NSObject <NSSecureCoding, NSCopying>
 - (nullable instancetype)initWithString:(NSString *)URLString;
@@ -257,16 +270,19 @@ __attribute__((swift_bridge("URLComponents")))
 @end
 
 // https://developer.apple.com/documentation/foundation/nsurlqueryitem
+NS_SWIFT_SENDABLE
 __attribute__((swift_bridge("URLQueryItem")))
 @interface NSURLQueryItem : NSObject <NSSecureCoding, NSCopying>
 @end
 
 // https://developer.apple.com/documentation/foundation/nsuuid
+NS_SWIFT_SENDABLE
 __attribute__((swift_bridge("UUID")))
 @interface NSUUID : NSObject <NSCopying, NSSecureCoding>
 @end
 
 // https://developer.apple.com/documentation/foundation/nslocale
+NS_SWIFT_SENDABLE
 __attribute__((swift_bridge("Locale")))
 @interface NSLocale : NSObject <NSCopying, NSSecureCoding>
 @end
