@@ -10,8 +10,8 @@ CF_ASSUME_NONNULL_BEGIN
 CF_IMPLICIT_BRIDGING_ENABLED
 
 // https://developer.apple.com/documentation/coregraphics/cgimage
-// The class is Sendable: its documentation page lists the conformance.
-typedef struct __attribute__((objc_bridge(id))) __attribute__((swift_attr("@Sendable"))) CGImage *CGImageRef;
+// Not Sendable here, which is the stricter side: the page of the class does not say that it is.
+typedef struct __attribute__((objc_bridge(id))) CGImage *CGImageRef;
 
 // https://developer.apple.com/documentation/coregraphics/cgimage/width
 extern size_t CGImageGetWidth(CGImageRef _Nullable image) __attribute__((swift_name("getter:CGImageRef.width(self:)")));

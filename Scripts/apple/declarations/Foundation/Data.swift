@@ -232,6 +232,6 @@ extension UUID: Codable {
     public func encode(to encoder: any Encoder) throws {}
 }
 extension UUID: Comparable {
-    @available(macOS 13.0, iOS 16.0, tvOS 16.0, watchOS 9.0, *)
+    @available(macOS 13.0, iOS 16.0, tvOS 16.0, watchOS 9.0, visionOS 1.0, *)
     public static func < (lhs: UUID, rhs: UUID) -> Bool { fatalError() }
 }

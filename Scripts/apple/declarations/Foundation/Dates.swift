@@ -80,7 +80,7 @@ extension Locale: Codable {
 public struct TimeZone: Hashable, Equatable, Sendable {
     public static var current: TimeZone { fatalError() }
     public static var autoupdatingCurrent: TimeZone { fatalError() }
-    @available(macOS 13, iOS 16, tvOS 16, watchOS 9, *)
+    @available(macOS 13, iOS 16, tvOS 16, watchOS 9, visionOS 1, *)
     public static var gmt: TimeZone { fatalError() }
     public init?(identifier: __shared String) {}
     public init?(secondsFromGMT seconds: Int) {}
@@ -155,11 +155,11 @@ public struct Calendar: Hashable, Equatable, Sendable {
         case nanosecond
         case calendar
         case timeZone
-        @available(macOS 14, iOS 17, tvOS 17, watchOS 10, *)
+        @available(macOS 14, iOS 17, tvOS 17, watchOS 10, visionOS 1, *)
         case isLeapMonth
-        @available(macOS 15, iOS 18, tvOS 18, watchOS 11, *)
+        @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
         case isRepeatedDay
-        @available(macOS 15, iOS 18, tvOS 18, watchOS 11, *)
+        @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
         case dayOfYear
     }
     public static var current: Calendar { fatalError() }

@@ -18,7 +18,7 @@ NS_SWIFT_NAME(Progress)
                                     parent:(NSProgress *)parent
                           pendingUnitCount:(int64_t)portionOfParentTotalUnitCount;
 - (instancetype)initWithParent:(nullable NSProgress *)parentProgressOrNil
-                      userInfo:(nullable NSDictionary<NSProgressUserInfoKey, id> *)userInfoOrNil NS_DESIGNATED_INITIALIZER;
+                      userInfo:(nullable NSDictionary<NSProgressUserInfoKey, id> *)userInfoOrNil NS_DESIGNATED_INITIALIZER NS_SWIFT_UNAVAILABLE_FROM_ASYNC("");
 - (void)becomeCurrentWithPendingUnitCount:(int64_t)unitCount NS_SWIFT_UNAVAILABLE_FROM_ASYNC("");
 - (void)resignCurrent NS_SWIFT_UNAVAILABLE_FROM_ASYNC("");
 - (void)addChild:(NSProgress *)child withPendingUnitCount:(int64_t)inUnitCount;

@@ -50,6 +50,9 @@ public struct NWPath: Equatable, CustomDebugStringConvertible, Sendable {
 
     // https://developer.apple.com/documentation/network/nwpath/isconstrained
     public var isConstrained: Bool { fatalError() }
+    // https://developer.apple.com/documentation/network/nwpath/isultraconstrained
+    @available(macOS 26.0, iOS 26.0, watchOS 26.0, tvOS 26.0, visionOS 26.0, *)
+    public var isUltraConstrained: Bool { fatalError() }
     // https://developer.apple.com/documentation/network/nwpath/unsatisfiedreason-swift.property
     public var unsatisfiedReason: NWPath.UnsatisfiedReason { fatalError() }
 
