@@ -23,11 +23,4 @@ typedef signed char BOOL;
 #define NO __objc_no
 typedef id (*IMP)(id, SEL, ...);
 
-// https://developer.apple.com/documentation/foundation/nscomparisonresult
-typedef enum __attribute__((enum_extensibility(closed))) NSComparisonResult : NSInteger {
-    NSOrderedAscending = -1L,
-    NSOrderedSame,
-    NSOrderedDescending
-} NSComparisonResult __attribute__((swift_name("ComparisonResult")));
-
 #define NSIntegerMax 9223372036854775807L
