@@ -833,6 +833,8 @@ extern int tcgetattr(int, struct termios *);
 extern int tcsetattr(int, int, const struct termios *);
 extern void cfmakeraw(struct termios *);
 extern int ioctl(int, unsigned long, ...);
+// https://developer.apple.com/library/archive/documentation/System/Conceptual/ManPages_iPhoneOS/man3/openpty.3.html
+extern int openpty(int *, int *, char *, struct termios *, struct winsize *);
 
 // Mach
 // https://developer.apple.com/documentation/kernel/mach
