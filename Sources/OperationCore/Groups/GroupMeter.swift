@@ -7,6 +7,8 @@
 package struct GroupMeter: Sendable {
     private var added = 0.0
     private var ended = 0.0
+    /// The number of children that have not ended.
+    private var openCount = 0
     private var expected = 0.0
     /// The weights other than one, of children that have not ended.
     private var weights: [GroupMachine.Slot: Double] = [:]
@@ -31,6 +33,7 @@ package struct GroupMeter: Sendable {
     package mutating func add(_ slot: GroupMachine.Slot, weight: Double) {
         let weight = weight == 1 ? 1 : Self.usable(weight)
         added += weight
+        openCount += 1
         if weight != 1 { weights[slot] = weight }
     }
 
@@ -41,6 +44,9 @@ package struct GroupMeter: Sendable {
     package mutating func end(_ slot: GroupMachine.Slot) {
         let weight = weights.isEmpty ? 1 : weights.removeValue(forKey: slot) ?? 1
         ended += weight
+        openCount -= 1
+        // The weights were added in another order, so the sums may differ by what was rounded.
+        if openCount == 0 { ended = added }
         if marks.isEmpty { return }
         if let mark = marks.removeValue(forKey: slot) { partial -= mark * weight }
         // Nothing is left of what rounding may have left over.

@@ -67,7 +67,8 @@ private struct Traffic {
         return next
     }
 
-    /// A millisecond passes; each party keeps its categories for one to `longest` of them.
+    /// Each party keeps its categories for `shortest` to `longest` milliseconds.
+    var shortest = 1
     var longest = 6
 
     mutating func tick() {
@@ -106,7 +107,7 @@ private struct Traffic {
     private mutating func hold(_ number: Int) {
         guard let party = parties[number], party.heldUntil == nil else { return }
         served += 1
-        parties[number]?.heldUntil = time + Int.random(in: 1...max(longest, 1), using: &random)
+        parties[number]?.heldUntil = time + Int.random(in: shortest...max(longest, shortest), using: &random)
         parties[number]?.seatedUntil = nil
         if let queue = party.queue { lines[queue].removeAll { $0 == number } }
         for line in lines.indices where delays[line] != nil {
@@ -170,9 +171,9 @@ struct CategoryWaitTests {
     func longHolder() {
         seeds { seed in
             var traffic = Traffic(seed: seed, delays: [1, 0])
-            traffic.longest = 1_000_000
+            (traffic.shortest, traffic.longest) = (1_000_000, 1_000_000)
             _ = traffic.come([1], in: nil)
-            traffic.longest = 3
+            (traffic.shortest, traffic.longest) = (1, 3)
             _ = traffic.come([0], in: 1)
             let party = traffic.come([0, 1], in: 0)
             var idle = 0

@@ -84,6 +84,8 @@ struct OperationModel: Hashable {
         var enqueued = 0
         /// Whether it was canceled after its outcome was decided, so that no such handler begins any more.
         var isSilent = false
+        /// Whether its handler has a place in the order of the graph.
+        var isInOrder: Bool { isBegun && handlers > 0 && !isSilent }
     }
 
     private(set) var all: [One]

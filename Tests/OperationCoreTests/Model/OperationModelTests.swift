@@ -108,11 +108,12 @@ private func randomCommand(operations: Int, using random: inout SeededGenerator)
     }
 }
 
-/// Handlers on one serial queue run in the order of the graph, where both bodies ran and both handlers came in time.
+/// Handlers on one serial queue run in the order of the graph, where both bodies ran, both handlers came in time and no late
+/// cancellation silenced them.
 private func wrongOrder(in real: ModelledOperations, model: OperationModel) -> String? {
     let events = real.log.events
-    for (index, one) in model.all.enumerated() where one.isBegun && one.handlers > 0 {
-        for other in one.dependencies where model.all[other].isBegun && model.all[other].handlers > 0 {
+    for (index, one) in model.all.enumerated() where one.isInOrder {
+        for other in one.dependencies where model.all[other].isInOrder {
             guard let own = events.firstIndex(where: { $0.index == index }),
                 let first = events.firstIndex(where: { $0.index == other })
             else { continue }

@@ -41,8 +41,11 @@ struct OwnerTests {
         }
         queue.suspend()
         operations[0].enqueueHandler(on: queue) {}
-        #expect(OperationOwner.cancelOperations(ownedBy: screen) == 2)
-        #expect(events.events == ["second", "first"])
+        // The owner keeps no operation, and nothing else here keeps the second one.
+        withExtendedLifetime(operations) {
+            #expect(OperationOwner.cancelOperations(ownedBy: screen) == 2)
+            #expect(events.events == ["second", "first"])
+        }
         queue.resume()
         await queue.drain()
     }
