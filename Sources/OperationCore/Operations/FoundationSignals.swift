@@ -3,7 +3,7 @@
 
 import Foundation
 
-// The one file that speaks to the machinery beneath Foundation.Operation: key-value observing on Apple platforms, and the
+// The one file that notifies Foundation of the state of an operation: by key-value observing on Apple platforms, and by the
 // notification that replaces it on Linux.
 
 #if canImport(ObjectiveC)

@@ -198,7 +198,7 @@ struct UnboundTaskTests {
         #expect(try await operation.run() == "Hello")
     }
 
-    @Test("A task of Swift that the hook starts, and that goes on, does not keep the operation")
+    @Test("A Swift task that the hook starts, and that outlives the operation, does not keep the operation")
     func releasedBeforeTaskEnds() async throws {
         let bench = try bench(), opened = EventRecorder<Bool>()
         let background = Locked<Task<Void, Never>?>(nil)

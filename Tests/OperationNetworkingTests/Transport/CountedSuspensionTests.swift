@@ -18,7 +18,7 @@ private final class CountingTask: SuspendableTask, Sendable {
 
 @Suite(.timeLimit(.minutes(1)))
 struct CountedSuspensionTests {
-    @Test func `a task that is held and then paused goes on at one resume`() {
+    @Test func `a task that is held and then paused resumes at one resume`() {
         let task = CountingTask()
         var (machine, suspension, wishes) = (TaskMachine(), CountedSuspension(), TaskWishes())
         // The shell of a session: what the machine asks for is done to the task.

@@ -38,7 +38,7 @@ package struct BackgroundLedger<Transfer, Answer, Handler> {
     private var orphans: [(Answer, Ending)] = []
     private var hasOrphanRule = false
     private var handlers: [Handler] = []
-    /// Whether the system delivered all events before it was known whom to notify of that.
+    /// Whether the system delivered all events before the application passed a completion handler.
     private var hasFinishedUnheard = false
 
     package init() {}
