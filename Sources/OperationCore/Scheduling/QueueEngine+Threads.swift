@@ -29,9 +29,14 @@ extension QueueEngine {
         let notes = ThreadNotes.current
         let seat = WorkerSeat(engine: self, outer: notes.seat)
         notes.seat = seat
+        #if canImport(Darwin)
+            var quality = ThreadQuality()
+            defer { quality.take(.default) }
+        #endif
         while let job = nextJob(for: seat) {
             seat.take(job.key)
-            #if canImport(ObjectiveC)
+            #if canImport(Darwin)
+                quality.take(job.work.quality)
                 // Else what a body leaves to be released would stay for as long as the thread has something to do.
                 autoreleasepool { run(job, seat) }
             #else
@@ -312,3 +317,37 @@ package final class ManualSeat: Sendable {
         return true
     }
 }
+
+#if canImport(Darwin)
+    /// The quality of service of a thread that works for a queue: that of the operation which it runs.
+    private struct ThreadQuality {
+        private var present = QualityOfService.default
+
+        mutating func take(_ wanted: QualityOfService) {
+            guard wanted != present, pthread_set_qos_class_self_np(wanted.threadClass, 0) == 0 else { return }
+            present = wanted
+        }
+    }
+
+    extension QualityOfService {
+        fileprivate var threadClass: qos_class_t {
+            switch self {
+            case .userInteractive: QOS_CLASS_USER_INTERACTIVE
+            case .userInitiated: QOS_CLASS_USER_INITIATED
+            case .utility: QOS_CLASS_UTILITY
+            case .background: QOS_CLASS_BACKGROUND
+            default: QOS_CLASS_DEFAULT
+            }
+        }
+    }
+
+    extension QueueMachine.Work {
+        fileprivate var quality: QualityOfService {
+            switch self {
+            case .none, .closure: .default
+            case .operation(let operation): operation.qualityOfService
+            case .foreign(let entry): entry.operation.qualityOfService
+            }
+        }
+    }
+#endif

@@ -553,7 +553,16 @@ extern int pthread_attr_setstacksize(pthread_attr_t *, size_t);
 extern int pthread_sigmask(int, const sigset_t *_Nullable, sigset_t *_Nullable);
 extern int sched_yield(void);
 // https://developer.apple.com/documentation/dispatch/dispatchqos/qosclass
-typedef unsigned int qos_class_t;
+typedef enum : unsigned int {
+    QOS_CLASS_USER_INTERACTIVE = 0x21,
+    QOS_CLASS_USER_INITIATED = 0x19,
+    QOS_CLASS_DEFAULT = 0x15,
+    QOS_CLASS_UTILITY = 0x11,
+    QOS_CLASS_BACKGROUND = 0x09,
+    QOS_CLASS_UNSPECIFIED = 0x00,
+} qos_class_t;
+// Its manual page, pthread_set_qos_class_self_np(3), says no more than the header: it changes the calling thread alone.
+extern int pthread_set_qos_class_self_np(qos_class_t, int);
 // https://developer.apple.com/documentation/os/1646466-os_unfair_lock_lock
 typedef struct os_unfair_lock_s {
     uint32_t _os_unfair_lock_opaque;

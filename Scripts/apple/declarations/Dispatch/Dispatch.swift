@@ -28,7 +28,7 @@ public struct DispatchQoS: Equatable, Sendable {
     public enum QoSClass: Sendable {
         case background, utility, `default`, userInitiated, userInteractive, unspecified
         public init?(rawValue: qos_class_t) { nil }
-        public var rawValue: qos_class_t { 0 }
+        public var rawValue: qos_class_t { fatalError() }
     }
     public init(qosClass: QoSClass, relativePriority: Int) {
         self.qosClass = qosClass

@@ -115,9 +115,9 @@ extension FileSystem {
         call(.claim) { _ in file.withNumber { PosixCalls.claim($0) } }.ignoring(\.meansUnsupported)
     }
 
-    /// How many bytes may still be written to the volume of a file or directory.
-    package func freeBytes(of file: OpenFile) -> Result<Int64, SystemError> {
-        call(.freeBytes, asking: { file.withNumber { PosixCalls.freeBytes(of: $0) } })
+    /// How many bytes may still be written to the volume of a file or directory, where so many are wanted.
+    package func freeBytes(of file: OpenFile, wanted: Int64) -> Result<Int64, SystemError> {
+        call(.freeBytes, asking: { file.withNumber { PosixCalls.freeBytes(of: $0, wanted: wanted) } })
     }
 
     /// What becomes of permissions of a new file in an open directory; nil where only making one tells.

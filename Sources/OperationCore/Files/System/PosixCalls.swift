@@ -3,6 +3,7 @@
 
 #if canImport(Darwin)
     import Darwin
+    import Foundation
 #elseif canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -64,7 +65,23 @@ enum PosixCalls {
     static func claim(_ file: Int32) -> Int { Int(flock(file, LOCK_EX | LOCK_NB)) }
 
     /// How many bytes a program without privileges may still write to the volume of an open file or directory.
-    static func freeBytes(of file: Int32) -> Int64? {
+    ///
+    /// If these are fewer than `wanted`, the space that the system would free for the program counts, too.
+    static func freeBytes(of file: Int32, wanted: Int64) -> Int64? {
+        #if canImport(Darwin) && !os(tvOS) && !os(watchOS)
+            guard let free = unusedBytes(of: file) else { return nil }
+            guard free < wanted else { return free }
+            var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+            guard fcntl(file, F_GETPATH, &path) != -1 else { return free }
+            let url = URL(fileURLWithFileSystemRepresentation: path, isDirectory: true, relativeTo: nil)
+            let values = try? url.resourceValues(forKeys: [.volumeAvailableCapacityForImportantUsageKey])
+            return max(free, values?.volumeAvailableCapacityForImportantUsage ?? 0)
+        #else
+            return unusedBytes(of: file)
+        #endif
+    }
+
+    private static func unusedBytes(of file: Int32) -> Int64? {
         #if canImport(Darwin)
             // The fields of `statvfs` have 32 bits there, too few for a volume of 16 TiB.
             var value = statfs()
@@ -220,4 +237,12 @@ private func writeBytes(_ file: Int32, _ start: UnsafeRawPointer?, _ count: Int)
 
 private func closeDescriptor(_ file: Int32) -> Int {
     Int(close(file))
+}
+
+extension Int32 {
+    /// The number of a kind of socket, such as `SOCK_STREAM`, which is an enumeration in glibc.
+    package init(socket kind: some RawRepresentable<UInt32>) { self.init(bitPattern: kind.rawValue) }
+
+    /// The number of a kind of socket, which is a number in other C libraries.
+    package init(socket kind: Int32) { self = kind }
 }

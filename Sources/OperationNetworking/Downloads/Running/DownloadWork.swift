@@ -176,7 +176,8 @@ package final class DownloadWork {
     private func hasRoom(for card: DownloadCard) -> Bool {
         lastCheckpoint = clock.now
         guard let store, let total = card.total else { return true }
-        let (missing, free) = (total - store.length, store.freeBytes())
+        let missing = total - store.length
+        let free = store.freeBytes(wanted: missing)
         guard missing > free else { return true }
         machine?.fail(
             writing: NetworkError(

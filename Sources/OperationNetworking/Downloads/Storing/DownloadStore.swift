@@ -70,8 +70,8 @@ final class DownloadStore {
     /// What is there of the file, as far as it can be trusted.
     var part: DownloadPart? { card.map { DownloadPart(card: $0, length: length) } }
 
-    /// The bytes that may still be written to the volume.
-    func freeBytes() -> Int64 { (try? files.freeBytes(of: folder.folder).get()) ?? .max }
+    /// The bytes that may still be written to the volume, where so many are wanted.
+    func freeBytes(wanted: Int64) -> Int64 { (try? files.freeBytes(of: folder.folder, wanted: wanted).get()) ?? .max }
 
     /// Whether there is a part still, to be gone on with or thrown away.
     var hasPart: Bool { file != nil }
