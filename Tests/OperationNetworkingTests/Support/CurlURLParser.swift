@@ -2,7 +2,7 @@
 // See LICENSE in the repository's root.
 
 #if os(Linux)
-    import Glibc
+    import Foundation
 
     /// The URL parser of this machine's libcurl: how the library that sends requests reads a text.
     struct CurlURLParser {

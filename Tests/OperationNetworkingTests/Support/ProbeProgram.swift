@@ -47,18 +47,19 @@ struct ProbeProgram: Sendable {
     }
 
     init(_ name: String, _ arguments: [String]) throws {
-        let process = Process(), pipe = Pipe()
+        let process = Process(), pipe = Pipe(), exit = DispatchSemaphore(value: 0)
         let executable: URL = try #require(Self.url(name), "\(name) was not built beside the tests.")
         process.executableURL = executable
         process.arguments = arguments
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = pipe
         process.standardError = FileHandle.nullDevice
+        process.terminationHandler = { _ in exit.signal() }
         try process.run()
         number = process.processIdentifier
         Thread { [output] in
             while case let data = pipe.fileHandleForReading.availableData, !data.isEmpty { output.add(data) }
-            process.waitUntilExit()
+            exit.wait()
             output.end()
         }.start()
     }

@@ -3,7 +3,7 @@
 
 #if os(Linux)
     import Dispatch
-    import Glibc
+    import Foundation
     import OperationCore
 
     /// Watches the network of a Linux machine, by what the kernel says of its interfaces, addresses and routes.

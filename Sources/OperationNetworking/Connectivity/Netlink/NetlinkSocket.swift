@@ -2,7 +2,7 @@
 // See LICENSE in the repository's root.
 
 #if os(Linux)
-    import Glibc
+    import Foundation
     import OperationCore
 
     /// A socket to the part of the kernel that knows the network: never blocking, and not inherited by other programs.
@@ -47,7 +47,7 @@
             do throws(SystemError) {
                 return NetlinkSocket(descriptor: descriptor, port: try join(descriptor))
             } catch {
-                Glibc.close(descriptor)
+                Foundation.close(descriptor)
                 throw error
             }
         }
@@ -100,6 +100,6 @@
             }
         }
 
-        func close() { Glibc.close(descriptor) }
+        func close() { Foundation.close(descriptor) }
     }
 #endif

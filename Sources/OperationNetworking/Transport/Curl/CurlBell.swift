@@ -3,7 +3,7 @@
 
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
-    import Glibc
+    import Foundation
 
     /// Wakes the thread of a session from its wait for events.
     struct CurlBell: ~Copyable, Sendable {
@@ -14,7 +14,7 @@
         }
 
         deinit {
-            if descriptor >= 0 { Glibc.close(descriptor) }
+            if descriptor >= 0 { Foundation.close(descriptor) }
         }
 
         var isValid: Bool { descriptor >= 0 }

@@ -3,7 +3,7 @@
 
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
-    import Glibc
+    import Foundation
 
     /// Header fields, or other lines, in the form in which libcurl reads them, in one piece of memory.
     struct CurlList: ~Copyable {

@@ -3,7 +3,7 @@
 
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
-    import Glibc
+    import Foundation
 
     /// What the thread of a session does: it waits for events on sockets, for moments and for mail, and passes them on.
     ///

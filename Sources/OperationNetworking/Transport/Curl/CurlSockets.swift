@@ -3,7 +3,7 @@
 
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
-    import Glibc
+    import Foundation
 
     /// The sockets that libcurl wants to be watched, and what the kernel was told of them.
     ///
@@ -49,7 +49,7 @@
         var count: Int { entries.count }
 
         func close() {
-            if poll >= 0 { Glibc.close(poll) }
+            if poll >= 0 { Foundation.close(poll) }
             events.deallocate()
         }
 

@@ -3,7 +3,7 @@
 
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
-    import Glibc
+    import Foundation
 
     /// The thread of a session: how it begins and is set up, and its clock.
     enum CurlThread {

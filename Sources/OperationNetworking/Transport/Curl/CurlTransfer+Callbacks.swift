@@ -3,7 +3,8 @@
 
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
-    import Glibc
+    import Foundation
+    import OperationCore
 
     // The functions that libcurl calls. The last argument of each leads to the transfer, or to the loop.
     extension CurlTransfer {
@@ -49,7 +50,7 @@
             _ = OKCurlSetOpen(handle.easy) { context, _, address in
                 guard let address = address?.pointee, let transfer = CurlTransfer.of(context), transfer.mayConnect()
                 else { return -1 }
-                let kind = address.type | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+                let kind = address.type | Int32(socket: SOCK_CLOEXEC) | Int32(socket: SOCK_NONBLOCK)
                 let descriptor = socket(address.family, kind, address.protocol)
                 // libcurl does not learn why there is no socket, and would report that the server does not accept
                 // connections.

@@ -2,7 +2,7 @@
 // See LICENSE in the repository's root.
 
 #if OPERATIONKIT_LIBCURL
-    import Glibc
+    import Foundation
 
     /// Hosts that are reached without the proxy, as libcurl reads the list of them: names with all that is below them,
     /// addresses, ranges of addresses (`10.0.0.0/8`), or an asterisk for all.

@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationCore
 
 /// The system's calls for sockets: without blocking, without signals, and without descriptors that other programs inherit.
 enum Sockets {
@@ -98,7 +99,7 @@ enum Sockets {
         #if canImport(Darwin)
             let file = socket(family, SOCK_STREAM, 0)
         #else
-            let file = socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            let file = socket(family, Int32(socket: SOCK_STREAM) | Int32(socket: SOCK_CLOEXEC), 0)
         #endif
         guard file >= 0 else { throw LoopbackServerError(errno, address) }
         prepare(file)
@@ -138,7 +139,7 @@ enum Sockets {
     private static func acceptConnection(_ file: Int32) -> Int32 {
         #if !canImport(Darwin)
             if let acceptWithFlags {
-                return acceptWithFlags(file, nil, nil, Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue))
+                return acceptWithFlags(file, nil, nil, Int32(socket: SOCK_CLOEXEC) | Int32(socket: SOCK_NONBLOCK))
             }
         #endif
         let connection = Foundation.accept(file, nil, nil)

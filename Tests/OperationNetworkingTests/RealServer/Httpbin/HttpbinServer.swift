@@ -3,7 +3,6 @@
 
 #if os(Linux)
     import Foundation
-    import Glibc
     import OperationTestKit
 
     /// A real httpbin, started as a child of the tests.

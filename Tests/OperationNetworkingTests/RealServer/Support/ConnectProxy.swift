@@ -4,7 +4,6 @@
 #if os(Linux)
     import Dispatch
     import Foundation
-    import Glibc
     import OperationCore
     import OperationTestKit
 
@@ -195,7 +194,7 @@
             var done = 0
             while done < bytes.count {
                 let count = bytes.withUnsafeBytes { room in
-                    Glibc.send(socket, room.baseAddress.map { $0 + done }, bytes.count - done, Int32(MSG_NOSIGNAL))
+                    Foundation.send(socket, room.baseAddress.map { $0 + done }, bytes.count - done, Int32(MSG_NOSIGNAL))
                 }
                 guard count > 0 else { return false }
                 done += count

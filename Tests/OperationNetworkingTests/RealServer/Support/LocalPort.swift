@@ -3,7 +3,7 @@
 
 #if os(Linux)
     import Foundation
-    import Glibc
+    import OperationCore
 
     /// Ports of this machine for servers that cannot choose one themselves.
     enum LocalPort {
@@ -46,7 +46,7 @@
         }
 
         private static func makeSocket() -> Int32 {
-            let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            let socket = Foundation.socket(AF_INET, Int32(socket: SOCK_STREAM) | Int32(socket: SOCK_CLOEXEC), 0)
             var yes: Int32 = 1
             setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
             return socket

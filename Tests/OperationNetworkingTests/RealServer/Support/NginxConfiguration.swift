@@ -2,7 +2,7 @@
 // See LICENSE in the repository's root.
 
 #if os(Linux)
-    import Glibc
+    import Foundation
 
     /// The text that an nginx of the tests is told what to do by.
     struct NginxConfiguration {

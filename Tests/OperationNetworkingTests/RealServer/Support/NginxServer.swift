@@ -3,7 +3,6 @@
 
 #if os(Linux)
     import Foundation
-    import Glibc
     import OperationCore
     import OperationTestKit
 
