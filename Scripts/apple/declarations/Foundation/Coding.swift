@@ -1,4 +1,4 @@
-// Encoders and decoders of JSON.
+// Encoders and decoders of JSON, and the decoder of property lists.
 
 // https://developer.apple.com/documentation/foundation/jsonencoder
 open class JSONEncoder {
@@ -125,3 +125,14 @@ open class JSONDecoder {
     open func decode<T: Decodable>(_ type: T.Type, from data: Data) throws -> T { fatalError() }
 }
 extension JSONDecoder: @unchecked Sendable {}
+
+// https://developer.apple.com/documentation/foundation/propertylistdecoder
+open class PropertyListDecoder {
+    @preconcurrency open var userInfo: [CodingUserInfoKey: any Sendable] {
+        get { fatalError() }
+        set {}
+    }
+    public init() {}
+    open func decode<T: Decodable>(_ type: T.Type, from data: Data) throws -> T { fatalError() }
+}
+extension PropertyListDecoder: @unchecked Sendable {}
