@@ -134,15 +134,3 @@ extension SavingTell: HopWatcher {
     func measured(_ metrics: TransferMetrics) { watcher?.measured(metrics) }
     func hopIsOver() { watcher?.hopIsOver() }
 }
-
-extension ResponseHead {
-    /// The head as it would be of the whole file, where it is that of a part, or says that nothing is missing.
-    func asWhole(length: Int64?) -> ResponseHead {
-        guard status == 206 || status == 416 else { return self }
-        var fields = headers
-        fields.remove("Content-Range")
-        fields["Content-Length"] = length.map { "\($0)" }
-        return ResponseHead(
-            url: url, status: 200, headers: fields, version: version, reason: reason, isDecoded: isDecoded)
-    }
-}

@@ -25,96 +25,273 @@
     /// }
     /// ```
     ///
+    /// ``transfers()`` returns the transfers of an earlier run that the system still carries out. You can cancel each of them,
+    /// or attach an operation to it.
+    ///
+    /// ```text
+    /// for transfer in await session.transfers() {
+    ///     guard let url = transfer.request?.url else { continue }
+    ///     NetworkDownloadOperation(url: url, to: Library.shared.place(of: url), session: transfer).start()
+    /// }
+    /// ```
+    ///
+    /// A download that failed in this run of the program continues from where it stopped if a request with the same method, URL
+    /// and header fields is sent again, for example by a retry. The server must support that.
+    ///
     /// The system follows redirects itself in such a session. It sends bodies from files: any other body is written to a file
-    /// first.
+    /// first. The timeouts of a request are not used, because the device may sleep. Set `timeoutIntervalForResource` of the
+    /// configuration instead.
     public final class BackgroundSession: NetworkSession {
-        /// The end of a transfer that an earlier run of the program started.
+        /// The end of a transfer that no operation waits for, such as one that an earlier run of the program started.
         public struct Orphan: Sendable {
             /// The request.
             public let request: URLRequest?
             /// The response of the server.
             public let response: HTTPURLResponse?
-            /// The body of a download, in a file that is removed after the closure returns: move it.
+            /// The body of a download, or the body of the response to an upload if it has more than 64 KiB.
+            ///
+            /// The file is removed when the closure returns. Move it if you need it.
             public let file: URL?
-            /// The body of the response to an upload.
+            /// The body of the response to an upload, if it has at most 64 KiB.
             public let body: Data?
-            /// The error with which the transfer ended; nil if it was complete.
+            /// The error with which the transfer ended. It is `nil` if the response is complete, whatever its status.
             public let error: NetworkError?
             /// What the system needs to continue a download that failed, if it can be continued.
             public let resumeData: Data?
+            /// A Boolean value that indicates whether the transfer was an upload.
+            public let isUpload: Bool
+
+            fileprivate init(_ orphan: BackgroundTransfers.Orphan) {
+                (request, response, file) = (orphan.request, orphan.response, orphan.file?.url)
+                (body, error, resumeData) = (orphan.body, orphan.error, orphan.resumeData)
+                isUpload = orphan.isUpload
+            }
+        }
+
+        /// A transfer that the system carries out and that no operation waits for.
+        ///
+        /// Pass it to an operation as its session to attach the operation to it. The first request of the operation is then not
+        /// sent: it gets the response of the transfer. The method and the URL must be those of the transfer. All later requests,
+        /// such as retries, are sent in the ``BackgroundSession``. If the transfer has ended before the operation starts, the
+        /// operation fails with ``NetworkError/Code/sessionUnavailable``, and the end goes to
+        /// ``BackgroundSession/onOrphan``.
+        public final class Transfer: NetworkSession {
+            private let task: any SystemTask & ProgressReporting
+            private let session: BackgroundSession
+            private let isAttached = Locked(false)
+
+            fileprivate init(_ task: any SystemTask & ProgressReporting, _ session: BackgroundSession) {
+                self.task = task
+                self.session = session
+            }
+
+            /// The request.
+            public var request: URLRequest? { task.originalRequest }
+            /// The progress of the transfer.
+            public var progress: Progress { task.progress }
+
+            /// Continues a transfer that was suspended when the earlier run of the program ended.
+            public func resume() { task.resume() }
+
+            /// Cancels the transfer. Its end is an ``BackgroundSession/Orphan`` with the error
+            /// ``NetworkError/Code/cancelled``.
+            public func cancel() { task.cancel() }
+
+            /// Makes a task that waits for this transfer; later ones send their requests.
+            public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+                let wasAttached = isAttached.withLock { isAttached in
+                    defer { isAttached = true }
+                    return isAttached
+                }
+                if wasAttached { return session.makeTask(with: request, receiver: receiver) }
+                return session.engine.makeTask(with: request, receiver: receiver, attachedTo: task)
+            }
         }
 
         private static let made = Locked<[String: BackgroundSession]>([:])
 
-        private let reporter = BackgroundReporter()
-        private let session: URLSession
+        private let engine: BackgroundTransfers
+        private let rule = Locked<(@Sendable (Orphan) -> Void)?>(nil)
 
-        private init(_ configuration: URLSessionConfiguration) {
-            session = URLSession(configuration: configuration, delegate: reporter, delegateQueue: nil)
-        }
+        private init(_ identifier: String) { engine = BackgroundTransfers(identifier) }
 
         /// Returns the session with an identifier, which is made at the first call.
         ///
+        /// The identifier must not be empty. If it is, each task of the session ends with
+        /// ``NetworkError/Code/sessionUnavailable``.
+        ///
         /// - Parameters:
-        ///   - identifier: The identifier, which is the same in each run of the program.
-        ///   - configure: Changes the configuration. It is called only if the session is made.
-        ///   - onOrphan: A closure that is called on the session's queue with each transfer of an earlier run that ended.
-        ///     If it is nil, such transfers are kept until you set ``onOrphan``. A later call replaces an earlier closure.
+        ///   - identifier: The identifier, which is the same in each run of the program. An app extension needs one of its own.
+        ///   - configure: Changes the configuration. It is called only if this call makes the session. A session that exists
+        ///     keeps its configuration.
+        ///   - onOrphan: A closure that is called with each transfer that ended without an operation. The default is `nil`,
+        ///     which keeps the present closure. While there is none, such transfers are kept until you set ``onOrphan``. See
+        ///     there.
         public static func session(
             _ identifier: String, configure: (URLSessionConfiguration) -> Void = { _ in },
             onOrphan: (@Sendable (Orphan) -> Void)? = nil
         ) -> BackgroundSession {
-            let background = Self.session(identifier, configuredBy: configure)
-            if let onOrphan { background.onOrphan = onOrphan }
-            return background
+            let fresh = made.withLock { $0[identifier] } == nil ? BackgroundSession(identifier) : nil
+            // The system does not allow two at a time.
+            let (session, isNew) = made.withLock { made in
+                if let known = made[identifier] { return (known, false) }
+                let session = fresh ?? BackgroundSession(identifier)
+                made[identifier] = session
+                return (session, true)
+            }
+            if let onOrphan { session.onOrphan = onOrphan }
+            if isNew {
+                session.connect(identifier, configure)
+            } else {
+                // Another thread was faster.
+                fresh?.engine.connect(.failure(URLSessionCarrier.closed))
+            }
+            return session
         }
 
-        private static func session(
-            _ identifier: String, configuredBy configure: (URLSessionConfiguration) -> Void
-        ) -> BackgroundSession {
-            if let known = made.withLock({ $0[identifier] }) { return known }
+        /// Makes the system's session, without a lock.
+        private func connect(_ identifier: String, _ configure: (URLSessionConfiguration) -> Void) {
+            guard !identifier.isEmpty else {
+                return engine.connect(
+                    .failure(
+                        NetworkError(
+                            code: .sessionUnavailable, phase: .waiting,
+                            message:
+                                "The identifier of a background session is empty. Pass one that is the same in each run "
+                                + "of the program.")))
+            }
             let configuration = URLSessionConfiguration.background(withIdentifier: identifier)
             configure(configuration)
-            return made.withLock { made in
-                // The system does not allow two at a time.
-                if let known = made[identifier] { return known }
-                let session = BackgroundSession(configuration)
-                made[identifier] = session
-                return session
-            }
+            let session = URLSession(
+                configuration: configuration, delegate: BackgroundReporter(engine), delegateQueue: nil)
+            engine.connect(
+                .success(BackgroundURLSession(session: session)),
+                lifetime: configuration.timeoutIntervalForResource + 86_400)
         }
 
-        /// The closure that is called with each transfer of an earlier run that ended.
+        /// The closure that is called with each transfer that ended without an operation.
         ///
-        /// Transfers that ended while it was nil are delivered on the calling thread as soon as you set it.
+        /// It is called on a queue of the session, one call at a time, in the order in which the transfers ended. The system's
+        /// events do not wait for it, but the handlers that you pass to ``handleEvents(completion:)`` do.
+        ///
+        /// Transfers that end while it is `nil` are kept, at most 1,000 of them. If there are more, the oldest are removed,
+        /// and the closure is called once with the error ``NetworkError/Code/resourcesExhausted``. If the program ends before
+        /// you set the closure, they are lost.
         public var onOrphan: (@Sendable (Orphan) -> Void)? {
-            get { reporter.onOrphan }
-            set { reporter.onOrphan = newValue }
-        }
-
-        /// Keeps the completion handler of the application's delegate, and calls it when the system has delivered all events.
-        ///
-        /// If the system has done so already, the handler is called immediately. If the application was woken more than once
-        /// until then, all handlers are called.
-        public func handleEvents(completion: @escaping @MainActor @Sendable () -> Void) {
-            reporter.keep(completion)
-        }
-
-        /// Starts the download of an orphan that failed again: from where it stopped if the orphan has resume data,
-        /// otherwise from its first byte.
-        ///
-        /// Its end is an orphan, too. Does nothing if the orphan was an upload, whose body is not known any more.
-        public func restart(_ orphan: Orphan) {
-            if let resumeData = orphan.resumeData {
-                session.downloadTask(withResumeData: resumeData).resume()
-            } else if let request = orphan.request, (request.httpMethod ?? "GET") == "GET" {
-                session.downloadTask(with: request).resume()
+            get { rule.withLock { $0 } }
+            set {
+                var old = newValue
+                rule.withLock { swap(&$0, &old) }
+                // Of two threads the one whose closure stands wins.
+                engine.setRule(self.engineRule)
             }
+        }
+
+        private var engineRule: BackgroundTransfers.Rule? {
+            guard let closure = onOrphan else { return nil }
+            return { closure(Orphan($0)) }
+        }
+
+        /// Keeps the completion handler of the application's delegate, and calls it on the main actor when the system has
+        /// delivered all events and ``onOrphan`` has returned for each of them.
+        ///
+        /// Call it in the application's delegate before that method returns. If the system had delivered all events before, the
+        /// handler is called when no event has come for two seconds. If you pass several handlers before that, all of them
+        /// are called. On a watch, complete the `WKURLSessionRefreshBackgroundTask` in the handler.
+        public func handleEvents(completion: @escaping @MainActor @Sendable () -> Void) {
+            engine.keep(completion)
+        }
+
+        /// Returns the transfers that the system carries out and that no operation waits for, such as those that an earlier run
+        /// of the program started.
+        public func transfers() async -> [Transfer] {
+            await engine.findOrphans().compactMap { task in
+                (task as? any SystemTask & ProgressReporting).map { Transfer($0, self) }
+            }
+        }
+
+        /// Starts a download that failed again: from where it stopped if the orphan has resume data, otherwise from its first
+        /// byte.
+        ///
+        /// Its end is an orphan, too.
+        ///
+        /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotRepeatable`` if the orphan was an upload,
+        ///   whose body is not known any more, and ``NetworkError/Code/invalidURL`` if it has no request.
+        public func restart(_ orphan: Orphan) throws(NetworkError) {
+            try engine.restart(orphan.request, resumeData: orphan.resumeData, isUpload: orphan.isUpload)
         }
 
         /// Makes a task that waits for its first `resume()`.
         public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-            BackgroundTask(request, receiver, session, reporter)
+            engine.makeTask(with: request, receiver: receiver)
+        }
+    }
+
+    private struct BackgroundURLSession: BackgroundSystem {
+        let session: URLSession
+
+        func makeDownload(_ request: URLRequest) -> any SystemTask { session.downloadTask(with: request) }
+
+        func makeDownload(continuing resumeData: Data) -> any SystemTask {
+            session.downloadTask(withResumeData: resumeData)
+        }
+
+        func makeUpload(_ request: URLRequest, from file: URL) -> any SystemTask {
+            session.uploadTask(with: request, fromFile: file)
+        }
+
+        func findTasks(_ completion: @escaping @Sendable ([any SystemTask]) -> Void) {
+            session.getAllTasks { completion($0) }
+        }
+    }
+
+    /// The delegate of a background session: passes the system's events on.
+    private final class BackgroundReporter: NSObject, URLSessionDownloadDelegate, URLSessionDataDelegate, Sendable {
+        private let transfers: BackgroundTransfers
+
+        init(_ transfers: BackgroundTransfers) { self.transfers = transfers }
+
+        func urlSession(
+            _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
+        ) {
+            transfers.saved(downloadTask.taskIdentifier, location)
+        }
+
+        func urlSession(
+            _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
+            expectedTotalBytes: Int64
+        ) {
+            transfers.continued(downloadTask.taskIdentifier)
+        }
+
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+            transfers.received(dataTask.taskIdentifier, data)
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+            totalBytesExpectedToSend: Int64
+        ) {
+            transfers.sent(task.taskIdentifier, totalBytesSent)
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics
+        ) {
+            transfers.measured(task.taskIdentifier, TransferMetrics(metrics))
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            transfers.ended(task, error, resumeData: (error as? URLError)?.downloadTaskResumeData)
+        }
+
+        func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
+            // Another process uses the identifier, for example. A task in this session would end the process.
+            transfers.close()
+        }
+
+        func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) {
+            transfers.finishedEvents()
         }
     }
 #endif

@@ -8,6 +8,7 @@ import OperationCore
 /// Writes a request's body to a temporary file, at the pace at which it is made.
 final class BodySpool: Sendable {
     private let body: RequestBody
+    private let folder: URL
     private let completion: @Sendable (Result<SpooledFile, NetworkError>) -> Void
     private let queue = DispatchQueue(label: "OperationKit.BodySpool")
     // Sendable: only used on `queue`.
@@ -19,8 +20,12 @@ final class BodySpool: Sendable {
         case ended
     }
 
-    init(_ body: RequestBody, completion: @escaping @Sendable (Result<SpooledFile, NetworkError>) -> Void) {
+    init(
+        _ body: RequestBody, into folder: URL = FileManager.default.temporaryDirectory,
+        completion: @escaping @Sendable (Result<SpooledFile, NetworkError>) -> Void
+    ) {
         self.body = body
+        self.folder = folder
         self.completion = completion
         goOn()
     }
@@ -58,7 +63,7 @@ final class BodySpool: Sendable {
 
     private func begun() throws(NetworkError) -> State {
         let reader = try BodyReader(body, waker: BodyWaker { [weak self] in self?.goOn() })
-        let url = FileManager.default.temporaryDirectory.appendingPathComponent("body-\(UUID().uuidString)")
+        let url = folder.appendingPathComponent("body-\(UUID().uuidString)")
         let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw Self.unwritable(errno) }
         return .writing(reader, descriptor: descriptor, SpooledFile(url))

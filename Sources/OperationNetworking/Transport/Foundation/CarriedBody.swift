@@ -18,9 +18,11 @@ enum CarriedBody {
     /// first.
     case toBeWritten
 
-    init(_ body: RequestBody) {
+    /// - Parameter onlyFiles: Whether bytes in memory are to be written to a file first, too.
+    init(_ body: RequestBody, onlyFiles: Bool = false) {
         switch body.source {
         case .none: self = .ready(.none)
+        case .data where onlyFiles: self = .toBeWritten
         case .data(let data): self = .ready(.data(data))
         case .file(let region):
             let isWhole = region.offset == 0 && FileRegionStatus(path: region.url.path)?.size == region.length

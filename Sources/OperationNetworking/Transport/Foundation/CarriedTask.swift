@@ -16,5 +16,7 @@ extension URLSessionCarrier: TaskCarrier {
     struct Extras {
         /// The session is kept for its tasks.
         var owner: URLSession?
+        /// A task that the system carries out already, for which this one is to wait.
+        var existing: (any SystemTask)?
     }
 }

@@ -17,10 +17,15 @@ final class CarriedTransfer: @unchecked Sendable {
     let isAhead: Bool
     let beganAt: Int64
     private let request: NetworkRequest
+    private let isInBackground: Bool
     private var work: URLSessionWork?
     private var isBraked = false
     /// The body, which a file may have to be kept for.
     private var body = CarriedBody.Form.none
+    /// The body of the response, if it came in a file.
+    private(set) var file: SpooledFile.Reader?
+    /// Whether a response of a part is that of what was missing.
+    var isContinued = false
     var spool: BodySpool?
     var deadlines: TransferDeadlines
     var timer: (any OperationTimer)?
@@ -37,14 +42,15 @@ final class CarriedTransfer: @unchecked Sendable {
     private var receivedCount: Int64 = 0
     private var firstByteAt: Int64?
 
-    init(_ task: CarriedTask, host: Int, isAhead: Bool, now: Int64) {
+    init(_ task: CarriedTask, host: Int, isAhead: Bool, isInBackground: Bool, now: Int64) {
+        self.isInBackground = isInBackground
         self.host = host
         self.isAhead = isAhead
         request = task.request
         beganAt = now
         // When the connection is ready is not told: the first limit that holds is the one for the first byte.
         deadlines = TransferDeadlines(
-            task.request.options.timeouts, pauses: task.presentWishes.pauses, now: now)
+            isInBackground ? .none : task.request.options.timeouts, pauses: task.presentWishes.pauses, now: now)
     }
 
     func start(_ work: URLSessionWork, _ body: CarriedBody.Form, now: Int64) {
@@ -52,9 +58,8 @@ final class CarriedTransfer: @unchecked Sendable {
         self.body = body
         spool = nil
         deadlines.connected(at: now)
-        work.task.resume()
-        // A brake that was set while the body was still being written.
-        self.work?.setSuspended(isBraked)
+        // There may be a brake that was set while the body was still being written.
+        self.work?.start(isSuspended: isBraked)
     }
 
     /// There is nothing to be cancelled any more.
@@ -84,7 +89,8 @@ final class CarriedTransfer: @unchecked Sendable {
     }
 
     func apply(_ brakes: TaskMachine.Brakes) {
-        isBraked = !brakes.isEmpty
+        // A receiver that holds keeps the body of a transfer in the background in its file.
+        isBraked = isInBackground ? brakes.contains(.sending) : !brakes.isEmpty
         work?.setSuspended(isBraked)
     }
 
@@ -107,10 +113,11 @@ extension CarriedTransfer {
     func received(_ response: URLResponse, _ task: CarriedTask, now: Int64) -> NetworkError? {
         if firstByteAt == nil { firstByteAt = now }
         _ = deadlines.received(at: now)
-        guard let response = response as? HTTPURLResponse, let head = ResponseHead(response, to: request) else {
+        guard let response = response as? HTTPURLResponse, var head = ResponseHead(response, to: request) else {
             return NetworkError(
                 code: .invalidResponse, phase: .awaitingResponse, message: "What the server sent is no valid HTTP.")
         }
+        if isContinued { head = head.asWhole(length: nil) }
         headerCount += head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         let limit = request.options.maximumHeaderSize
         guard headerCount <= limit else {
@@ -139,6 +146,18 @@ extension CarriedTransfer {
         task.confined.machine.responded()
         task.tell(.head(head))
         return nil
+    }
+
+    /// The whole body is in a file.
+    func received(_ file: SpooledFile) -> NetworkError? {
+        do throws(NetworkError) {
+            let reader = try SpooledFile.Reader(file)
+            self.file = reader
+            receivedCount += reader.count
+            return nil
+        } catch {
+            return error
+        }
     }
 
     func received(_ data: Data, _ task: CarriedTask, now: Int64) -> NetworkError? {

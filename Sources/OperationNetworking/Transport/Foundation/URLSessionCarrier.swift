@@ -19,7 +19,7 @@ final class URLSessionCarrier: Sendable {
     static let maximumPendingBytes = 64 << 20
 
     // Sendable: what is not a constant is only used on `queue`.
-    private let queue = DispatchQueue(label: "OperationKit.URLSession")
+    private let queue: DispatchQueue
     nonisolated(unsafe) var slots: SlotTable<CarriedTask>
     /// Those that were resumed and have not ended.
     private nonisolated(unsafe) var tasks: [ObjectIdentifier: CarriedTask] = [:]
@@ -28,8 +28,10 @@ final class URLSessionCarrier: Sendable {
     /// Foundation's task is made under this lock, so that none is made once `close()` has returned: in an invalidated
     /// session that raises an exception on Apple platforms, which ends the process.
     private let isClosed = Locked(false)
-    private let maker: URLSessionTaskMaker
+    private let maker: any URLSessionTaskMaking
     private let session: WeakSession
+    /// Where bodies are written that cannot be sent as they are.
+    private let folder: URL
 
     /// The user's session, unless it is gone.
     private struct WeakSession: @unchecked Sendable {
@@ -38,11 +40,22 @@ final class URLSessionCarrier: Sendable {
     }
 
     init(_ session: URLSession) {
+        queue = DispatchQueue(label: "OperationKit.URLSession")
         self.session = WeakSession(session: session)
+        folder = FileManager.default.temporaryDirectory
         maker = URLSessionTaskMaker(session)
         let perHost = URLSessionTaskMaker.maximumPerHost(session)
         // Foundation looks names up on threads of its own, however many.
         slots = SlotTable(.init(perHost: perHost, total: .max, lookups: .max))
+    }
+
+    /// Makes the carrier of a session in which `maker` makes the tasks.
+    init(_ maker: any URLSessionTaskMaking, on queue: DispatchQueue, spoolingInto folder: URL) {
+        self.queue = queue
+        self.maker = maker
+        self.folder = folder
+        session = WeakSession(session: nil)
+        slots = SlotTable(.init(perHost: .max, total: .max, lookups: .max))
     }
 
     static var now: Int64 { Int64(clamping: DispatchTime.now().uptimeNanoseconds) }
@@ -55,13 +68,15 @@ final class URLSessionCarrier: Sendable {
 
     #if canImport(FoundationNetworking)
         /// A response set a cookie that nothing keeps.
-        func noteLostCookies() { maker.noteLostCookies() }
+        func noteLostCookies() { (maker as? URLSessionTaskMaker)?.noteLostCookies() }
     #endif
 
     /// There is something new with a task.
     func post(_ task: CarriedTask) {
         perform { self.visit(task) }
     }
+
+    var isClosedNow: Bool { isClosed.withLock { $0 } }
 
     /// Ends all tasks, and those to come.
     func close() {
@@ -94,7 +109,7 @@ extension URLSessionCarrier {
         // One that had ended already before it was wanted is not remembered.
         if wishes.isStarted, !task.confined.machine.isEnded { remember(task) }
         fulfil(wishes, task)
-        if wishes.isStarted, isClosed.withLock({ $0 }) { end(task, with: Self.closed) }
+        if wishes.isStarted, isClosedNow { end(task, with: Self.closed) }
         watchTime(of: task)
         grantSlots()
     }
@@ -129,7 +144,8 @@ extension URLSessionCarrier {
                 slots.release(grant.host, isAhead: grant.isAhead)
                 continue
             }
-            let transfer = CarriedTransfer(task, host: grant.host, isAhead: grant.isAhead, now: Self.now)
+            let transfer = CarriedTransfer(
+                task, host: grant.host, isAhead: grant.isAhead, isInBackground: maker.isInBackground, now: Self.now)
             task.confined.transfer = transfer
             load(transfer, task)
             let wishes = task.presentWishes
@@ -140,10 +156,15 @@ extension URLSessionCarrier {
 
     /// Brings the body into a form in which Foundation sends it without harm.
     private func load(_ transfer: CarriedTransfer, _ task: CarriedTask) {
-        switch CarriedBody(task.request.body) {
+        if let existing = exchange(&task.confined.extras.existing, with: nil) {
+            return start(transfer, task, .none, existing)
+        }
+        switch CarriedBody(task.request.body, onlyFiles: maker.isInBackground) {
         case .ready(let body): start(transfer, task, body)
         case .toBeWritten:
-            transfer.spool = BodySpool(task.request.body) { result in
+            // A suspension would give up what was written, and a body that can be read once would be lost.
+            if !task.request.body.canBeSentAgain { task.confined.machine.connected() }
+            transfer.spool = BodySpool(task.request.body, into: folder) { result in
                 self.perform { self.loaded(result, transfer, task) }
             }
         }
@@ -161,12 +182,15 @@ extension URLSessionCarrier {
         grantSlots()
     }
 
-    private func start(_ transfer: CarriedTransfer, _ task: CarriedTask, _ body: CarriedBody.Form) {
+    private func start(
+        _ transfer: CarriedTransfer, _ task: CarriedTask, _ body: CarriedBody.Form,
+        _ existing: (any SystemTask)? = nil
+    ) {
         do throws(NetworkError) {
             try body.check()
             let work = try isClosed.withLock { isClosed throws(NetworkError) in
                 guard !isClosed else { throw Self.closed }
-                return try maker.makeWork(task.request, body, for: transfer) { event in
+                return try maker.makeWork(task.request, body, existing) { event in
                     self.perform { self.take(event, transfer, task) }
                 }
             }
@@ -227,6 +251,13 @@ extension URLSessionCarrier {
         case .response(let response): fail(task, transfer.received(response, task, now: Self.now))
         case .bytes(let data): fail(task, transfer.received(data, task, now: Self.now))
         case .measured(let metrics): transfer.measured = metrics
+        case .continued: transfer.isContinued = true
+        case .file(let file): fail(task, transfer.received(file))
+        case .startOver:
+            transfer.foundationHasEnded()
+            task.confined.machine.restarted()
+            load(transfer, task)
+            if task.presentWishes.isBraked { fulfil(task.presentWishes, task) }
         case .end(let error):
             transfer.foundationHasEnded()
             ended(error, transfer, task)
@@ -244,6 +275,7 @@ extension URLSessionCarrier {
         if let length = task.request.body.length, length > 0 { task.tellSent(length) }
         let metrics = transfer.metrics(of: task, now: Self.now)
         abandon(task)
+        if let file = transfer.file { task.tell(file) }
         task.tell(.metrics(metrics))
         if task.confined.machine.transferEnded(withFailure: false, isHeldBack: task.isHeldBack) { finish(task, nil) }
     }

@@ -17,6 +17,12 @@ enum URLSessionEvent: Sendable {
     case redirect(refuse: @Sendable () -> Void)
     case refusedChallenge
     case measured(TransferMetrics)
+    /// The response that follows is what was missing of one that an earlier task had received in part.
+    case continued
+    /// The body is complete.
+    case file(SpooledFile)
+    /// The request is to be sent again from its beginning.
+    case startOver
     case end((any Error)?)
 }
 

@@ -9,6 +9,32 @@ import Synchronization
     import FoundationNetworking
 #endif
 
+/// Makes Foundation's tasks for a carrier, on its queue.
+protocol URLSessionTaskMaking: Sendable {
+    /// Whether the tasks outlive the process. They then send bodies from files only, receive theirs in files, and have no time
+    /// limits.
+    var isInBackground: Bool { get }
+
+    /// Makes a task.
+    ///
+    /// - Parameter existing: A task that the system carries out already, which is to be used instead.
+    func makeWork(
+        _ request: NetworkRequest, _ body: CarriedBody.Form, _ existing: (any SystemTask)?,
+        _ tell: @escaping URLSessionReporter.Tell
+    ) throws(NetworkError) -> URLSessionWork
+
+    /// There is something to do.
+    func wake()
+    /// There is nothing to do any more: calls `action` if it stays so for long.
+    func idle(_ action: @escaping @Sendable () -> Void)
+    /// Closes the connections.
+    func rest()
+}
+
+extension URLSessionTaskMaker: URLSessionTaskMaking {
+    var isInBackground: Bool { false }
+}
+
 #if canImport(FoundationNetworking)
     /// Makes Foundation's tasks in private sessions, which have the configuration of the user's without all that does harm.
     ///
@@ -78,7 +104,7 @@ import Synchronization
         }
 
         func makeWork(
-            _ request: NetworkRequest, _ body: CarriedBody.Form, for transfer: CarriedTransfer,
+            _ request: NetworkRequest, _ body: CarriedBody.Form, _ existing: (any SystemTask)?,
             _ tell: @escaping URLSessionReporter.Tell
         ) throws(NetworkError) -> URLSessionWork {
             let plain = URLRequest(carrying: request, adding: fields)
@@ -116,19 +142,16 @@ import Synchronization
             return (URLSession(configuration: configuration, delegate: reporter, delegateQueue: queue), reporter)
         }
 
-        /// There is something to do.
         func wake() {
             timer?.cancel()
             timer = nil
         }
 
-        /// There is nothing to do any more: calls `action` if it stays so for long.
         func idle(_ action: @escaping @Sendable () -> Void) {
             wake()
             timer = SystemClock.shared.schedule(after: Self.idleLifetime, action)
         }
 
-        /// Closes the connections.
         func rest() {
             wake()
             kept?.session.finishTasksAndInvalidate()
@@ -155,7 +178,7 @@ import Synchronization
         static func maximumPerHost(_ session: URLSession) -> Int { .max }
 
         func makeWork(
-            _ request: NetworkRequest, _ body: CarriedBody.Form, for transfer: CarriedTransfer,
+            _ request: NetworkRequest, _ body: CarriedBody.Form, _ existing: (any SystemTask)?,
             _ tell: @escaping URLSessionReporter.Tell
         ) throws(NetworkError) -> URLSessionWork {
             guard let session = session.session, session.configuration.identifier == nil else {

@@ -9,15 +9,24 @@ import Foundation
 
 /// A task of Foundation's, and how it may be treated.
 struct URLSessionWork {
-    let task: URLSessionTask
+    let task: any SystemTask
     /// A session that was made for this task alone.
     var session: URLSession?
     var hasEnded = false
+    private let canBeSuspended: Bool
     private var brake = CountedSuspension()
 
-    init(task: URLSessionTask, session: URLSession? = nil) {
+    #if canImport(FoundationNetworking)
+        /// On Linux Foundation would send the request again, and mix the bytes.
+        static let canBeSuspended = false
+    #else
+        static let canBeSuspended = true
+    #endif
+
+    init(task: any SystemTask, session: URLSession? = nil, canBeSuspended: Bool = Self.canBeSuspended) {
         self.task = task
         self.session = session
+        self.canBeSuspended = canBeSuspended
     }
 
     /// Ends it, if it has not ended by itself.
@@ -26,13 +35,15 @@ struct URLSessionWork {
         session?.finishTasksAndInvalidate()
     }
 
+    /// Starts the task, which Foundation makes as a suspended one.
+    mutating func start(isSuspended: Bool) {
+        brake = CountedSuspension(isSuspended: isSuspended && canBeSuspended)
+        if !isSuspended || !canBeSuspended { task.resume() }
+    }
+
     /// Stops both directions, where that can be done.
-    ///
-    /// On Linux Foundation would send the request again, and mix the bytes.
     mutating func setSuspended(_ isSuspended: Bool) {
-        #if !canImport(FoundationNetworking)
-            brake.set(isSuspended, on: task)
-        #endif
+        if canBeSuspended { brake.set(isSuspended, on: task) }
     }
 }
 
@@ -42,16 +53,30 @@ package protocol SuspendableTask {
     func resume()
 }
 
-extension URLSessionTask: SuspendableTask {}
+/// What is needed of a `URLSessionTask`, so that a script can take its place in tests.
+package protocol SystemTask: AnyObject, SuspendableTask, Sendable {
+    var taskIdentifier: Int { get }
+    var originalRequest: URLRequest? { get }
+    var response: URLResponse? { get }
+    var taskDescription: String? { get set }
+    var isUpload: Bool { get }
+    var isFinished: Bool { get }
+    func cancel()
+}
+
+extension URLSessionTask: SystemTask {
+    package var isUpload: Bool { self is URLSessionUploadTask }
+    package var isFinished: Bool { state == .completed }
+}
 
 /// Whether a running task of Foundation is suspended.
 ///
 /// Foundation counts suspensions: a task that was suspended twice needs two calls of `resume()`. So the task is called only
 /// when something changes.
 package struct CountedSuspension {
-    private var isSuspended = false
+    private var isSuspended: Bool
 
-    package init() {}
+    package init(isSuspended: Bool = false) { self.isSuspended = isSuspended }
 
     package mutating func set(_ wanted: Bool, on task: some SuspendableTask) {
         guard wanted != isSuspended else { return }

@@ -24,6 +24,8 @@ package final class SessionTask<Carrier: TaskCarrier>: OrderedTask {
         /// How many bytes of the request's body were sent, and how many of them the receiver was told of.
         package fileprivate(set) var sent: Int64 = 0
         fileprivate var toldSent: Int64 = 0
+        /// Why a body could not be read to its end while it was told.
+        fileprivate var readFailure: NetworkError?
         package var extras: Carrier.Extras
     }
 
@@ -103,6 +105,13 @@ extension SessionTask {
         }
     }
 
+    /// Tells the bytes of a file, now or later, a part at a time.
+    package func tell(_ file: SpooledFile.Reader) {
+        guard permission != .drop else { return }
+        confined.pending.append(.file(file))
+        deliverPending()
+    }
+
     /// Tells of the bytes that were sent, if they are more than before: later if the task is suspended, unless they were
     /// being taken when that was said.
     package func tellSent(_ count: Int64, wasUnderWay: Bool = false) {
@@ -125,9 +134,23 @@ extension SessionTask {
         deliverSent()
         while !confined.pending.isEmpty {
             let wishes = presentWishes
-            guard !wishes.isCancelled, !wishes.isBraked, let event = confined.pending.popFirst() else { return }
+            guard !wishes.isCancelled, !wishes.isBraked else { return }
+            if case .file(let file)? = confined.pending.first, deliverPart(of: file) { continue }
+            guard let event = confined.pending.popFirst() else { return }
             confined.pendingBytes -= event.byteCount
             deliver(event)
+        }
+    }
+
+    /// Tells the next part of a file; false if there is none.
+    private func deliverPart(of file: SpooledFile.Reader) -> Bool {
+        do throws(NetworkError) {
+            guard let data = try file.read() else { return false }
+            data.withUnsafeBytes { confined.receiver?.task(self, didReceive: $0) }
+            return true
+        } catch {
+            confined.readFailure = error
+            return false
         }
     }
 
@@ -144,6 +167,7 @@ extension SessionTask {
         case .informational(let head): receiver.task(self, didReceiveInformational: head)
         case .head(let head): receiver.task(self, didReceive: head)
         case .bytes(let data): data.withUnsafeBytes { receiver.task(self, didReceive: $0) }
+        case .file: break
         case .trailers(let fields): receiver.task(self, didReceiveTrailers: fields)
         case .metrics(let metrics): receiver.task(self, didCollect: metrics)
         }
@@ -151,7 +175,7 @@ extension SessionTask {
 
     /// Tells the end, or the cancel that came before it, and lets go of the receiver.
     package func tellEnd(_ error: NetworkError?) {
-        var error = error
+        var error = error ?? confined.readFailure
         if !wishes.withLock({ $0.end(asCancelled: false) }) {
             guard wishes.withLock({ $0.end(asCancelled: true) }) else { return }
             error = NetworkError(

@@ -8,6 +8,8 @@ package enum TaskEvent {
     case informational(ResponseHead)
     case head(ResponseHead)
     case bytes(Data)
+    /// A body in a file, which is read while it is told.
+    case file(SpooledFile.Reader)
     case trailers(HeaderFields)
     case metrics(TransferMetrics)
 

@@ -1,0 +1,355 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+import OperationCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What a background session asks the system for: `URLSession` on Apple platforms, a script in tests.
+package protocol BackgroundSystem: Sendable {
+    func makeDownload(_ request: URLRequest) -> any SystemTask
+    func makeDownload(continuing resumeData: Data) -> any SystemTask
+    func makeUpload(_ request: URLRequest, from file: URL) -> any SystemTask
+    func findTasks(_ completion: @escaping @Sendable ([any SystemTask]) -> Void)
+}
+
+/// A background session without the system: brings the system's events to the ledger, and does what follows.
+///
+/// The ledger is only used on one serial queue, which is that of the carrier, too. The queue begins to run when the system is
+/// there. Closures of the program are called on a second queue, so that they hold up neither the system nor other transfers.
+package final class BackgroundTransfers: NetworkSession {
+    package typealias Rule = @Sendable (Orphan) -> Void
+    package typealias Handler = @MainActor @Sendable () -> Void
+    fileprivate typealias Ledger = BackgroundLedger<URLSessionReporter.Tell, Answer, Rule, Handler>
+
+    /// The end of a transfer that no operation waits for.
+    package struct Orphan: Sendable {
+        package var request: URLRequest?
+        package var response: HTTPURLResponse?
+        package var file: SpooledFile?
+        package var body: Data?
+        package var error: NetworkError?
+        package var resumeData: Data?
+        package var isUpload = false
+    }
+
+    /// What the system knows about a transfer that ended.
+    fileprivate struct Answer: Sendable {
+        let request: URLRequest?
+        let response: HTTPURLResponse?
+        let resumeData: Data?
+        let isUpload: Bool
+    }
+
+    private let queue: DispatchQueue
+    private let deliveries = DispatchQueue(label: "OperationKit.BackgroundSession.Orphans")
+    private let folder: URL
+    private let clock: any OperationClock
+    private let desk: BackgroundDesk
+    private let carrier: URLSessionCarrier
+
+    /// Makes a session that waits for `connect`.
+    ///
+    /// - Parameters:
+    ///   - name: The identifier of the session, which files of this session have in their path.
+    ///   - folder: A folder for files that outlive the process.
+    ///   - clock: Measures the silence before a late handler is called.
+    package init(_ name: String, in folder: URL? = nil, clock: any OperationClock = .system) {
+        queue = DispatchQueue(label: "OperationKit.BackgroundSession", attributes: .initiallyInactive)
+        self.folder = folder ?? SpooledFile.backgroundFolder(name)
+        self.clock = clock
+        desk = BackgroundDesk()
+        carrier = URLSessionCarrier(desk, on: queue, spoolingInto: self.folder)
+    }
+
+    /// The system is there, or cannot be: begins to work. To be called once.
+    ///
+    /// - Parameter lifetime: After how many seconds the system has given up each transfer, so that a file of it is of no use.
+    package func connect(_ system: Result<any BackgroundSystem, NetworkError>, lifetime: TimeInterval = .infinity) {
+        // Nothing runs on the queue yet.
+        desk.system = system
+        if case .success = system {
+            // Without the folder each file is an error.
+            try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        }
+        queue.activate()
+        perform { SpooledFile.removeFiles(in: self.folder, olderThan: lifetime) }
+    }
+
+    /// The system has invalidated the session, in which no task may be made any more.
+    package func close() {
+        carrier.close()
+        // No event comes any more.
+        perform { for handler in self.desk.ledger.finishEvents() { self.call(handler) } }
+    }
+
+    /// The system, as long as tasks can be made in it.
+    private var system: (any BackgroundSystem)? { carrier.isClosedNow ? nil : try? desk.system.get() }
+
+    private func perform(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
+}
+
+// What the program wants.
+extension BackgroundTransfers {
+    package func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        CarriedTask(request, receiver, carrier, URLSessionCarrier.Extras())
+    }
+
+    /// Makes a task that waits for a transfer which the system carries out already.
+    package func makeTask(
+        with request: NetworkRequest, receiver: any NetworkReceiver, attachedTo existing: any SystemTask
+    ) -> any NetworkTask {
+        CarriedTask(request, receiver, carrier, URLSessionCarrier.Extras(existing: existing))
+    }
+
+    /// Sets what is done with orphans, and delivers those that waited for it.
+    package func setRule(_ present: @autoclosure @escaping @Sendable () -> Rule?) {
+        perform { [self] in
+            let rule = present()
+            let release = desk.ledger.setRule(rule)
+            guard let rule else { return }
+            for (answer, ending) in release.orphans { deliver(rule, answer, ending) }
+            guard release.removed > 0 else { return }
+            let error = NetworkError(
+                code: .resourcesExhausted, phase: .saving,
+                message:
+                    "\(release.removed) transfers ended before there was a closure for them, and were removed, because "
+                    + "at most \(Ledger.mostHeld) are held. Pass onOrphan when you make the session.")
+            deliveries.async { rule(Orphan(error: error)) }
+        }
+    }
+
+    /// Keeps a handler of the application's delegate until all events have been delivered.
+    package func keep(_ handler: @escaping Handler) {
+        perform { [self] in
+            guard system != nil else { return call(handler) }
+            lookAgain(desk.ledger.keep(handler))
+        }
+    }
+
+    private func lookAgain(_ silence: Ledger.Silence) {
+        _ = clock.schedule(after: silence.duration) { [self] in
+            perform { [self] in
+                switch desk.ledger.lookAgain(silence) {
+                case .none: break
+                case .wait(let silence): lookAgain(silence)
+                case .call(let handler): call(handler)
+                }
+            }
+        }
+    }
+
+    /// Calls a handler after the orphans before it, and after receivers were called for what ended before it.
+    private func call(_ handler: @escaping Handler) {
+        perform { self.deliveries.async { Task { @MainActor in handler() } } }
+    }
+
+    /// Starts the transfer of an orphan again, without an operation.
+    package func restart(_ request: URLRequest?, resumeData: Data?, isUpload: Bool) throws(NetworkError) {
+        guard !isUpload else {
+            throw NetworkError(
+                code: .bodyNotRepeatable, phase: .checking,
+                message:
+                    "An upload of an earlier run cannot be restarted: its body is not known any more. Make an upload "
+                    + "operation with the body.")
+        }
+        guard request != nil || resumeData != nil else {
+            throw NetworkError(
+                code: .invalidURL, phase: .checking,
+                message: "The orphan names neither a request nor resume data, so there is nothing to restart.")
+        }
+        perform { [self] in
+            guard let system else { return }
+            // An operation with this request must not continue the same download.
+            if let key = request.flatMap(Ledger.RequestKey.init) { _ = desk.ledger.takeResumeData(for: key) }
+            if let resumeData {
+                system.makeDownload(continuing: resumeData).resume()
+            } else if let request {
+                system.makeDownload(request).resume()
+            }
+        }
+    }
+
+    /// Finds the transfers that the system carries out and that no operation waits for.
+    package func findOrphans() async -> [any SystemTask] {
+        await withCheckedContinuation { continuation in
+            perform { [self] in
+                guard let system else { return continuation.resume(returning: []) }
+                desk.ledger.beginListing()
+                system.findTasks { tasks in
+                    self.perform {
+                        let running = tasks.filter { !$0.isFinished }
+                        let orphans = Set(self.desk.ledger.list(running.map(\.taskIdentifier)))
+                        continuation.resume(returning: running.filter { orphans.contains($0.taskIdentifier) })
+                    }
+                }
+            }
+        }
+    }
+}
+
+// What the system reports, in its order.
+extension BackgroundTransfers {
+    /// The response of a download is in a file, which the system removes when this returns.
+    package func saved(_ number: Int, _ location: URL) {
+        let file = SpooledFile.taking(location, into: folder, as: Self.name(number))
+        perform { self.desk.ledger.save(number, file) }
+    }
+
+    /// A part of the response to an upload arrived.
+    package func received(_ number: Int, _ data: Data) {
+        perform { [self] in
+            guard let (bytes, file) = desk.ledger.receive(number, data) else { return }
+            desk.ledger.save(number, SpooledFile.adding(bytes, to: file, in: folder))
+        }
+    }
+
+    package func sent(_ number: Int, _ count: Int64) {
+        perform { self.desk.ledger.transfer(number)?(.sent(count)) }
+    }
+
+    package func measured(_ number: Int, _ metrics: TransferMetrics) {
+        perform { self.desk.ledger.transfer(number)?(.measured(metrics)) }
+    }
+
+    /// The system continues a download with resume data.
+    package func continued(_ number: Int) {
+        perform { self.desk.ledger.accept(number) }
+    }
+
+    package func ended(_ task: any SystemTask, _ error: (any Error)?, resumeData: Data?) {
+        let response = task.response as? HTTPURLResponse
+        let answer = Answer(
+            request: task.originalRequest, response: response, resumeData: resumeData, isUpload: task.isUpload)
+        perform { [self] in
+            let number = task.taskIdentifier
+            // A process that was killed may have taken the file over.
+            if error == nil, !task.isUpload, !desk.ledger.hasBody(number),
+                let left = SpooledFile.left(Self.name(number), in: folder)
+            {
+                desk.ledger.save(number, .success(left))
+            }
+            let end = Ledger.End(
+                failure: error.map { URLSessionFailure($0, phase: .receiving).error }, resumeData: resumeData,
+                key: answer.request.flatMap(Ledger.RequestKey.init))
+            switch desk.ledger.end(number, end, answer) {
+            case .hold(let hasRemoved): if hasRemoved { noteRemoval() }
+            case .conclude(let tell, let ending): conclude(tell, response, ending, error)
+            case .startOver(let tell): tell(.startOver)
+            case .deliverOrphan(let rule, let answer, let ending): deliver(rule, answer, ending)
+            }
+            // The body of an upload, which an earlier run may have written.
+            if let name = task.taskDescription { _ = SpooledFile.left(name, in: folder) }
+        }
+    }
+
+    package func finishedEvents() {
+        perform { for handler in self.desk.ledger.finishEvents() { self.call(handler) } }
+    }
+
+    private static func name(_ number: Int) -> String { "response-\(number)" }
+
+    private func conclude(
+        _ tell: URLSessionReporter.Tell, _ response: HTTPURLResponse?, _ ending: Ledger.Ending, _ error: (any Error)?
+    ) {
+        // The carrier knows how far the transfer came, so it judges the system's own error.
+        if let failure = error ?? ending.failure { return tell(.end(failure)) }
+        if ending.isContinued { tell(.continued) }
+        if let response { tell(.response(response)) }
+        if let file = ending.file { tell(.file(file)) }
+        if let body = ending.body { tell(.bytes(body)) }
+        tell(.end(nil))
+    }
+
+    private func deliver(_ rule: @escaping Rule, _ answer: Answer, _ ending: Ledger.Ending) {
+        let orphan = Orphan(
+            request: answer.request, response: answer.response, file: ending.file, body: ending.body,
+            error: ending.failure, resumeData: answer.resumeData, isUpload: answer.isUpload)
+        // The file is removed after the call.
+        deliveries.async { withExtendedLifetime(orphan) { rule(orphan) } }
+    }
+
+    private func noteRemoval() {
+        deliveries.async {
+            OperationDiagnostics.report(
+                .sessionStorage, by: "BackgroundSession",
+                "More than \(Ledger.mostHeld) transfers ended before there was a closure for them, so the oldest is "
+                    + "removed. Pass onOrphan when you make the session.")
+        }
+    }
+}
+
+/// Makes the tasks of a background session; used on the queue of its carrier.
+private final class BackgroundDesk: URLSessionTaskMaking {
+    // Sendable: only used on that queue, or before it runs.
+    nonisolated(unsafe) var ledger = BackgroundTransfers.Ledger()
+    nonisolated(unsafe) var system: Result<any BackgroundSystem, NetworkError> = .failure(URLSessionCarrier.closed)
+
+    var isInBackground: Bool { true }
+
+    func makeWork(
+        _ request: NetworkRequest, _ body: CarriedBody.Form, _ existing: (any SystemTask)?,
+        _ tell: @escaping URLSessionReporter.Tell
+    ) throws(NetworkError) -> URLSessionWork {
+        let system = try system.get()
+        if let existing { return try adopt(existing, for: request, tell) }
+        let plain = URLRequest(carrying: request, adding: [:])
+        let task: any SystemTask
+        switch body {
+        case .none, .data:
+            // A body of bytes was written to a file.
+            let key = BackgroundTransfers.Ledger.RequestKey(plain)
+            let resumeData = key.flatMap { ledger.takeResumeData(for: $0) }
+            task = resumeData.map { system.makeDownload(continuing: $0) } ?? system.makeDownload(plain)
+            ledger.begin(task.taskIdentifier, tell, key, isContinuing: resumeData != nil)
+        case .file(let region):
+            task = system.makeUpload(plain, from: region.url)
+            ledger.begin(task.taskIdentifier, tell)
+        case .temporary(let file):
+            task = system.makeUpload(plain, from: file.url)
+            // By its name a later run of the program finds the file, and removes it.
+            task.taskDescription = file.url.lastPathComponent
+            ledger.begin(task.taskIdentifier, tell)
+        }
+        return URLSessionWork(task: task, canBeSuspended: true)
+    }
+
+    private func adopt(
+        _ task: any SystemTask, for request: NetworkRequest, _ tell: @escaping URLSessionReporter.Tell
+    ) throws(NetworkError) -> URLSessionWork {
+        if let original = task.originalRequest {
+            guard original.url == request.url, (original.httpMethod ?? "GET") == request.method else {
+                throw NetworkError(
+                    code: .sessionUnavailable, phase: .waiting,
+                    message: "The transfer has another method or URL than the request that was to be attached to it. "
+                        + "Make the request with those of the transfer.")
+            }
+        }
+        guard ledger.adopt(task.taskIdentifier, tell) else {
+            throw NetworkError(
+                code: .sessionUnavailable, phase: .waiting,
+                message:
+                    "The transfer has ended, or an operation waits for it already, so no request can be attached to "
+                    + "it. An end without an operation goes to onOrphan.")
+        }
+        return URLSessionWork(task: task, canBeSuspended: true)
+    }
+
+    func wake() {}
+    func idle(_ action: @escaping @Sendable () -> Void) {}
+    func rest() {}
+}
+
+extension BackgroundLedger.RequestKey {
+    /// The key of a request; nil if it asks for a part, or cannot be continued for another reason.
+    init?(_ request: URLRequest) {
+        guard let url = request.url, request.httpMethod ?? "GET" == "GET",
+            request.value(forHTTPHeaderField: "Range") == nil
+        else { return nil }
+        self.init(method: "GET", url: url, headers: request.allHTTPHeaderFields ?? [:])
+    }
+}
