@@ -31,7 +31,9 @@
     /// ```text
     /// for transfer in await session.transfers() {
     ///     guard let url = transfer.request?.url else { continue }
-    ///     NetworkDownloadOperation(url: url, to: Library.shared.place(of: url), session: transfer).start()
+    ///     let download = NetworkDownloadOperation<URL>(url: url, urlSession: transfer) { file, _ in file }
+    ///     download.destination = .folder(folder)
+    ///     download.start()
     /// }
     /// ```
     ///
@@ -196,8 +198,9 @@
         /// delivered all events and ``onOrphan`` has returned for each of them.
         ///
         /// Call it in the application's delegate before that method returns. If the system had delivered all events before, the
-        /// handler is called when no event has come for two seconds. If you pass several handlers before that, all of them
-        /// are called. On a watch, complete the `WKURLSessionRefreshBackgroundTask` in the handler.
+        /// handler is called when no event has come for two seconds, and in any case when none has come for 20 seconds. If you
+        /// pass several handlers before that, all of them are called. It does not wait for the handlers of operations. On a
+        /// watch, complete the `WKURLSessionRefreshBackgroundTask` in the handler.
         public func handleEvents(completion: @escaping @MainActor @Sendable () -> Void) {
             engine.keep(completion)
         }
