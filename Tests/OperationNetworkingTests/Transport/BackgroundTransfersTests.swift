@@ -611,6 +611,16 @@ struct BackgroundTransfersTests {
         }
     }
 
+    @Test func `a download of which the file is gone ends with an error`() async throws {
+        let running = ScriptedTransfer(1, nil)
+        let bench = BackgroundBench(running: [running]), calls = BackgroundCalls()
+        defer { bench.remove() }
+        bench.session.setRule(calls.rule)
+        try bench.end(running)
+        try await calls.wait(for: 1)
+        #expect(calls.orphans.first?.error?.code == .transferFailed && calls.orphans.first?.file == nil)
+    }
+
     @Test func `the body that an earlier run wrote for an upload is removed at its end`() async throws {
         let upload = ScriptedTransfer(3, nil, isUpload: true)
         upload.taskDescription = "body-of-earlier-run"

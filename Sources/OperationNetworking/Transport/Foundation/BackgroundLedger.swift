@@ -19,16 +19,16 @@ import OperationCore
 ///
 /// `Docs/Design/BackgroundSessions.md` has the contract.
 package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
-    /// What the system left of a transfer that ended.
+    /// The result of a transfer that ended.
     package struct Ending {
         package var file: SpooledFile?
         package var body: Data?
         package var failure: NetworkError?
-        /// Whether it began where an earlier one had stopped.
+        /// Whether the transfer began where an earlier one had stopped.
         package var isContinued = false
     }
 
-    /// What makes a request the same as another one.
+    /// The parts of a request that two requests share if one may continue the download of the other.
     package struct RequestKey: Hashable, Sendable {
         let method: String
         let url: URL
@@ -42,7 +42,7 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
     /// The end of a transfer, as the system reports it.
     package struct End {
         package var failure: NetworkError?
-        /// With which a new transfer continues this one.
+        /// The data with which a new transfer continues this one.
         package var resumeData: Data?
         /// The request of an orphan, unless it cannot be continued.
         package var key: RequestKey?
@@ -63,7 +63,7 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
         case deliverOrphan(Rule, Answer, Ending)
     }
 
-    /// What is delivered when a rule is set.
+    /// The orphans that are delivered when a rule is set.
     package struct Release {
         package var orphans: [(Answer, Ending)] = []
         /// How many orphans were removed because too many were held.
@@ -94,7 +94,7 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
     package static var mostResumable: Int { 64 }
 
     private var transfers: [Int: Transfer] = [:]
-    /// The requests of downloads of this run. A task that continues an earlier one may not tell its request.
+    /// The requests of downloads of this run. The system may not know the request of a task that continues an earlier one.
     private var keys: [Int: RequestKey] = [:]
     private var endings: [Int: Ending] = [:]
     private var rule: Rule?
@@ -159,7 +159,7 @@ extension BackgroundLedger {
         events += 1
         var ending = endings[number] ?? Ending()
         defer { endings[number] = ending }
-        // What could not be written has a hole.
+        // A file with a hole is of no use.
         guard ending.failure == nil else { return nil }
         if ending.file == nil, (ending.body?.count ?? 0) + data.count <= Self.mostInMemory {
             ending.body = (ending.body ?? Data()) + data
@@ -201,7 +201,7 @@ extension BackgroundLedger {
         return .hold(hasRemoved: true)
     }
 
-    /// There is a rule for orphans, or none any more; returns what waited for one.
+    /// There is a rule for orphans, or none any more; returns the orphans that waited for one.
     package mutating func setRule(_ rule: Rule?) -> Release {
         self.rule = rule
         var release = Release()
@@ -235,7 +235,7 @@ extension BackgroundLedger {
         if resumable.count > Self.mostResumable { resumable.removeFirst() }
     }
 
-    /// Takes out what continues the download of a request.
+    /// Takes out the data that continues the download of a request.
     package mutating func takeResumeData(for key: RequestKey) -> Data? {
         resumable.firstIndex { $0.key == key }.map { resumable.remove(at: $0).data }
     }

@@ -9,7 +9,7 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// What a background session asks the system for: `URLSession` on Apple platforms, a script in tests.
+/// The system's part of a background session: `URLSession` on Apple platforms, a script in tests.
 package protocol BackgroundSystem: Sendable {
     func makeDownload(_ request: URLRequest) -> any SystemTask
     func makeDownload(continuing resumeData: Data) -> any SystemTask
@@ -17,7 +17,7 @@ package protocol BackgroundSystem: Sendable {
     func findTasks(_ completion: @escaping @Sendable ([any SystemTask]) -> Void)
 }
 
-/// A background session without the system: brings the system's events to the ledger, and does what follows.
+/// A background session without the system: passes the system's events to the ledger, and takes the actions that follow.
 ///
 /// The ledger is only used on one serial queue, which is that of the carrier, too. The queue begins to run when the system is
 /// there. Closures of the program are called on a second queue, so that they hold up neither the system nor other transfers.
@@ -37,7 +37,7 @@ package final class BackgroundTransfers: NetworkSession {
         package var isUpload = false
     }
 
-    /// What the system knows about a transfer that ended.
+    /// The system's report on a transfer that ended.
     fileprivate struct Answer: Sendable {
         let request: URLRequest?
         let response: HTTPURLResponse?
@@ -66,9 +66,9 @@ package final class BackgroundTransfers: NetworkSession {
         carrier = URLSessionCarrier(desk, on: queue, spoolingInto: self.folder)
     }
 
-    /// The system is there, or cannot be: begins to work. To be called once.
+    /// Begins to work with the system, or with the reason why there is none. Call it once.
     ///
-    /// - Parameter lifetime: After how many seconds the system has given up each transfer, so that a file of it is of no use.
+    /// - Parameter lifetime: The number of seconds after which the system has given up each transfer. Older files are removed.
     package func connect(_ system: Result<any BackgroundSystem, NetworkError>, lifetime: TimeInterval = .infinity) {
         // Nothing runs on the queue yet.
         desk.system = system
@@ -83,7 +83,7 @@ package final class BackgroundTransfers: NetworkSession {
     /// The system has invalidated the session, in which no task may be made any more.
     package func close() {
         carrier.close()
-        // No event comes any more.
+        // The system reports nothing any more.
         perform { for handler in self.desk.ledger.finishEvents() { self.call(handler) } }
     }
 
@@ -93,7 +93,7 @@ package final class BackgroundTransfers: NetworkSession {
     private func perform(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
 }
 
-// What the program wants.
+// Calls of the program.
 extension BackgroundTransfers {
     package func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         CarriedTask(request, receiver, carrier, URLSessionCarrier.Extras())
@@ -106,7 +106,7 @@ extension BackgroundTransfers {
         CarriedTask(request, receiver, carrier, URLSessionCarrier.Extras(existing: existing))
     }
 
-    /// Sets what is done with orphans, and delivers those that waited for it.
+    /// Sets the closure for orphans, and delivers the orphans that were held.
     package func setRule(_ present: @autoclosure @escaping @Sendable () -> Rule?) {
         perform { [self] in
             let rule = present()
@@ -143,7 +143,7 @@ extension BackgroundTransfers {
         }
     }
 
-    /// Calls a handler after the orphans before it, and after receivers were called for what ended before it.
+    /// Calls a handler after the orphans before it, and after the receivers of transfers that ended before it.
     private func call(_ handler: @escaping Handler) {
         perform { self.deliveries.async { Task { @MainActor in handler() } } }
     }
@@ -192,7 +192,7 @@ extension BackgroundTransfers {
     }
 }
 
-// What the system reports, in its order.
+// Events of the system, in its order.
 extension BackgroundTransfers {
     /// The response of a download is in a file, which the system removes when this returns.
     package func saved(_ number: Int, _ location: URL) {
@@ -227,11 +227,10 @@ extension BackgroundTransfers {
             request: task.originalRequest, response: response, resumeData: resumeData, isUpload: task.isUpload)
         perform { [self] in
             let number = task.taskIdentifier
-            // A process that was killed may have taken the file over.
-            if error == nil, !task.isUpload, !desk.ledger.hasBody(number),
+            if error == nil, !task.isUpload, !desk.ledger.hasBody(number) {
+                // A process that was killed may have taken the file over.
                 let left = SpooledFile.left(Self.name(number), in: folder)
-            {
-                desk.ledger.save(number, .success(left))
+                desk.ledger.save(number, left.map { .success($0) } ?? .failure(Self.missing))
             }
             let end = Ledger.End(
                 failure: error.map { URLSessionFailure($0, phase: .receiving).error }, resumeData: resumeData,
@@ -249,6 +248,14 @@ extension BackgroundTransfers {
 
     package func finishedEvents() {
         perform { for handler in self.desk.ledger.finishEvents() { self.call(handler) } }
+    }
+
+    private static var missing: NetworkError {
+        NetworkError(
+            code: .transferFailed, phase: .saving,
+            message:
+                "The system completed the download in an earlier run of the program, but its file is gone. Download "
+                + "it again.")
     }
 
     private static func name(_ number: Int) -> String { "response-\(number)" }

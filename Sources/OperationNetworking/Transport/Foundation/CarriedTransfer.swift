@@ -24,7 +24,7 @@ final class CarriedTransfer: @unchecked Sendable {
     private var body = CarriedBody.Form.none
     /// The body of the response, if it came in a file.
     private(set) var file: SpooledFile.Reader?
-    /// Whether a response of a part is that of what was missing.
+    /// Whether a partial response (206) is the rest of a body that an earlier task had received in part.
     var isContinued = false
     var spool: BodySpool?
     var deadlines: TransferDeadlines

@@ -45,7 +45,10 @@ package final class SpooledFile: Sendable {
 
 // Files of transfers that outlive the process.
 extension SpooledFile {
-    /// The folder for files of a session, which the system does not empty while transfers go on.
+    /// The folder for files of a session, which outlive the process.
+    ///
+    /// The system may empty it if storage is low while the program does not run. An upload or download of which the file is
+    /// gone then ends with an error.
     static func backgroundFolder(_ name: String) -> URL {
         let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
         let program = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName

@@ -17,7 +17,7 @@ enum URLSessionEvent: Sendable {
     case redirect(refuse: @Sendable () -> Void)
     case refusedChallenge
     case measured(TransferMetrics)
-    /// The response that follows is what was missing of one that an earlier task had received in part.
+    /// The response that follows is the rest of a response that an earlier task had received in part.
     case continued
     /// The body is complete.
     case file(SpooledFile)

@@ -53,7 +53,7 @@ package protocol SuspendableTask {
     func resume()
 }
 
-/// What is needed of a `URLSessionTask`, so that a script can take its place in tests.
+/// The part of a `URLSessionTask` that carriers use, so that a script can take its place in tests.
 package protocol SystemTask: AnyObject, SuspendableTask, Sendable {
     var taskIdentifier: Int { get }
     var originalRequest: URLRequest? { get }
