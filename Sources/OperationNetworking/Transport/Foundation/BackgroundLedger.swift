@@ -94,7 +94,9 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
     package static var mostResumable: Int { 64 }
 
     private var transfers: [Int: Transfer] = [:]
-    /// The requests of downloads of this run. The system may not know the request of a task that continues an earlier one.
+    /// The requests of downloads of this run.
+    ///
+    /// The system may not know the request of a task that continues an earlier one.
     private var keys: [Int: RequestKey] = [:]
     private var endings: [Int: Ending] = [:]
     private var rule: Rule?
@@ -153,8 +155,9 @@ extension BackgroundLedger {
         }
     }
 
-    /// A part of the response to an upload arrived: returns the bytes that are to be added to its file, which is nil if there
-    /// is none yet. The file is then passed to `save`.
+    /// A part of the response to an upload arrived.
+    ///
+    /// Returns the bytes that are to be added to its file, which is nil if there is none yet. The file is then passed to `save`.
     package mutating func receive(_ number: Int, _ data: Data) -> (bytes: Data, file: SpooledFile?)? {
         events += 1
         var ending = endings[number] ?? Ending()

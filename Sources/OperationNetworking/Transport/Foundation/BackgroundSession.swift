@@ -56,7 +56,9 @@
             public let file: URL?
             /// The body of the response to an upload, if it has at most 64 KiB.
             public let body: Data?
-            /// The error with which the transfer ended. It is `nil` if the response is complete, whatever its status.
+            /// The error with which the transfer ended.
+            ///
+            /// It is `nil` if the response is complete, whatever its status.
             public let error: NetworkError?
             /// What the system needs to continue a download that failed, if it can be continued.
             public let resumeData: Data?
@@ -95,8 +97,9 @@
             /// Continues a transfer that was suspended when the earlier run of the program ended.
             public func resume() { task.resume() }
 
-            /// Cancels the transfer. Its end is an ``BackgroundSession/Orphan`` with the error
-            /// ``NetworkError/Code/cancelled``.
+            /// Cancels the transfer.
+            ///
+            /// Its end is an ``BackgroundSession/Orphan`` with the error ``NetworkError/Code/cancelled``.
             public func cancel() { task.cancel() }
 
             /// Makes a task that waits for this transfer; later ones send their requests.

@@ -66,7 +66,9 @@ package final class BackgroundTransfers: NetworkSession {
         carrier = URLSessionCarrier(desk, on: queue, spoolingInto: self.folder)
     }
 
-    /// Begins to work with the system, or with the reason why there is none. Call it once.
+    /// Begins to work with the system, or with the reason why there is none.
+    ///
+    /// It is called once.
     ///
     /// - Parameter lifetime: The number of seconds after which the system has given up each transfer. Older files are removed.
     package func connect(_ system: Result<any BackgroundSystem, NetworkError>, lifetime: TimeInterval = .infinity) {
