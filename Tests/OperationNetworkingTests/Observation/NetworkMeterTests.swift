@@ -226,39 +226,41 @@ struct NetworkMeterTests {
         #expect(lines.count <= 102 && lines.contains { $0.labels["code"] == "other" && $0.value > 800 })
     }
 
-    private static let tool = ["/usr/bin/promtool", "/usr/local/bin/promtool", "/opt/homebrew/bin/promtool"].first {
-        FileManager.default.isExecutableFile(atPath: $0)
-    }
+    #if os(Linux) || os(macOS)
+        private static let tool = ["/usr/bin/promtool", "/usr/local/bin/promtool", "/opt/homebrew/bin/promtool"].first {
+            FileManager.default.isExecutableFile(atPath: $0)
+        }
 
-    @Test(
-        "Prometheus' own tool has nothing to say against it",
-        .enabled(if: tool != nil, "promtool is not installed: the text was not looked at by Prometheus itself"))
-    func acceptedByPrometheus() async throws {
-        let meter = NetworkMeter(), queue = QueueManager("a \"queue\"\n\\", width: 1)
-        meter.watch(queue)
-        for kind in [NetworkEvent.Kind.operationBegan, .attemptBegan, .responded, .attemptEnded, .operationEnded] {
-            meter.observe(
-                try event(kind) {
-                    ($0.sinceSending, $0.sinceOperationBegan) = (.milliseconds(3), .seconds(2))
-                    ($0.ending, $0.metrics) = (.success, TransferMetrics())
-                })
+        @Test(
+            "Prometheus' own tool has nothing to say against it",
+            .enabled(if: tool != nil, "promtool is not installed: the text was not looked at by Prometheus itself"))
+        func acceptedByPrometheus() async throws {
+            let meter = NetworkMeter(), queue = QueueManager("a \"queue\"\n\\", width: 1)
+            meter.watch(queue)
+            for kind in [NetworkEvent.Kind.operationBegan, .attemptBegan, .responded, .attemptEnded, .operationEnded] {
+                meter.observe(
+                    try event(kind) {
+                        ($0.sinceSending, $0.sinceOperationBegan) = (.milliseconds(3), .seconds(2))
+                        ($0.ending, $0.metrics) = (.success, TransferMetrics())
+                    })
+            }
+            meter.observe(try event(.decided) { $0.decision = NetworkEvent.Decision(.again, pause: .zero) })
+            let (tool, text) = (try #require(Self.tool), meter.text)
+            try await TestThread.run {
+                let process = Process(), (input, output) = (Pipe(), Pipe())
+                process.executableURL = URL(fileURLWithPath: tool)
+                process.arguments = ["check", "metrics"]
+                (process.standardInput, process.standardOutput, process.standardError) = (input, output, output)
+                try process.run()
+                try input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+                try input.fileHandleForWriting.close()
+                let said = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+                process.waitUntilExit()
+                #expect(process.terminationStatus == 0 && said.isEmpty, "\(said)")
+            }
+            withExtendedLifetime(queue) {}
         }
-        meter.observe(try event(.decided) { $0.decision = NetworkEvent.Decision(.again, pause: .zero) })
-        let (tool, text) = (try #require(Self.tool), meter.text)
-        try await TestThread.run {
-            let process = Process(), (input, output) = (Pipe(), Pipe())
-            process.executableURL = URL(fileURLWithPath: tool)
-            process.arguments = ["check", "metrics"]
-            (process.standardInput, process.standardOutput, process.standardError) = (input, output, output)
-            try process.run()
-            try input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
-            try input.fileHandleForWriting.close()
-            let said = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-            process.waitUntilExit()
-            #expect(process.terminationStatus == 0 && said.isEmpty, "\(said)")
-        }
-        withExtendedLifetime(queue) {}
-    }
+    #endif
 
     @Test("Nothing that many threads count is lost")
     func threads() async throws {

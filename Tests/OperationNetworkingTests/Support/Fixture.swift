@@ -1,35 +1,37 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-import Foundation
-import OperationTestKit
-import Testing
+#if os(Linux) || os(macOS)
+    import Foundation
+    import OperationTestKit
+    import Testing
 
-/// A program that was built beside the tests.
-struct Fixture: Sendable {
-    private let executable: URL
+    /// A program that was built beside the tests.
+    struct Fixture: Sendable {
+        private let executable: URL
 
-    init(_ name: String) throws {
-        executable = try #require(ProbeProgram.url(name), "\(name) was not built beside the tests.")
-    }
+        init(_ name: String) throws {
+            executable = try #require(ProbeProgram.url(name), "\(name) was not built beside the tests.")
+        }
 
-    /// Runs it: what it printed, and its status or the number of the signal that ended it, as a negative one.
-    func run(_ arguments: String...) async throws -> (output: String, status: Int32) {
-        let executable = executable
-        return try await TestThread.run {
-            let process = Process(), pipe = Pipe()
-            process.executableURL = executable
-            process.arguments = arguments
-            process.standardOutput = pipe
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            let output = pipe.fileHandleForReading.readDataToEndOfFile()
-            process.waitUntilExit()
-            let isSignal = process.terminationReason == .uncaughtSignal
-            return (
-                String(decoding: output, as: UTF8.self),
-                isSignal ? -process.terminationStatus : process.terminationStatus
-            )
+        /// Runs it: what it printed, and its status or the number of the signal that ended it, as a negative one.
+        func run(_ arguments: String...) async throws -> (output: String, status: Int32) {
+            let executable = executable
+            return try await TestThread.run {
+                let process = Process(), pipe = Pipe()
+                process.executableURL = executable
+                process.arguments = arguments
+                process.standardOutput = pipe
+                process.standardError = FileHandle.nullDevice
+                try process.run()
+                let output = pipe.fileHandleForReading.readDataToEndOfFile()
+                process.waitUntilExit()
+                let isSignal = process.terminationReason == .uncaughtSignal
+                return (
+                    String(decoding: output, as: UTF8.self),
+                    isSignal ? -process.terminationStatus : process.terminationStatus
+                )
+            }
         }
     }
-}
+#endif

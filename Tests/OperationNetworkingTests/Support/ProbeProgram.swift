@@ -1,87 +1,91 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-import Foundation
-import OperationCore
-import OperationTestKit
-import Testing
+#if os(Linux) || os(macOS)
+    import Foundation
+    import OperationCore
+    import OperationTestKit
+    import Testing
 
-/// A program of the fixtures that runs beside the tests, and what it prints.
-struct ProbeProgram: Sendable {
-    private let number: Int32
-    private let output = Output()
+    /// A program of the fixtures that runs beside the tests, and what it prints.
+    struct ProbeProgram: Sendable {
+        private let number: Int32
+        private let output = Output()
 
-    /// What it printed so far, and who waits for how much of it.
-    private final class Output: Sendable {
-        private struct State {
-            var bytes: [UInt8] = []
-            var isEnded = false
-            var waiting: [(count: Int, gate: Gate)] = []
-        }
-
-        private let state = Locked(State())
-
-        var text: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
-
-        func add(_ data: Data) { change { $0.bytes += data } }
-
-        func end() { change { $0.isEnded = true } }
-
-        /// The gate that opens with so many bytes, or with the end.
-        func gate(_ count: Int) -> Gate {
-            let gate = Gate()
-            change { $0.waiting.append((count, gate)) }
-            return gate
-        }
-
-        private func change(_ body: (inout State) -> Void) {
-            let passed = state.withLock { state in
-                body(&state)
-                let (isEnded, count) = (state.isEnded, state.bytes.count)
-                let passed = state.waiting.filter { isEnded || count >= $0.count }
-                state.waiting.removeAll { isEnded || count >= $0.count }
-                return passed
+        /// What it printed so far, and who waits for how much of it.
+        private final class Output: Sendable {
+            private struct State {
+                var bytes: [UInt8] = []
+                var isEnded = false
+                var waiting: [(count: Int, gate: Gate)] = []
             }
-            for (_, gate) in passed { gate.open() }
+
+            private let state = Locked(State())
+
+            var text: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
+
+            func add(_ data: Data) { change { $0.bytes += data } }
+
+            func end() { change { $0.isEnded = true } }
+
+            /// The gate that opens with so many bytes, or with the end.
+            func gate(_ count: Int) -> Gate {
+                let gate = Gate()
+                change { $0.waiting.append((count, gate)) }
+                return gate
+            }
+
+            private func change(_ body: (inout State) -> Void) {
+                let passed = state.withLock { state in
+                    body(&state)
+                    let (isEnded, count) = (state.isEnded, state.bytes.count)
+                    let passed = state.waiting.filter { isEnded || count >= $0.count }
+                    state.waiting.removeAll { isEnded || count >= $0.count }
+                    return passed
+                }
+                for (_, gate) in passed { gate.open() }
+            }
+        }
+
+        init(_ name: String, _ arguments: [String]) throws {
+            let process = Process(), pipe = Pipe(), exit = DispatchSemaphore(value: 0)
+            let executable: URL = try #require(Self.url(name), "\(name) was not built beside the tests.")
+            process.executableURL = executable
+            process.arguments = arguments
+            process.standardInput = FileHandle.nullDevice
+            process.standardOutput = pipe
+            process.standardError = FileHandle.nullDevice
+            process.terminationHandler = { _ in exit.signal() }
+            try process.run()
+            number = process.processIdentifier
+            Thread { [output] in
+                while case let data = pipe.fileHandleForReading.availableData, !data.isEmpty { output.add(data) }
+                exit.wait()
+                output.end()
+            }.start()
+        }
+
+        func kill() { _ = Foundation.kill(number, SIGKILL) }
+
+        /// Waits until it has printed so many bytes, or has ended.
+        func printed(_ count: Int) async { await output.gate(count).passage() }
+
+        /// What it printed, when it has ended.
+        func ended() async -> String {
+            await output.gate(.max).passage()
+            return output.text
+        }
+
+        /// The executable, beside the bundle of the tests wherever that was built.
+        static func url(_ name: String) -> URL? {
+            let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
+            let executables = [Bundle.main.executableURL, CommandLine.arguments.first.map(URL.init(fileURLWithPath:))]
+            let folders =
+                (bundles + executables.compactMap { $0 }).map { $0.deletingLastPathComponent() } + [
+                    Bundle.main.bundleURL
+                ]
+            return folders.map { $0.appendingPathComponent(name) }
+                .first { FileManager.default.isExecutableFile(atPath: $0.path) }
         }
     }
-
-    init(_ name: String, _ arguments: [String]) throws {
-        let process = Process(), pipe = Pipe(), exit = DispatchSemaphore(value: 0)
-        let executable: URL = try #require(Self.url(name), "\(name) was not built beside the tests.")
-        process.executableURL = executable
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = pipe
-        process.standardError = FileHandle.nullDevice
-        process.terminationHandler = { _ in exit.signal() }
-        try process.run()
-        number = process.processIdentifier
-        Thread { [output] in
-            while case let data = pipe.fileHandleForReading.availableData, !data.isEmpty { output.add(data) }
-            exit.wait()
-            output.end()
-        }.start()
-    }
-
-    func kill() { _ = Foundation.kill(number, SIGKILL) }
-
-    /// Waits until it has printed so many bytes, or has ended.
-    func printed(_ count: Int) async { await output.gate(count).passage() }
-
-    /// What it printed, when it has ended.
-    func ended() async -> String {
-        await output.gate(.max).passage()
-        return output.text
-    }
-
-    /// The executable, beside the bundle of the tests wherever that was built.
-    static func url(_ name: String) -> URL? {
-        let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
-        let executables = [Bundle.main.executableURL, CommandLine.arguments.first.map(URL.init(fileURLWithPath:))]
-        let folders =
-            (bundles + executables.compactMap { $0 }).map { $0.deletingLastPathComponent() } + [Bundle.main.bundleURL]
-        return folders.map { $0.appendingPathComponent(name) }
-            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
-    }
-}
+#endif
