@@ -121,4 +121,32 @@ extension ResultOperation {
         }
         return self
     }
+
+    /// Adds a handler that is called on the main actor with the outcome, however the operation ends.
+    ///
+    /// A timeout, a deadline and a failed dependency are cancellations, so a screen that shows progress hides it here:
+    ///
+    /// ```swift
+    /// @MainActor
+    /// final class Counter {
+    ///     private(set) var isLoading = false
+    ///
+    ///     func count(_ words: [String]) {
+    ///         isLoading = true
+    ///         ClosureOperation { words.count }
+    ///             .onMainActor(outcome: { [weak self] _ in self?.isLoading = false })
+    ///             .startAndKeepAlive()
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// It has the promises of ``onMainActor(success:failure:cancellation:)``. If you call `cancel()` on the main actor after a
+    /// success or a failure was decided, it does not begin after `cancel()` has returned.
+    @discardableResult
+    public func onMainActor(
+        outcome body: @escaping @MainActor (OperationOutcome<ResultType, ErrorType>) -> Void
+    ) -> Self {
+        onMainActor(
+            success: { body(.success($0)) }, failure: { body(.failure($0)) }, cancellation: { body(.cancelled($0)) })
+    }
 }

@@ -54,6 +54,27 @@ struct MainActorTests {
         }
     }
 
+    @Test @MainActor func `a handler of the outcome is called once at each end, also of a timeout`() async {
+        let clock = ManualClock()
+        let timedOut: @Sendable (HandDriven) -> Void = { _ in clock.advance(by: .seconds(2)) }
+        for (end, event) in Self.ends + [(timedOut, "cancelled timedOut")] {
+            let screen = Screen(), operation = HandDriven()
+            operation.clock = clock
+            operation.timeout = .seconds(1)
+            operation.onMainActor(outcome: { outcome in
+                switch outcome {
+                case .success(let number): screen.note("success \(number)")
+                case .failure(let error): screen.note("failure \(error)")
+                case .cancelled(let cause): screen.note("cancelled \(cause.code)")
+                }
+            })
+            operation.start()
+            end(operation)
+            await DispatchQueue.main.drain()
+            #expect(screen.events == [event])
+        }
+    }
+
     @Test @MainActor func `a handler that is added after the end is called, and not before the method returns`() async {
         for (end, event) in Self.ends {
             let screen = Screen(), operation = HandDriven()
