@@ -80,7 +80,13 @@ extension GroupEngine {
             if let refusal = adopt(child, ChildTerms(tag: tag)) { fail(child, refusal, tag) }
             state.withLock { $0.machine.endPull(.child) }
         case .nothingNow: state.withLock { $0.machine.endPull(.nothingNow) }
-        case .nothingMore: state.withLock { $0.machine.endPull(.nothingMore) }
+        case .nothingMore:
+            let isMeasuring = state.withLock { state in
+                state.machine.endPull(.nothingMore)
+                state.meter.isOpen = false
+                return state.meter.isOn
+            }
+            if isMeasuring { tellProgress() }
         }
     }
 

@@ -74,7 +74,9 @@ package final class GroupEngine: Sendable {
     }
 
     init(_ machine: GroupMachine, queue: QueueManager?, source: any GroupSource, reader: (any SourceReader)?) {
-        state = Locked(State(machine: machine, reader: reader, queue: queue?.engine))
+        var first = State(machine: machine, reader: reader, queue: queue?.engine)
+        first.meter.isOpen = reader != nil
+        state = Locked(first)
         self.source = source
     }
 

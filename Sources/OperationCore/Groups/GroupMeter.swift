@@ -10,6 +10,8 @@ package struct GroupMeter: Sendable {
     /// The number of children that have not ended.
     private var openCount = 0
     private var expected = 0.0
+    /// Whether a sequence may bring more children, and nobody knows how many: then one more is expected.
+    package var isOpen = false
     /// The weights other than one, of children that have not ended.
     private var weights: [GroupMachine.Slot: Double] = [:]
     /// Whether somebody asked.
@@ -72,7 +74,7 @@ package struct GroupMeter: Sendable {
     package mutating func freeze() { if frozen == nil { frozen = ended + partial } }
 
     package var progress: GroupProgress {
-        let total = max(added, expected)
+        let total = isOpen && expected == 0 ? added + 1 : max(added, expected)
         return GroupProgress(
             completedWeight: isComplete ? total : min(frozen ?? ended + partial, total), totalWeight: total)
     }

@@ -155,7 +155,7 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
     func describe(tag: Int32) -> String? {
         // How the element describes itself is the user's: it is asked outside the lock.
         let element = state.withLock { Unchecked($0.elements[tag]) }.value
-        return "element \(tag)" + (element.map { " (\(String(describing: $0).prefix(80)))" } ?? "")
+        return "element \(tag)" + (element.flatMap { ElementName($0).text }.map { " (\($0))" } ?? "")
     }
 
     func letGo() {

@@ -23,7 +23,7 @@ package final class BlockingWaiter: Sendable {
     /// Blocks the calling thread until `wake` was called.
     ///
     /// The body of an operation that a ``QueueManager`` runs gives up its slot meanwhile, and what it waits for comes
-    /// first. False, and it returns at once, if it would be one wait too many: see ``QueueManager/threadLimit``.
+    /// first. A thread of another pool is replaced. False, and it returns at once, if it would be one wait too many: see ``QueueManager/threadLimit``.
     @discardableResult
     package func wait(for operation: ManagedOperation? = nil) -> Bool {
         let notes = ThreadNotes.current
@@ -35,7 +35,13 @@ package final class BlockingWaiter: Sendable {
             return true
         }
         guard let seat = notes.seat, !seat.hasLeft else {
+            guard let lender = notes.lender else {
+                semaphore.wait()
+                return true
+            }
+            guard lender.threadWillWait() else { return false }
             semaphore.wait()
+            lender.threadDidWait()
             return true
         }
         return seat.slot >= 0 ? wait(within: seat, for: operation) : wait(between: seat, for: operation)

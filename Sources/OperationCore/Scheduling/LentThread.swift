@@ -7,10 +7,20 @@
 package enum LentThread {
     /// Runs `work`; where something in it ends, the thread begins the next entry of that queue itself, if that is
     /// ``ManagedOperation/beginsBriefly``.
-    package static func lend(_ work: () -> Void) {
+    package static func lend(by lender: (any ThreadLender)? = nil, _ work: () -> Void) {
         let notes = ThreadNotes.current
         let wasLent = exchange(&notes.isLent, with: true)
+        let outer = exchange(&notes.lender, with: lender)
         work()
         notes.isLent = wasLent
+        notes.lender = outer
     }
+}
+
+/// A pool that lends its threads, and replaces a thread that waits for an operation.
+package protocol ThreadLender: Sendable {
+    /// One of its threads is about to wait; false, and it must not, if too many wait already.
+    func threadWillWait() -> Bool
+
+    func threadDidWait()
 }

@@ -22,6 +22,8 @@ final class ThreadNotes {
     @exclusivity(unchecked) var shields: [ObjectIdentifier] = []
     /// Whether a queue may begin on it what takes but a moment: see ``LentThread``.
     @exclusivity(unchecked) var isLent = false
+    /// The pool that lent the thread, if one did.
+    @exclusivity(unchecked) var lender: (any ThreadLender)?
     /// How many children of groups it runs in place, one inside the other.
     @exclusivity(unchecked) var childrenInPlace = 0
     /// The object whose end this thread performs, and the steps that are left for after the end.

@@ -365,11 +365,14 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     // Knobs, to be set before the start.
 
     /// What is accepted as a response.
+    ///
+    /// When the operation ends, it releases ``ResponseRules/decodeError``, which is `nil` from then on.
     public final var responseRules: ResponseRules {
         get { knobs.withLock { $0.rules } }
         set {
             var rules = newValue
             knobs.withLock { swap(&$0.rules, &rules) }
+            releaseRulesIfEnded()
         }
     }
 
@@ -396,6 +399,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     public final func validate(_ rule: @escaping @Sendable (TaskResult, HTTPURLResponse) throws -> Void) -> Self {
         let kept = OperationKnobs.Kept<Rule>(rule)
         knobs.withLock { $0.validators.append(kept) }
+        releaseRulesIfEnded()
         return self
     }
 
@@ -407,18 +411,37 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     public final func validate(_ rule: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> Void) -> Self {
         let kept = OperationKnobs.Kept<ResponseRule>(rule)
         knobs.withLock { $0.validators.append(kept) }
+        releaseRulesIfEnded()
         return self
     }
 
     /// What an answer without a body gives: one with status 204 or 205, or to HEAD, or of no bytes.
     ///
-    /// If it is nil, as from the start, such an answer is evaluated like all others.
+    /// If it is nil, as from the start, such an answer is evaluated like all others. When the operation ends, it releases the
+    /// closure.
     public final var emptyResult: (@Sendable () -> ResultType)? {
         get { (knobs.withLock { $0.emptyResult } as? OperationKnobs.Kept<EmptyResult>)?.closure }
         set {
             var kept: (any AnyObject & Sendable)? = newValue.map { OperationKnobs.Kept<EmptyResult>($0) }
             knobs.withLock { swap(&$0.emptyResult, &kept) }
+            releaseRulesIfEnded()
         }
+    }
+
+    /// Releases the closures that nothing calls after the end: each may hold the operation, or all that a user holds.
+    private func releaseRules() {
+        let old = knobs.withLock { knobs in
+            (
+                exchange(&knobs.validators, with: []), exchange(&knobs.emptyResult, with: nil),
+                exchange(&knobs.rules.decodeError, with: nil)
+            )
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    /// Releases a closure that was set too late, which nothing would release later.
+    private func releaseRulesIfEnded() {
+        if outcome != nil { releaseRules() }
     }
 
     /// What the last task gave, as it came, also where it could not be made into a result; nil until it was complete, and
@@ -448,6 +471,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         networkAttempts.end(of: self) { ending(received: $0) }
         transfersAreOver()
         tellDelegateOfEnd()
+        networkAttempts.teller.releaseHandlers(on: { callbackQueue })
+        releaseRules()
     }
 
     @_spi(Subclassing) public final override var isBodyBrief: Bool { isBrief }

@@ -320,6 +320,37 @@ struct AsyncSourceTests {
         #expect(isCancelled.isOpen && children[0].isCancelled && made.events == [0, 1])
     }
 
+    @Test(arguments: [false, true])
+    func `progress is complete once, when the sequence has ended`(inPipeline: Bool) async throws {
+        let queue = DispatchQueue(label: "progress"), told = EventRecorder<Double>()
+        let (gates, last) = ((0..<3).map { _ in Gate() }, Gate())
+        // Each element comes when the operation before it has ended.
+        let numbers = Numbers { index in
+            if index > 0 { await gates[index - 1].passage() }
+            if index == 3 { await last.passage() }
+            return index < 3 ? index : nil
+        }
+        let work: @Sendable (Int) -> ClosureOperation<Int, Never> = { number in
+            ClosureOperation {
+                gates[number].open()
+                return number
+            }
+        }
+        let group =
+            inPipeline
+            ? OperationPipeline(numbers).stage(width: 1, work).operation() : GroupOperation.map(numbers, width: 1, work)
+        group.callbackQueue = queue
+        group.groupProgressHandler = { told.record($0.fraction) }
+        group.start()
+        for gate in gates { await gate.passage() }
+        try await waitUntil("three elements are done") { group.groupProgress.completedWeight >= 3 }
+        #expect(group.groupProgress.completedWeight == 3 && group.groupProgress.totalWeight == 4)
+        last.open()
+        await group.ended()
+        await queue.drain()
+        #expect(told.events.last == 1 && told.events.filter { $0 == 1 }.count == 1, "\(told.events)")
+    }
+
     @Test func `a child that is recovered keeps its place among the results`() async throws {
         let group = GroupOperation.map(Numbers.first(20), width: 3) { number in
             ClosureOperation<Int, Flaw> { () throws(Flaw) in

@@ -19,7 +19,7 @@ struct GroupNamingTests {
     }
 
     @Test func `the failure of a map names the index and the element, cut to 80 characters`() async {
-        let elements = ["a", "b", String(repeating: "x", count: 200)]
+        let elements = ["a", "b", String(repeating: "word ", count: 40)]
         let group = GroupOperation.map(elements, width: 1) { element in
             ClosureOperation { () throws -> Int in
                 if element.count > 1 { throw Flaw.first }
@@ -28,8 +28,30 @@ struct GroupNamingTests {
         }
         group.start()
         await group.ended()
-        let text = "ClosureOperation, element 2 (\(String(repeating: "x", count: 80)))"
+        let text = "ClosureOperation, element 2 (\(String(repeating: "word ", count: 16)))"
         #expect(group.outcome?.error?.child?.name == text)
+    }
+
+    private struct User { var password = "hunter2" }
+    private enum Size { case large }
+
+    private static let namedElements: [(element: any Sendable, name: String)] = [
+        (17, " (17)"), (1.5, " (1.5)"), (true, " (true)"), ("files/a b.txt", " (files/a b.txt)"),
+        (Size.large, " (large)"),
+        (User(), " (User)"), (["token": "hunter2"], " (Dictionary<String, String>)"),
+        (URL(string: "https://ada:hunter2@host/f?token=hunter2#x"), " (https://host/f)"),
+        ("https://host/f?token=hunter2", " (https://host/f)"), ("token=hunter2", ""), ("Bearer abc", ""),
+        ("sk" + String(repeating: "a1", count: 20), ""), ("ada@example.com", ""),
+        (URL(string: "https://host/" + String(repeating: "a1", count: 20)), " (…://host/…)"),
+    ]
+
+    @Test(arguments: namedElements.indices)
+    func `an element is named in a failure only if it cannot show a secret`(index: Int) async {
+        let (element, name) = Self.namedElements[index]
+        let group = GroupOperation.map([element], width: 1) { _ in failing() }
+        group.start()
+        await group.ended()
+        #expect(group.outcome?.error?.child?.name == "ClosureOperation, element 0\(name)")
     }
 
     @Test func `an operation says whether it succeeded or failed, and can be toggled`() async {

@@ -37,6 +37,9 @@ private final class HoardingSession: NetworkSession {
     }
 }
 
+/// Does nothing: a closure that calls it captures the object.
+private func hold(_ object: AnyObject) {}
+
 /// Fails in its first attempt with an object of its own.
 private final class Failing: NetworkDataOperation<Int>, @unchecked Sendable {
     // Sendable: its state is in a lock.
@@ -158,5 +161,60 @@ struct AttemptLifeTests {
         try await ended.passage(within: .seconds(60))
         #expect(itself.value?.isCancelled == true && itself.value?.attemptCount == 2)
         itself.value = nil
+    }
+
+    /// Closures that an operation keeps, each of which holds the operation.
+    enum Kept: CaseIterable {
+        case downloadProgress, uploadProgress, onDownloadProgress, onUploadProgress, validate, validateResponse
+        case emptyResult, decodeError, success, failure, cancellation, retry, offline
+
+        func set(on operation: NetworkDataOperation<String>) {
+            switch self {
+            case .downloadProgress: operation.downloadProgressHandler = { _ in hold(operation) }
+            case .uploadProgress: operation.uploadProgressHandler = { _ in hold(operation) }
+            case .onDownloadProgress: operation.onDownloadProgress { _, _ in hold(operation) }
+            case .onUploadProgress: operation.onUploadProgress { _, _ in hold(operation) }
+            case .validate: operation.validate { _, _ in hold(operation) }
+            case .validateResponse: operation.validate { _ in hold(operation) }
+            case .emptyResult: operation.emptyResult = { operation.stateDescription }
+            case .decodeError:
+                operation.responseRules.decodeError = { _, _ in
+                    hold(operation)
+                    return nil
+                }
+            case .success: operation.successHandler = { _ in hold(operation) }
+            case .failure: operation.failureHandler = { _ in hold(operation) }
+            case .cancellation: operation.cancellationHandler = { _ in hold(operation) }
+            case .retry: operation.retryHandler = { _ in hold(operation) }
+            case .offline: operation.offlineHandler = { hold(operation) }
+            }
+        }
+    }
+
+    enum End: CaseIterable { case success, failure, cancellation, setLate }
+
+    @Test(arguments: Kept.allCases, End.allCases)
+    func `a closure that holds its operation is released with the end`(kept: Kept, end: End) async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        bench.server.route("GET", "/missing") { _ in .status(404) }
+        bench.server.route("GET", "/stall") { _ in LoopbackAnswer(.stallForever) }
+        do {
+            let target =
+                switch end {
+                case .success, .setLate: "/"
+                case .failure: "/missing"
+                case .cancellation: "/stall"
+                }
+            let operation = bench.text(target)
+            if end != .setLate { kept.set(on: operation) }
+            operation.start()
+            if end == .cancellation { operation.cancel() }
+            await operation.ended()
+            await bench.settled()
+            if end == .setLate { kept.set(on: operation) }
+            await bench.settled()
+        }
+        try await bench.checkNothingIsLeft()
     }
 }

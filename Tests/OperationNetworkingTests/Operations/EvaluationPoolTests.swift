@@ -133,4 +133,42 @@ struct EvaluationPoolTests {
         #expect(try await second.value == "1")
         bench.closeSession()
     }
+
+    @Test("Evaluators that wait for requests do not keep each other from being made", .timeLimit(.minutes(2)))
+    func waiting() async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hello") }
+        do {
+            let operations = (0..<200).map { _ in
+                bench.watched(
+                    NetworkDataOperation<Int>(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
+                        let inner = NetworkDataOperation<String>(url: bench.server.url("/"), urlSession: bench.session)
+                        return try data.count + inner.startAndWait().count
+                    })
+            }
+            for operation in operations { operation.startAndKeepAlive() }
+            for operation in operations { #expect(try await operation.value == 10) }
+            await bench.settled()
+        }
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test("A thread that waits is replaced at once, and too many waits are refused")
+    func replaced() async {
+        let isWaiting = Gate(), isDone = Gate()
+        pool.run { [pool, done] in
+            #expect(pool.threadWillWait())
+            done.record(1)
+            isWaiting.open()
+            isDone.wait()
+            pool.threadDidWait()
+        }
+        await isWaiting.passage()
+        bring(2..<3)
+        #expect(await done.events(atLeast: 2) == [1, 2])
+        isDone.open()
+        let other = EvaluationPool()
+        for _ in 1..<QueueManager.threadLimit { #expect(other.threadWillWait()) }
+        #expect(!other.threadWillWait())
+    }
 }

@@ -11,8 +11,9 @@ import OperationCore
 /// first one begins only when a session that is busy has brought a few or has nothing else to do, and a second one only
 /// where more wait than will soon be done, or where the first takes long.
 ///
-/// The threads are lent to the queues of the operations that end on them (``LentThread``).
-package final class EvaluationPool: Sendable {
+/// The threads are lent to the queues of the operations that end on them (``LentThread``). A thread whose evaluation waits for an
+/// operation does not count, and another takes its place immediately: what it waits for may need an evaluation, too.
+package final class EvaluationPool: ThreadLender {
     static let shared = EvaluationPool()
 
     private static let mostThreads = 64
@@ -29,22 +30,27 @@ package final class EvaluationPool: Sendable {
     private struct State {
         var waiting = Fifo<@Sendable () -> Void>()
         var threads = 0
+        /// Those of the threads that wait for an operation.
+        var resting = 0
         /// How many evaluations began.
         var begun: UInt64 = 0
         /// How many there were when that was last seen to have changed, and the moment of that.
         var seen: (begun: UInt64, at: UInt64) = (0, 0)
         var isWatched = false
 
+        /// How many threads evaluate.
+        var active: Int { threads - resting }
+
         /// Takes one more thread where it seems to be needed.
         mutating func takesThread(at now: UInt64, width: Int) -> Bool {
-            if threads > 0, threads >= width || waiting.count <= EvaluationPool.shortLine {
+            if active > 0, active >= width || waiting.count <= EvaluationPool.shortLine {
                 guard !waiting.isEmpty, seen.begun == begun else {
                     seen = (begun, now)
                     return false
                 }
                 // Evaluations may block, each for as long as it likes.
-                let patience = threads < width ? EvaluationPool.patience : EvaluationPool.longPatience
-                guard threads < EvaluationPool.mostThreads, now >= seen.at + patience else { return false }
+                let patience = active < width ? EvaluationPool.patience : EvaluationPool.longPatience
+                guard active < EvaluationPool.mostThreads, now >= seen.at + patience else { return false }
             }
             threads += 1
             seen = (begun, now)
@@ -73,7 +79,7 @@ package final class EvaluationPool: Sendable {
         let now = DispatchTime.now().uptimeNanoseconds
         let (threads, takesThread, watches) = state.withLock { state in
             state.waiting.append(evaluation)
-            if mayPutOff, state.threads == 0, state.waiting.count < Self.fewest { return (0, false, false) }
+            if mayPutOff, state.active == 0, state.waiting.count < Self.fewest { return (0, false, false) }
             let takesThread = state.takesThread(at: now, width: width)
             // Timers are dear: as long as evaluations come, it is looked at here.
             let watches = !takesThread && !exchange(&state.isWatched, with: true)
@@ -87,10 +93,11 @@ package final class EvaluationPool: Sendable {
     /// Sees to it that what was put off has a thread.
     private func begin() {
         let now = DispatchTime.now().uptimeNanoseconds
-        let takesThread = state.withLock { state in
-            state.threads == 0 && !state.waiting.isEmpty && state.takesThread(at: now, width: width)
+        let (threads, takesThread) = state.withLock { state in
+            let takesThread = state.active == 0 && !state.waiting.isEmpty && state.takesThread(at: now, width: width)
+            return (state.threads, takesThread)
         }
-        if takesThread { addThread(1) }
+        if takesThread { addThread(threads) }
     }
 
     /// Those of the global queue may all be blocked, so that those beyond the cores are our own.
@@ -103,7 +110,7 @@ package final class EvaluationPool: Sendable {
     }
 
     private func takeAll() {
-        LentThread.lend {
+        LentThread.lend(by: self) {
             while let evaluation = next() { evaluation() }
         }
     }
@@ -118,6 +125,19 @@ package final class EvaluationPool: Sendable {
             return nil
         }
     }
+
+    package func threadWillWait() -> Bool {
+        let now = DispatchTime.now().uptimeNanoseconds
+        let (threads, mayWait, takesThread) = state.withLock { state in
+            guard state.resting + 1 < QueueManager.threadLimit else { return (0, false, false) }
+            state.resting += 1
+            return (state.threads + 1, true, !state.waiting.isEmpty && state.takesThread(at: now, width: width))
+        }
+        if takesThread { addThread(threads) }
+        return mayWait
+    }
+
+    package func threadDidWait() { state.withLock { $0.resting -= 1 } }
 
     /// Looks after a while whether those there come to what waits, and so on until nothing waits.
     private func watch() {

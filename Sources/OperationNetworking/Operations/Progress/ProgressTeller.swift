@@ -42,6 +42,8 @@ final class ProgressTeller: Sendable {
         var isLast = false
         /// Whether Foundation's progress is to be finished.
         var owesFinish = false
+        /// Whether the operation has ended, and the handlers were released.
+        var hasReleasedHandlers = false
         /// The teller of the main actor.
         var main: ProgressTeller?
     }
@@ -71,7 +73,31 @@ final class ProgressTeller: Sendable {
     /// Replaces a listener; the one that was there goes outside of the lock.
     func set<Value>(_ path: WritableKeyPath<Listeners, Value>, _ value: Value) {
         var value = value
-        state.withLock { swap(&$0.listeners[keyPath: path], &value) }
+        let isLate = state.withLock { state in
+            swap(&state.listeners[keyPath: path], &value)
+            return state.hasReleasedHandlers
+        }
+        if isLate { releaseHandlers() }
+    }
+
+    /// Releases the handlers, which may hold the operation, after the reports that are on the queue.
+    func releaseHandlers(on queue: () -> DispatchQueue) {
+        guard
+            state.withLock({ state in
+                if state.listeners.upload != nil || state.listeners.download != nil { return true }
+                state.hasReleasedHandlers = true
+                return false
+            })
+        else { return }
+        queue().async(flags: .barrier) { self.releaseHandlers() }
+    }
+
+    private func releaseHandlers() {
+        let old = state.withLock { state in
+            state.hasReleasedHandlers = true
+            return (exchange(&state.listeners.upload, with: nil), exchange(&state.listeners.download, with: nil))
+        }
+        withExtendedLifetime(old) {}
     }
 
     func set(delegate: (any NetworkOperationDelegate)?) {
