@@ -16,11 +16,3 @@ package enum LentThread {
         notes.lender = outer
     }
 }
-
-/// A pool that lends its threads, and replaces a thread that waits for an operation.
-package protocol ThreadLender: Sendable {
-    /// One of its threads is about to wait; false, and it must not, if too many wait already.
-    func threadWillWait() -> Bool
-
-    func threadDidWait()
-}
