@@ -5,8 +5,8 @@ import Foundation
 
 /// What an error or a log may show of an element of a map.
 ///
-/// An element may be a password, or a value with one in it. So only numbers, short plain texts, cases of enumerations and
-/// addresses without their query are shown. Of anything else the name of its type is.
+/// An element may hold a password, which nothing tells from another word if it is a text by itself. So only numbers, short plain texts, cases of enumerations and
+/// addresses without their query are shown, and no text in which a value follows a name. Of anything else the name of its type is.
 struct ElementName {
     private static let longestText = 80
     /// Keys and tokens are longer than words are, and have no gaps.
@@ -30,28 +30,31 @@ struct ElementName {
 
     /// The address without user, password, query and fragment.
     private static func name(of url: URL) -> String? {
-        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
+        guard url.isFileURL || url.host != nil, var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
+        else {
+            return nil
+        }
         (parts.user, parts.password, parts.query, parts.fragment) = (nil, nil, nil, nil)
-        guard let text = parts.string, isPlain(text) else { return url.host.map { "…://\($0)/…" } }
+        guard let text = parts.string, isPlain(text, signs: "-_./:%+,") else { return url.host.map { "…://\($0)/…" } }
         return String(text.prefix(longestText))
     }
 
     private static func name(of text: String) -> String? {
         if text.contains("://") { return URL(string: text).flatMap(name(of:)) }
-        return isPlain(text) ? String(text.prefix(longestText)) : nil
+        return isPlain(text, signs: " -_./,+()#") ? String(text.prefix(longestText)) : nil
     }
 
     /// Whether a text has only words, and signs that stand between the parts of a name.
-    private static func isPlain(_ text: String) -> Bool {
-        let start = text.prefix(7).lowercased()
-        guard !start.hasPrefix("bearer "), !start.hasPrefix("basic ") else { return false }
+    private static func isPlain(_ text: String, signs: String) -> Bool {
+        let lowercased = text.lowercased()
+        guard !lowercased.contains("bearer "), !lowercased.contains("basic ") else { return false }
         var length = 0
         for character in text {
             if character.isLetter || character.isNumber {
                 length += 1
                 guard length <= longestWord else { return false }
             } else {
-                guard " -_./:,+()#%".contains(character) else { return false }
+                guard signs.contains(character) else { return false }
                 length = 0
             }
         }

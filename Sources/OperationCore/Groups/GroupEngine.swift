@@ -75,7 +75,7 @@ package final class GroupEngine: Sendable {
 
     init(_ machine: GroupMachine, queue: QueueManager?, source: any GroupSource, reader: (any SourceReader)?) {
         var first = State(machine: machine, reader: reader, queue: queue?.engine)
-        first.meter.isOpen = reader != nil
+        first.meter.isOpen = true
         state = Locked(first)
         self.source = source
     }

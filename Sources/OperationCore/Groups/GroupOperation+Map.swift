@@ -10,7 +10,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// ```
     ///
     /// Hardly more operations than `width` exist at a time. The first that gives no result fails the group. Its error then names
-    /// the index of the element, counted from zero, and describes the element in at most 80 characters.
+    /// the index of the element, counted from zero. Numbers, short plain texts and addresses without a query are shown, too, in at
+    /// most 80 characters. Of other elements the name of the type is shown, because they may hold secrets.
     ///
     /// - Parameters:
     ///   - elements: What to go through, once, in order.
@@ -78,8 +79,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// When the group is canceled or fails, the task is canceled immediately. The group does not wait for the task, so it
     /// also ends if the sequence ignores the cancellation.
     ///
-    /// The group does not know how many elements there will be. Its progress counts those for which there is an operation,
-    /// unless you say how many will come with ``expect(totalWeight:)``.
+    /// The group does not know how many elements there will be. Until the sequence ends, its progress counts those for which there
+    /// is an operation and one more, unless you say how many will come with ``expect(totalWeight:)``.
     ///
     /// - Parameters:
     ///   - elements: What to go through, once, in order.

@@ -41,6 +41,8 @@ struct GroupNamingTests {
         (User(), " (User)"), (["token": "hunter2"], " (Dictionary<String, String>)"),
         (URL(string: "https://ada:hunter2@host/f?token=hunter2#x"), " (https://host/f)"),
         ("https://host/f?token=hunter2", " (https://host/f)"), ("token=hunter2", ""), ("Bearer abc", ""),
+        ("token: hunter2", ""), ("ada:hunter2", ""), ("a token%3Dhunter2", ""),
+        (URL(string: "data:text/plain,hunter2"), ""),
         ("sk" + String(repeating: "a1", count: 20), ""), ("ada@example.com", ""),
         (URL(string: "https://host/" + String(repeating: "a1", count: 20)), " (…://host/…)"),
     ]
