@@ -88,7 +88,7 @@ extension CancellationCause {
     static let tooManyWaits = CancellationCause(
         code: .tooManyWaits,
         message:
-            "\(WorkerPool.threadLimit - 1) bodies of operations wait for others already, each on a thread of its own, "
+            "\(WorkerPool.threadLimit - 1) bodies or evaluators of operations wait for others already, each on a thread of its own, "
             + "and one more could leave none to run what they wait for. Nest less deeply, or await in async code.")
 
     /// Each of the operations with these names needs the end of the next one.

@@ -11,8 +11,8 @@ import OperationCore
 /// first one begins only when a session that is busy has brought a few or has nothing else to do, and a second one only
 /// where more wait than will soon be done, or where the first takes long.
 ///
-/// The threads are lent to the queues of the operations that end on them (``LentThread``). A thread whose evaluation waits for an
-/// operation does not count, and another takes its place immediately: what it waits for may need an evaluation, too.
+/// The threads are lent to the queues of the operations that end on them (``LentThread``). A thread whose evaluation waits
+/// for an operation does not count, and another takes its place: what it waits for may need an evaluation, too.
 package final class EvaluationPool: ThreadLender {
     static let shared = EvaluationPool()
 
@@ -127,17 +127,26 @@ package final class EvaluationPool: ThreadLender {
     }
 
     package func threadWillWait() -> Bool {
+        guard WorkerPool.shared.beginRest() else { return false }
         let now = DispatchTime.now().uptimeNanoseconds
-        let (threads, mayWait, takesThread) = state.withLock { state in
-            guard state.resting + 1 < QueueManager.threadLimit else { return (0, false, false) }
+        let (threads, takesThread) = state.withLock { state in
             state.resting += 1
-            return (state.threads + 1, true, !state.waiting.isEmpty && state.takesThread(at: now, width: width))
+            let takesThread = !state.waiting.isEmpty && state.takesThread(at: now, width: width)
+            return (state.threads, takesThread)
         }
         if takesThread { addThread(threads) }
-        return mayWait
+        return true
     }
 
-    package func threadDidWait() { state.withLock { $0.resting -= 1 } }
+    package func threadDidWait() {
+        WorkerPool.shared.endRest()
+        let watches = state.withLock { state in
+            state.resting -= 1
+            // What was put off while no thread evaluated may find this one busy.
+            return !state.waiting.isEmpty && !exchange(&state.isWatched, with: true)
+        }
+        if watches { watch() }
+    }
 
     /// Looks after a while whether those there come to what waits, and so on until nothing waits.
     private func watch() {
