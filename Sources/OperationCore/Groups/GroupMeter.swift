@@ -10,7 +10,7 @@ package struct GroupMeter: Sendable {
     /// The number of children that have not ended.
     private var openCount = 0
     private var expected = 0.0
-    /// Whether a sequence may bring more children, and nobody knows how many: then one more is expected.
+    /// Whether a sequence may bring more children, of which the number is not known: then one more is expected.
     package var isOpen = false
     /// The weights other than one, of children that have not ended.
     private var weights: [GroupMachine.Slot: Double] = [:]

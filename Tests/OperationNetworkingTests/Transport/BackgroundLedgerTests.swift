@@ -92,7 +92,7 @@ struct BackgroundLedgerTests {
         #expect(kept == [[], ["answer 1", "answer 2", "answer 3"], []])
     }
 
-    @Test func `if too many orphans are held the oldest are removed, and their number is told`() {
+    @Test func `if too many orphans are held the oldest are removed, and their number is reported`() {
         var ledger = Ledger()
         var notices = 0
         weak var first: SpooledFile?

@@ -166,7 +166,7 @@ private final class BackgroundCalls: Sendable {
 struct BackgroundTransfersTests {
     private static let lost = URLError(.networkConnectionLost)
 
-    @Test func `a download is told from its file, which is removed`() async throws {
+    @Test func `a download is delivered from its file, which is removed`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
         _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
@@ -236,7 +236,7 @@ struct BackgroundTransfersTests {
         #expect(bench.files == [])
     }
 
-    @Test func `the failure of the system is told`() async throws {
+    @Test func `the failure of the system is delivered`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
         _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
@@ -517,7 +517,7 @@ struct BackgroundTransfersTests {
         #expect(bench.clock.pendingCount == 0)
     }
 
-    @Test func `orphans that were removed are told with an error`() async throws {
+    @Test func `orphans that were removed are reported with an error`() async throws {
         let bench = BackgroundBench(), calls = BackgroundCalls()
         defer { bench.remove() }
         for number in 1...1_002 { try bench.end(ScriptedTransfer(number, nil)) }

@@ -8,7 +8,7 @@ package enum TaskEvent {
     case informational(ResponseHead)
     case head(ResponseHead)
     case bytes(Data)
-    /// A body in a file, which is read while it is told.
+    /// A body in a file, which is read as the receiver takes it.
     case file(SpooledFile.Reader)
     case trailers(HeaderFields)
     case metrics(TransferMetrics)
