@@ -5,8 +5,9 @@ import Foundation
 
 /// What an error or a log may show of an element of a map.
 ///
-/// An element may hold a password, which nothing tells from another word if it is a text by itself. So only numbers, short plain texts, cases of enumerations and
-/// addresses without their query are shown, and no text in which a value follows a name. Of anything else the name of its type is.
+/// An element may hold a password. So only numbers, short plain texts, cases of enumerations and addresses without their query
+/// are shown, and no text in which a value follows a name. For other elements, the name of the type is shown. A short password
+/// that is a text by itself looks like any other word, and is shown.
 struct ElementName {
     private static let longestText = 80
     /// Keys and tokens are longer than words are, and have no gaps.

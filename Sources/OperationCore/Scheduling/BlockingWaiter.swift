@@ -23,7 +23,8 @@ package final class BlockingWaiter: Sendable {
     /// Blocks the calling thread until `wake` was called.
     ///
     /// The body of an operation that a ``QueueManager`` runs gives up its slot meanwhile, and what it waits for comes
-    /// first. A thread of another pool is replaced. False, and it returns at once, if it would be one wait too many: see ``QueueManager/threadLimit``.
+    /// first. A thread of another pool is replaced. False, and it returns at once, if it would be one wait too many: see
+    /// ``QueueManager/threadLimit``.
     @discardableResult
     package func wait(for operation: ManagedOperation? = nil) -> Bool {
         let notes = ThreadNotes.current
