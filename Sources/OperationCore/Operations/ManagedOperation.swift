@@ -297,7 +297,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// A body that waits for its own operation, or for another one that needs its end, waits forever. OperationKit
     /// reports a notice then: immediately, or within about a minute if the circle is closed while the body waits.
     ///
-    /// Closures meant for the main thread (``MainQueueOperation``) go on while the main thread waits here.
+    /// While the main thread waits here, the main queue and the main actor do nothing else. So the wait never ends if the
+    /// operation needs them, for example for an `await` of code that is isolated to the main actor. Only a
+    /// ``MainQueueOperation`` that is not in `OperationQueue.main` runs while the main thread waits.
     @available(*, noasync, message: "Await `ended()` instead: this blocks the thread.")
     public final override func waitUntilFinished() {
         let wait = core.withLock({ $0.machine.isFinished }) ? nil : BodyWait.begin(for: self)

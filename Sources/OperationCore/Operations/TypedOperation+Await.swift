@@ -60,10 +60,16 @@ extension TypedOperation {
 
     /// Starts the operation on the calling thread, waits there until its outcome is decided, and gives its result.
     ///
-    /// It returns whatever the callback queue is and does, on the main thread too, with or without a main loop: handlers
-    /// are delivered afterwards. Where dependencies have not ended, it waits for them first. An operation that was
-    /// started before is only waited for. So is one in a queue, on Linux and in queues of this package; an
-    /// `OperationQueue` of Apple's systems does not say what it holds, and what is in one must not be started by hand.
+    /// This method does not wait for handlers, which are called afterwards. So it returns even if the callback queue is busy or
+    /// suspended. If a dependency has not ended, the method waits for it first. An operation that was started before is only
+    /// waited for. So is an operation in a ``QueueManager`` and, on Linux, one in an `OperationQueue`. On Apple platforms an
+    /// `OperationQueue` does not say what it holds, so do not call this method for an operation that is in one.
+    ///
+    /// You can call this method on the main thread, with or without a main loop, if the operation does not need the main
+    /// thread. The main queue and the main actor do nothing while the main thread waits. So the call never returns if the
+    /// outcome depends on an `await` of code that is isolated to the main actor, on a closure in `DispatchQueue.main`, or on an
+    /// operation in `OperationQueue.main`. A timeout or a deadline of the operation ends such a wait. Only a
+    /// ``MainQueueOperation`` that is not in `OperationQueue.main` runs while the main thread waits.
     ///
     /// If the calling body must return before the operation can end, the method throws a cancellation with the cause
     /// `waitsForItself`: immediately, or within about a minute if another thread closes the circle while the body waits.
