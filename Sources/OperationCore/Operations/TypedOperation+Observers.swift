@@ -90,9 +90,9 @@ extension ResultOperation {
     /// ```
     ///
     /// They are called beside the handlers of the operation, with the same promises: at most one of the three is called, once,
-    /// and after a cancellation only `cancellation` is. If you call `cancel()` on the main actor, neither `success` nor `failure`
-    /// begins after it has returned. Each call of this method adds handlers and replaces none. If the operation has ended, the
-    /// one that fits is enqueued immediately.
+    /// and after a cancellation only `cancellation` is. The timeout and the deadline of an operation cancel it, too. If you call
+    /// `cancel()` on the main actor, neither `success` nor `failure` begins after it has returned. Each call of this method adds
+    /// handlers and replaces none. If the operation has ended, the one that fits is enqueued immediately.
     ///
     /// - Parameters:
     ///   - success: Called with the result.

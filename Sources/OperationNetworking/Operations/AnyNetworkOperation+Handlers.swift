@@ -50,8 +50,8 @@ extension AnyNetworkOperation {
 
     /// Calls `body` with the operation when it succeeds, and with the operation and its error when it fails.
     ///
-    /// It is called on the callback queue, after the handlers, and never after a cancellation. Each call of this method
-    /// adds a closure.
+    /// It is called on the callback queue, after the handlers, and never after a cancellation. The timeout and the deadline of
+    /// an operation cancel it, too: add ``onCancellation(_:)`` for them. Each call of this method adds a closure.
     @discardableResult
     public func onCompletion(_ body: @escaping @Sendable (Self, NetworkError?) -> Void) -> Self {
         onEnd { outcome in
@@ -134,6 +134,9 @@ extension AnyNetworkOperation {
 
     /// Calls `body` on the main actor with the operation when it succeeds, and with the operation and its error when it
     /// fails; never after a cancellation.
+    ///
+    /// The timeout and the deadline of an operation cancel it, too. So do not hide a progress indicator in this closure. Use
+    /// `onMainActor(outcome:)`, which is also called after a cancellation.
     @discardableResult
     public func onMainActor(completion body: @escaping @MainActor (Self, NetworkError?) -> Void) -> Self {
         onEnd(on: .main) { outcome in
