@@ -53,9 +53,9 @@ import Synchronization
 /// - A body in memory is read as ``Endpoint`` reads it if the result is `Decodable`: `String` is the text, ``NoContent``
 ///   ignores the body, an optional is nil where there is no body, and all other types are decoded from JSON.
 ///
-/// For any other result, the three classes fail immediately when they start, before anything is sent. Swift cannot tell
-/// whether a subclass overrides a hook. A subclass that neither has an evaluator nor overrides one of the two `evaluate`
-/// hooks therefore fails only when the response is complete.
+/// For any other result, such as `Void`, the three classes fail immediately when they start, before anything is sent. Use
+/// ``NoContent`` for a request without a result. Swift cannot tell whether a subclass overrides a hook. A subclass that neither
+/// has an evaluator nor overrides one of the two `evaluate` hooks therefore fails only when the response is complete.
 ///
 /// From its start to its end the operation is kept alive by its transfer.
 open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<ResultType, NetworkError>,
