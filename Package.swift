@@ -18,18 +18,25 @@ let package = Package(
     products: [
         .library(name: "OperationCore", targets: ["OperationCore"]),
         .library(name: "OperationNetworking", targets: ["OperationNetworking"]),
+        .library(name: "OperationExporters", targets: ["OperationExporters"]),
         .library(name: "OperationTestKit", targets: ["OperationTestKit"]),
     ],
     targets: [
         .target(name: "OperationCore", exclude: excluded, resources: privacyManifest),
         // The declarations of libcurl, which is found in the running process: nothing is linked.
         .target(name: "CurlDeclarations"),
+        // Catches the exceptions of Objective-C that Apple's Foundation raises.
+        .target(name: "ExceptionGuard"),
         .target(
             name: "OperationNetworking",
             dependencies: [
                 "OperationCore", .target(name: "CurlDeclarations", condition: .when(platforms: [.linux])),
+                .target(
+                    name: "ExceptionGuard",
+                    condition: .when(platforms: [.macOS, .macCatalyst, .iOS, .tvOS, .watchOS, .visionOS])),
             ],
             exclude: excluded, resources: privacyManifest),
+        .target(name: "OperationExporters", dependencies: ["OperationCore", "OperationNetworking"]),
         .target(name: "OperationTestKit", dependencies: ["OperationCore", "OperationNetworking"]),
         .executableTarget(
             name: "MainThreadProbe", dependencies: ["OperationCore"], path: "Tests/Fixtures/MainThreadProbe"),
@@ -50,18 +57,20 @@ let package = Package(
             name: "ResolverProbe", dependencies: ["OperationCore", "OperationNetworking", "OperationTestKit"],
             path: "Tests/Fixtures/ResolverProbe"),
         .testTarget(
-            name: "OperationCoreTests", dependencies: ["OperationCore", "OperationTestKit", "MainThreadProbe"]),
+            name: "OperationCoreTests",
+            dependencies: ["OperationCore", "OperationExporters", "OperationTestKit", "MainThreadProbe"]),
         .testTarget(name: "OperationTestKitTests", dependencies: ["OperationTestKit"]),
         .testTarget(
             name: "OperationNetworkingTests",
             dependencies: [
-                "OperationNetworking", "OperationTestKit", "DownloadProbe", "SessionProbe", "SharingProbe",
+                "OperationNetworking", "OperationExporters", "OperationTestKit", "DownloadProbe", "SessionProbe",
+                "SharingProbe",
                 "EnvironmentProbe", "ConnectivityProbe", "ResolverProbe",
             ]),
     ]
 )
 
-for target in package.targets where target.name != "CurlDeclarations" {
+for target in package.targets where !["CurlDeclarations", "ExceptionGuard"].contains(target.name) {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),

@@ -54,6 +54,7 @@ let package = Package(
             name: "ResilienceBenchmark",
             dependencies: [
                 "AllocationCounter", "BenchmarkSupport", "NetworkBenchmarkSupport",
+                .product(name: "OperationExporters", package: "OperationKit"),
                 .product(name: "OperationNetworking", package: "OperationKit"),
                 .product(name: "OperationTestKit", package: "OperationKit"),
             ]

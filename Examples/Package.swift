@@ -18,6 +18,7 @@ let package = Package(
             name: "quickstart",
             dependencies: [
                 .product(name: "OperationCore", package: "OperationKit"),
+                .product(name: "OperationExporters", package: "OperationKit"),
                 .product(name: "OperationNetworking", package: "OperationKit"),
                 .product(name: "OperationTestKit", package: "OperationKit"),
                 "TerminalDisplay",

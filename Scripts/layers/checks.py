@@ -38,12 +38,8 @@ def check_members(module, root, references):
 
     Where the table has a line for two rooms, its reason is good for the members of what it names, too.
     """
-    folder = root / "Sources" / module.name
     problems, used = [], set()
-    for path, line, name, home in references:
-        if not (path.is_relative_to(folder) and home.is_relative_to(folder)):
-            continue
-        room, other = room_of(path.relative_to(folder)), room_of(home.relative_to(folder))
+    for path, line, name, room, other in between_rooms(module, root, references):
         used.add((room, other, name))
         if room != other and (room, other) not in module.upward and not may_name(module, room, other, name):
             place = path.relative_to(root)
@@ -52,6 +48,14 @@ def check_members(module, root, references):
         for name in sorted(name for name in names if not name[0].isupper() and (room, other, name) not in used):
             problems.append(f"the table lets {room} use {name} of {other}, and it does not: take that out")
     return problems
+
+
+def between_rooms(module, root, references):
+    """Each reference inside a module: (file, line, name, its room, room of its declaration)."""
+    folder = root / "Sources" / module.name
+    for path, line, name, home in references:
+        if path.is_relative_to(folder) and home.is_relative_to(folder):
+            yield path, line, name, room_of(path.relative_to(folder)), room_of(home.relative_to(folder))
 
 
 def room_of(path):

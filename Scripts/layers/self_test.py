@@ -56,6 +56,9 @@ def run():
     text = "#if os(Linux)\nimport Glibc\n#endif\nimport struct Foundation.URL\n@testable import Core"
     imports = SwiftFile(text).imports
     failures += [] if imports == [("Glibc", 2), ("Foundation", 4), ("Core", 5)] else [f"imports: {imports}"]
+    text = "actor A { private enum B {}; class func c() {} }\ntypealias D = A\n// struct E\nimport struct F.G\nlet h = \"class I\""
+    types = SwiftFile(text).types
+    failures += [] if types == 2 else [f"types: {types}"]
     print(*failures, sep="\n", end="\n" if failures else "")
     print("self-test:", "FAILED" if failures else "all well")
     return 1 if failures else 0

@@ -21,6 +21,7 @@ class SwiftFile:
         self.tokens = list(tokens(text))
         self.imports = []  # (module, line)
         self.declared = set()  # the types at the top, which the whole module sees
+        self.types = 0  # of all kinds, those inside others and private ones too, without other names for a type
         self.hidden = set()  # types inside others, private ones, and generic parameters: they mean what is in this file
         self.read_declarations()
 
@@ -40,6 +41,7 @@ class SwiftFile:
                 module = words[index + 2] if following in DECLARING | NOT_A_NAME else following
                 self.imports.append((module, self.line(position)))
             elif word in DECLARING and before != "." and following.isidentifier() and following not in NOT_A_NAME:
+                self.types += word != "typealias" and before != "import"
                 is_hidden = depth > 0 or before in ("private", "fileprivate")
                 (self.hidden if is_hidden else self.declared).add(following)
                 self.hidden |= parameters(words, index + 2)

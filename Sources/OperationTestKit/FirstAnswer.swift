@@ -51,3 +51,47 @@ final class FirstAnswer<Answer: Sendable>: Sendable {
         }
     }
 }
+
+/// Answers of which each is given once, and the last one from then on.
+final class AnswersInTurn<Answer: Sendable>: Sendable {
+    private let answers: [Answer]
+    private let last: Answer
+    private let given = Locked(0)
+
+    init(_ first: Answer, _ others: [Answer]) {
+        answers = [first] + others
+        last = others.last ?? first
+    }
+
+    func next() -> Answer {
+        let number = given.withLock { given in
+            defer { given += 1 }
+            return given
+        }
+        return answers.indices.contains(number) ? answers[number] : last
+    }
+}
+
+/// One who waits in a test until a count is reached.
+///
+/// Whoever counts keeps him until then. His task may be cancelled first: then he goes on, and takes himself out.
+final class Waiter: Sendable {
+    let count: Int
+    private let answer = FirstAnswer<Void>()
+
+    init(until count: Int) { self.count = count }
+
+    func pass() { answer.give(()) }
+
+    /// Waits for ``pass()``, or until the task is cancelled.
+    func passage() async { await answer.valueUnlessCancelled(or: ()) }
+}
+
+extension [Waiter] {
+    /// Takes out those who have waited for that.
+    mutating func takeAll(at count: Int) -> [Waiter] {
+        let passing = filter { $0.count <= count }
+        if !passing.isEmpty { removeAll { $0.count <= count } }
+        return passing
+    }
+}

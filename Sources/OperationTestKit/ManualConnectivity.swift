@@ -10,7 +10,7 @@ import OperationNetworking
 /// import OperationTestKit
 ///
 /// let clock = ManualClock(), network = ManualConnectivity()
-/// let lot = ParkingLot(monitor: network, clock: clock)
+/// let waiting = OfflineWaiting(monitor: network, clock: clock)
 /// network.write(.unsatisfied)
 /// // … let the code under test run into it …
 /// network.write(.satisfied)

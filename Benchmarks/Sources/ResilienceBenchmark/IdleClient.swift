@@ -5,6 +5,7 @@ import Dispatch
 import Foundation
 import NetworkBenchmarkSupport
 import OperationCore
+import OperationExporters
 import OperationNetworking
 import OperationTestKit
 
@@ -31,7 +32,7 @@ struct IdleClient {
     private let callbacks = DispatchQueue(label: "callbacks")
     private let meter = NetworkMeter()
     private let trace = NetworkTrace()
-    private let offline = OfflinePolicy(lot: ParkingLot(monitor: ManualConnectivity(.satisfied)))
+    private let offline = OfflinePolicy(waiting: OfflineWaiting(monitor: ManualConnectivity(.satisfied)))
     private let authenticator = Authenticator("token") { token, request in
         try request.with("Authorization", token)
     } refresh: { _ in

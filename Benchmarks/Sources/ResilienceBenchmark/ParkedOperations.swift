@@ -13,8 +13,8 @@ import OperationTestKit
 func parkedOperations(_ scale: Scale) -> [Figure] {
     let count = scale.isSmoke ? 1_000 : 100_000
     let clock = ManualClock(), network = ManualConnectivity(.unsatisfied), session = StubSession()
-    let lot = ParkingLot(
-        monitor: network, capacity: count, pace: ParkingPace(perSecond: 1_000), clock: clock, chance: { 0.5 })
+    let offlineWaiting = OfflineWaiting(
+        monitor: network, capacity: count, pace: OfflineResumePace(perSecond: 1_000), clock: clock, chance: { 0.5 })
     guard let request = URL(string: "http://example.com/").flatMap({ try? NetworkRequest(url: $0) }) else { return [] }
     session.route("GET", "/") { _ in .text("Hello") }
     let queue = DispatchQueue(label: "callbacks")
@@ -22,7 +22,7 @@ func parkedOperations(_ scale: Scale) -> [Figure] {
         let operation = NetworkDataOperation(request: request, urlSession: session) { data, _ in data.count }
         operation.callbackQueue = queue
         operation.clock = clock
-        operation.offline = OfflinePolicy(lot: lot)
+        operation.offline = OfflinePolicy(waiting: offlineWaiting)
         return operation
     }
     var figures: [Figure] = []
@@ -30,7 +30,7 @@ func parkedOperations(_ scale: Scale) -> [Figure] {
     allocation_counter_set_counting(1)
     for operation in operations { operation.start() }
     allocation_counter_set_counting(0)
-    guard lot.parkedCount == count else { return [] }
+    guard offlineWaiting.waitingCount == count else { return [] }
     if allocation_counter_is_available() == 1 {
         figures.append(
             .plain(
@@ -41,13 +41,13 @@ func parkedOperations(_ scale: Scale) -> [Figure] {
     clock.advance(by: .milliseconds(750))
     var most = 0
     for _ in 0..<(count / 100) {
-        let waiting = lot.parkedCount
+        let waiting = offlineWaiting.waitingCount
         clock.advance(by: .milliseconds(100))
-        most = max(most, waiting - lot.parkedCount)
+        most = max(most, waiting - offlineWaiting.waitingCount)
     }
     figures.append(
         .plain("those that go on in a tenth of a second, of 100", unit: "", Double(most), target: .atMost(110)))
-    figures.append(.plain("those that still wait", unit: "", Double(lot.parkedCount), target: .atMost(0)))
+    figures.append(.plain("those that still wait", unit: "", Double(offlineWaiting.waitingCount), target: .atMost(0)))
     for operation in operations { operation.waitUntilFinished() }
     return figures
 }

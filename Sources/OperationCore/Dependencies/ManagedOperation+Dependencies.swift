@@ -103,6 +103,9 @@ extension ManagedOperation {
 
     final var nodeIfAny: DependencyNode? { core.withLock { $0.node } }
 
+    /// The operations that wait for this one.
+    package final var listeningDownstream: [ManagedOperation] { nodeIfAny?.listeningDownstream ?? [] }
+
     /// Cancels the operation, unless it has its outcome.
     ///
     /// The package itself cancels operations in this way: for a timeout, a dependency, or what a body threw. It is too late

@@ -45,3 +45,89 @@ public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable
         }
     }
 }
+
+/// Removes a file, a symbolic link, or a directory with all that is in it.
+struct TreeRemover {
+    private struct Level {
+        let name: PathBytes
+        var names: [PathBytes]
+    }
+
+    private let work: FileWork
+    private let root: FilePlace
+    /// Whether the tree is one of our own making, in which directories may be opened up to empty them.
+    private let isOwn: Bool
+    private var trail: FolderTrail?
+    private var levels: [Level] = []
+
+    init(work: FileWork, root: FilePlace, isOwn: Bool = false) {
+        self.work = work
+        self.root = root
+        self.isOwn = isOwn
+    }
+
+    /// Removes what bears the name.
+    ///
+    /// What others remove meanwhile is none of its concern, but the item itself is.
+    mutating func remove(_ entry: FolderEntry) throws(FileInterruption) {
+        guard let folder = entry.folder else { throw .failed(root.error(.invalidPath)) }
+        trail = FolderTrail(from: folder, files: work.files)
+        try visit(entry.name)
+        while let last = levels.indices.last {
+            if let name = levels[last].names.popLast() {
+                try visit(name)
+            } else {
+                try leave()
+            }
+        }
+    }
+
+    private mutating func visit(_ name: PathBytes) throws(FileInterruption) {
+        try work.checkCancellation()
+        guard let folder = trail?.folder else { return }
+        let entry = FolderEntry(name, in: folder)
+        let status = work.files.status(of: entry)
+        if case .failure(SystemError(ENOENT)) = status, !levels.isEmpty { return }
+        if try status.get(at: place(name)).kind == .directory {
+            try enter(name)
+        } else {
+            try removeUnlessGone(entry, isDirectory: false)
+        }
+    }
+
+    private mutating func enter(_ name: PathBytes) throws(FileInterruption) {
+        guard let status = trail?.enter(name) else { return }
+        if case .failure(SystemError(ENOENT)) = status, !levels.isEmpty { return }
+        _ = try status.get(at: place(name))
+        guard let folder = trail?.folder else { return }
+        if isOwn { _ = work.files.setPermissions(0o700, of: folder) }
+        let names = try work.files.names(in: folder).get(at: place(name))
+        levels.append(Level(name: name, names: names))
+    }
+
+    private mutating func leave() throws(FileInterruption) {
+        guard let left = trail?.leave() else { return }
+        _ = try left.get(at: place())
+        guard let folder = trail?.folder, let level = levels.popLast() else { return }
+        try removeUnlessGone(FolderEntry(level.name, in: folder), isDirectory: true)
+    }
+
+    private func removeUnlessGone(_ entry: FolderEntry, isDirectory: Bool) throws(FileInterruption) {
+        let isRoot = levels.isEmpty && !isDirectory
+        try work.files.remove(entry, isDirectory: isDirectory)
+            .ignoring { $0.number == ENOENT && !isRoot }
+            .get(at: place(entry.name))
+        work.advanceByItem()
+    }
+
+    /// The path of a name in the present directory.
+    ///
+    /// Put together only for errors.
+    private func place(_ name: PathBytes? = nil) -> FilePlace {
+        // The first name is that of the root, whose path is known.
+        let names = (levels.map(\.name) + [name].compactMap { $0 }).dropFirst()
+        var place = root
+        for name in names { place.path += "/\(name)" }
+        return place
+    }
+}

@@ -8,25 +8,50 @@ extension GroupEngine {
     /// Runs a child and waits for its end, without a thread; says why not, if that could not be.
     func run(_ child: ManagedOperation, _ terms: ChildTerms) async -> GroupWaitEnd {
         child.keepTaskContext()
+        var wait: BodyWait?
         let end = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 var terms = terms
                 terms.waiter = .task(continuation)
-                begin(child, terms)
+                wait = begin(child, terms)
             }
         } onCancel: {
             taskWasCancelled(child, isShielded: terms.isShielded)
         }
+        wait?.end()
         if case .elsewhere = end { return await awaitStranger(child, isShielded: terms.isShielded) }
         return end
     }
 
-    private func begin(_ child: ManagedOperation, _ terms: ChildTerms) {
+    private func begin(_ child: ManagedOperation, _ terms: ChildTerms) -> BodyWait? {
         if let error = adopt(child, terms) {
-            return terms.waiter.goOn(error.isAboutChild ? .elsewhere : .refused(.groupRefused(error)))
+            terms.waiter.goOn(error.isAboutChild ? .elsewhere : .refused(.groupRefused(error)))
+            return nil
         }
         rest()
         apply { _ in }
+        return noteWait(for: child)
+    }
+
+    /// Notes that the body of another operation waits for a child; cancels the child if the wait cannot end.
+    ///
+    /// The body of this group needs no note, because the group waits for each child.
+    private func noteWait(for child: ManagedOperation) -> BodyWait? {
+        guard let body = BodyTasks.operation, body.groupEngine !== self,
+            let wait = BodyWait.beginInTask(for: child, until: .end)
+        else { return nil }
+        if let refusal = wait.refusal { refuse(child, refusal) }
+        wait.lookAgain { [self] circle in refuse(child, .waitsForItself(circle.map(\.displayName))) }
+        return wait
+    }
+
+    /// Cancels a child, which ends the wait for it.
+    ///
+    /// Recovery hooks are not called for this child.
+    private func refuse(_ child: ManagedOperation, _ cause: CancellationCause) {
+        let slot = child.core.withLock { core in core.parent === self ? core.parentSlot : -1 }
+        giveUp(child, at: slot)?.cancelIfUndecided(because: cause)
+        child.cancelIfUndecided(because: cause)
     }
 
     /// The group needs no place while a task of its body waits.
@@ -53,10 +78,17 @@ extension GroupEngine {
         if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
             return .refused(.groupRefused(GroupError(.cycle, other)))
         }
+        let wait = BodyWait.beginInTask(for: other, until: .end)
+        defer { wait?.end() }
+        if let refusal = wait?.refusal { return .refused(refusal) }
         let id = state.withLock { $0.waits.nextStranger() }
         let end = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 waitForStranger(other, id, .task(continuation), isShielded: isShielded)
+                wait?.lookAgain { [self] circle in
+                    let waiter = state.withLock { $0.waits.endStranger(id) }
+                    release(waiter, .refused(.waitsForItself(circle.map(\.displayName))))
+                }
             }
         } onCancel: {
             // Where the group is cancelled it ends the wait itself, with its own cause.
@@ -169,7 +201,7 @@ extension GroupEngine {
             child.keepTaskContext()
             apply { _ in }
         }
-        let wait = child.isFinished ? nil : BodyWait.begin(for: child)
+        let wait = BodyWait.begin(for: child, until: .end)
         defer { wait?.end() }
         var refusal = wait?.refusal
         if refusal == nil {
@@ -195,7 +227,7 @@ extension GroupEngine {
         if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
             return .refused(.groupRefused(GroupError(.cycle, other)))
         }
-        let wait = other.isFinished ? nil : BodyWait.begin(for: other)
+        let wait = BodyWait.begin(for: other, until: .end)
         defer { wait?.end() }
         if let refusal = wait?.refusal { return .refused(refusal) }
         let id = state.withLock { $0.waits.nextStranger() }
@@ -250,7 +282,7 @@ extension TypedOperation {
     final func outcomeInCallingBody() -> OperationOutcome<ResultType, ErrorType>? {
         let notes = ThreadNotes.current
         // The innermost body counts: that of a child may run on the thread of the group's body.
-        let body = notes.bodies.last?.takeUnretainedValue()
+        let body = notes.bodies.last?.operation.takeUnretainedValue()
         guard let engine = (body ?? BodyTasks.operation)?.groupEngine else { return nil }
         // The closures of a group that judge or convert an outcome are not its body.
         guard body == nil ? engine.isRunningBody : engine.isBodyOnThisThread else { return nil }

@@ -185,6 +185,9 @@ extension GroupMachine {
     /// Whether the child is active.
     package func isActive(_ slot: Slot) -> Bool { entries[Int(slot)].stage == .active }
 
+    /// Whether the child could begin if fewer children were active.
+    package func isHeldByWidth(_ slot: Slot) -> Bool { entries[Int(slot)].stage == .waiting && active >= width }
+
     /// Whether the child goes on when the group is cancelled.
     package func isShielded(_ slot: Slot) -> Bool { entries[Int(slot)].isShielded }
 
@@ -296,5 +299,168 @@ extension GroupMachine {
         }
         if case .over(let verdict) = phase { return verdict }
         return nil
+    }
+}
+
+// Children that are made as there is room for them.
+extension GroupMachine {
+    /// What a source answered.
+    package enum Pull: Sendable {
+        case child
+        /// Nothing now; it is asked again when a child has ended, or when the source has news.
+        case nothingNow
+        case nothingMore
+    }
+
+    /// Whether the source is to be asked, by the one who called this and who then says `endPull`.
+    ///
+    /// What it made counts until its end, also while that waits for what it depends on, or is being recovered.
+    package mutating func beginPull() -> Bool {
+        guard source == .open, phase == .running, !isSuspended, waiting < 64, active + waiting < width, made < width
+        else { return false }
+        source = .pulling
+        return asking.request()
+    }
+
+    /// The source answered; what it gave was added.
+    ///
+    /// Where a child ended while it was asked, "nothing now" may be out of date: then it is asked again.
+    package mutating func endPull(_ pull: Pull) {
+        guard source == .pulling else { return }
+        let hasNews = asking.stop()
+        switch pull {
+        case _ where phase != .running: source = .exhausted
+        case .child: source = .open
+        case .nothingNow: source = hasNews ? .open : .dry
+        case .nothingMore: source = .exhausted
+        }
+    }
+
+    /// The source may have something for a group that it had nothing for: a child ended, or an element was read.
+    package mutating func sourceHasNews() {
+        if source == .dry { source = .open }
+        if source == .pulling { _ = asking.request() }
+    }
+
+    /// The sequence of elements failed, which counts like a child that failed.
+    ///
+    /// The source still has to say that it has nothing more.
+    ///
+    /// - Returns: Whether the failure counts. It does not if the group was decided before.
+    package mutating func sourceFailed() -> Bool {
+        guard phase == .running else { return false }
+        failures += 1
+        if let verdict = verdictAtEnd(.failure) { doom(verdict) }
+        return true
+    }
+}
+
+// The policy.
+extension GroupMachine {
+    func wins(_ ending: LifecycleMachine.Ending) -> Bool {
+        switch policy.rule {
+        case .firstEnd: true
+        case .firstSuccess, .quorum: ending == .success
+        case .failFast, .collectAll, .bodyDecides: false
+        }
+    }
+
+    func verdictAtEnd(_ ending: LifecycleMachine.Ending) -> Verdict? {
+        switch policy.rule {
+        case .failFast: ending == .success ? nil : .failure
+        case .firstSuccess: ending == .success ? .success : nil
+        case .firstEnd: ending == .success ? .success : .failure
+        case .quorum(let count):
+            if successes >= count { .success } else if isFixed, successes + present < count { .failure } else { nil }
+        case .collectAll, .bodyDecides: nil
+        }
+    }
+
+    /// What it comes to if no child is left and nobody decided.
+    var verdictAtRest: Verdict {
+        switch policy.rule {
+        case .failFast, .bodyDecides: .success
+        case .collectAll: failures == 0 ? .success : .failure
+        case .firstSuccess, .firstEnd: .failure
+        case .quorum(let count): successes >= count ? .success : .failure
+        }
+    }
+}
+
+// Children that gave no result, and for which there may be a way out.
+extension GroupMachine {
+    /// The child ended without a result, and it is to be seen whether it can be recovered: it takes no place meanwhile,
+    /// and the group does not end before `replace` or `ended` is said of it.
+    ///
+    /// - Returns: Whether that makes sense: not if the group is cancelled with the child.
+    package mutating func beginRecovery(_ slot: Slot) -> Bool {
+        switch phase {
+        case .running, .closing: break
+        case .dooming where isShielded(slot): break
+        case .collecting, .dooming, .over: return false
+        }
+        switch entries[Int(slot)].stage {
+        case .free, .recovering: return false
+        case .blocked: break
+        case .waiting: waiting -= 1
+        case .active: active -= 1
+        }
+        entries[Int(slot)].stage = .recovering
+        return true
+    }
+
+    /// Another operation takes the place of the child; false if that is not being recovered.
+    package mutating func replace(_ slot: Slot, isReady: Bool) -> Bool {
+        guard isRecovering(slot) else { return false }
+        entries[Int(slot)].stage = .blocked
+        if isReady { becameReady(slot) }
+        return true
+    }
+
+    /// Whether the child ended, and it is being seen whether it can be recovered.
+    package func isRecovering(_ slot: Slot) -> Bool { entries[Int(slot)].stage == .recovering }
+}
+
+/// What the ends of its children make of a group that has no body.
+public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
+    enum Rule: Hashable, Sendable {
+        case failFast, collectAll, firstSuccess, firstEnd
+        case quorum(Int)
+        case bodyDecides
+    }
+
+    let rule: Rule
+
+    /// The first child that gives no result fails the group, and the others are cancelled.
+    public static let failFast = GroupPolicy(rule: .failFast)
+
+    /// All children run to their ends, and then the group fails if one of them gave no result.
+    public static let collectAll = GroupPolicy(rule: .collectAll)
+
+    /// The first child that gives a result decides, and the others are cancelled; without any the group fails.
+    public static let firstSuccess = GroupPolicy(rule: .firstSuccess)
+
+    /// The first child that ends decides, however it does, and the others are cancelled.
+    public static let firstEnd = GroupPolicy(rule: .firstEnd)
+
+    /// So many results suffice, and the others are cancelled.
+    ///
+    /// The group fails as soon as that can no longer come about. None or fewer needed is a success at the start.
+    public static func quorum(_ count: Int) -> GroupPolicy { GroupPolicy(rule: .quorum(count)) }
+
+    /// The children decide nothing: there is a body.
+    package static let bodyDecides = GroupPolicy(rule: .bodyDecides)
+
+    /// Whether only those count that ended first.
+    var hasWinners: Bool {
+        switch rule {
+        case .firstSuccess, .firstEnd, .quorum: true
+        case .failFast, .collectAll, .bodyDecides: false
+        }
+    }
+
+    /// The name of the policy.
+    public var description: String {
+        if case .quorum(let count) = rule { "quorum of \(count)" } else { "\(rule)" }
     }
 }

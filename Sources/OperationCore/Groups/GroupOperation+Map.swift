@@ -1,6 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
+
 extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// A group that makes an operation of each element, as there is room for it, and gives their results in order.
     ///
@@ -171,4 +173,261 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
     }
 
     func takeResults() -> [Value] { state.withLock { exchange(&$0.results, with: []) }.compactMap { $0 } }
+}
+
+/// Reads the elements of a group in a task.
+protocol SourceReader: Sendable {
+    /// The group begins: creates the task, which has the context of the calling one.
+    ///
+    /// What the task waits for, the group waits for, too.
+    func begin(for group: ManagedOperation, _ news: @escaping @Sendable (SourceNews) -> Void)
+
+    /// Asks the sequence for no further element, or does so again.
+    func setSuspended(_ isSuspended: Bool)
+
+    /// The group needs no further element: cancels the task, and does not wait for it.
+    func stop()
+}
+
+/// What the reader of a group's elements tells the group.
+enum SourceNews {
+    /// There is an element, or there will be none.
+    case more
+    case failed(any Error)
+}
+
+/// Reads an asynchronous sequence in one task, a limited number of elements ahead.
+///
+/// The task keeps only the reader and the sequence alive. So a sequence that never gives its next element, and ignores the
+/// cancellation, keeps no group.
+final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader where Elements.Element: Sendable {
+    private struct State {
+        /// The sequence, until the task begins.
+        var elements: Elements?
+        var task: Task<Void, Never>?
+        /// The number of the task in `BodyTasks`, while the group waits for it.
+        var body: (number: Int, group: ManagedOperation)?
+        /// Elements that were read, and of which the group made nothing yet.
+        var read = Fifo<Elements.Element>()
+        /// The wait of the task for room.
+        var wait: TaskWait?
+        var hasEnded = false
+        var isSuspended = false
+        var isStopped = false
+
+        func mayRead(_ limit: Int) -> Bool { !isSuspended && read.count < limit }
+
+        /// The wait of the task, if it is over.
+        mutating func takeWait(_ limit: Int) -> TaskWait? { mayRead(limit) ? exchange(&wait, with: nil) : nil }
+    }
+
+    private let state: Locked<State>
+    private let limit: Int
+
+    init(_ elements: Elements, limit: Int) {
+        state = Locked(State(elements: elements))
+        self.limit = min(max(limit, 1), 64)
+    }
+
+    func begin(for group: ManagedOperation, _ news: @escaping @Sendable (SourceNews) -> Void) {
+        guard let elements = state.withLock({ exchange(&$0.elements, with: nil) }) else { return }
+        let task = Task { [weak group] in
+            noteBody(of: group)
+            await read(elements, news)
+        }
+        let isLate = state.withLock { state in
+            if !state.isStopped { state.task = task }
+            return state.isStopped
+        }
+        if isLate { task.cancel() }
+    }
+
+    /// Notes that the group does not end before the calling task, unless the group stops the reader.
+    private func noteBody(of group: ManagedOperation?) {
+        guard let group else { return }
+        let number = BodyTasks.begin(group)
+        let isLate = state.withLock { state in
+            if !state.isStopped { state.body = (number, group) }
+            return state.isStopped
+        }
+        if isLate { BodyTasks.end(number, of: group) }
+    }
+
+    private func forgetBody() {
+        guard let body = state.withLock({ exchange(&$0.body, with: nil) }) else { return }
+        BodyTasks.end(body.number, of: body.group)
+    }
+
+    private func read(_ elements: Elements, _ news: @Sendable (SourceNews) -> Void) async {
+        var iterator = elements.makeAsyncIterator()
+        do {
+            while await hasRoom(), let element = try await iterator.next(isolation: nil) {
+                state.withLock { state in
+                    if !state.isStopped { state.read.append(element) }
+                }
+                news(.more)
+            }
+        } catch {
+            news(.failed(error))
+        }
+        forgetBody()
+        state.withLock { $0.hasEnded = true }
+        news(.more)
+    }
+
+    /// Waits until one more element may be read; false if none is needed.
+    private func hasRoom() async -> Bool {
+        while true {
+            let (isStopped, wait) = state.withLock { state -> (Bool, TaskWait?) in
+                if state.isStopped || state.mayRead(limit) { return (state.isStopped, nil) }
+                let wait = TaskWait()
+                state.wait = wait
+                return (false, wait)
+            }
+            guard let wait else { return !isStopped }
+            await wait.passage()
+        }
+    }
+
+    func setSuspended(_ isSuspended: Bool) {
+        let wait = state.withLock { state in
+            state.isSuspended = isSuspended
+            return state.takeWait(limit)
+        }
+        wait?.end()
+    }
+
+    func stop() {
+        let (elements, task, wait, read) = state.withLock { state in
+            state.isStopped = true
+            return (
+                exchange(&state.elements, with: nil), exchange(&state.task, with: nil),
+                exchange(&state.wait, with: nil), exchange(&state.read, with: Fifo())
+            )
+        }
+        forgetBody()
+        // What ends with the cancellation may be the user's.
+        task?.cancel()
+        wait?.end()
+        withExtendedLifetime((elements, read)) {}
+    }
+}
+
+// What the source of the group takes from it.
+extension ElementReader: ElementFeed {
+    var isOver: Bool { state.withLock { $0.hasEnded && $0.read.isEmpty } }
+
+    func next() -> Elements.Element? {
+        let (element, wait) = state.withLock { ($0.read.popFirst(), $0.takeWait(limit)) }
+        wait?.end()
+        return element
+    }
+}
+
+/// What an error or a log may show of an element of a map.
+///
+/// An element may hold a password. So only numbers, short plain texts, cases of enumerations and addresses without their query
+/// are shown, and no text in which a value follows a name. For other elements, the name of the type is shown. A short password
+/// that is a text by itself looks like any other word, and is shown.
+struct ElementName {
+    private static let longestText = 80
+    /// Keys and tokens are longer than words are, and have no gaps.
+    private static let longestWord = 24
+
+    let text: String?
+
+    init(_ element: Any) {
+        switch element {
+        case let url as URL: text = Self.name(of: url)
+        case let string as any StringProtocol: text = Self.name(of: String(string))
+        case let value as any Numeric: text = String(describing: value)
+        case let value as Bool: text = String(value)
+        case let value as UUID: text = value.uuidString
+        default:
+            let mirror = Mirror(reflecting: element)
+            let isPlainCase = mirror.displayStyle == .enum && mirror.children.isEmpty
+            text = isPlainCase ? Self.name(of: String(describing: element)) : String(describing: type(of: element))
+        }
+    }
+
+    /// The address without user, password, query and fragment.
+    private static func name(of url: URL) -> String? {
+        guard url.isFileURL || url.host != nil, var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
+        else {
+            return nil
+        }
+        (parts.user, parts.password, parts.query, parts.fragment) = (nil, nil, nil, nil)
+        guard let text = parts.string, isPlain(text, signs: "-_./:%+,") else { return url.host.map { "…://\($0)/…" } }
+        return String(text.prefix(longestText))
+    }
+
+    private static func name(of text: String) -> String? {
+        if text.contains("://") { return URL(string: text).flatMap(name(of:)) }
+        return isPlain(text, signs: " -_./,+()#") ? String(text.prefix(longestText)) : nil
+    }
+
+    /// Whether a text has only words, and signs that stand between the parts of a name.
+    private static func isPlain(_ text: String, signs: String) -> Bool {
+        let lowercased = text.lowercased()
+        guard !lowercased.contains("bearer "), !lowercased.contains("basic ") else { return false }
+        var length = 0
+        for character in text {
+            if character.isLetter || character.isNumber {
+                length += 1
+                guard length <= longestWord else { return false }
+            } else {
+                guard signs.contains(character) else { return false }
+                length = 0
+            }
+        }
+        return true
+    }
+}
+
+/// What makes children of a group as there is room for them.
+///
+/// Called outside every lock; `next` never by two threads at once.
+protocol GroupSource: Sendable {
+    func next() -> GroupPull
+
+    /// A child that it made has ended.
+    func take(_ child: ManagedOperation, tag: Int32)
+
+    /// Describes the element of which a child that has not been taken was made, in a few words.
+    func describe(tag: Int32) -> String?
+
+    /// The group is over: what it holds for the rest is not needed.
+    func letGo()
+}
+
+/// What a source gives.
+enum GroupPull {
+    case child(ManagedOperation, tag: Int32)
+    /// Nothing before a child has ended, or before the reader of the elements has news.
+    case nothingNow
+    case nothingMore
+}
+
+/// The elements of which a source makes children, one after the other.
+///
+/// It is the user's, so it is called outside every lock, and never by two threads at the same time.
+protocol ElementFeed<Element>: SendableMetatype {
+    associatedtype Element
+
+    /// The next element; nil if there is none, or none yet.
+    mutating func next() -> Element?
+
+    /// Whether there will be no further element. It is asked after `next` gave none.
+    var isOver: Bool { get }
+}
+
+/// The elements of a sequence.
+struct SequenceFeed<Elements: Sequence & Sendable>: ElementFeed {
+    private var rest: Elements.Iterator
+
+    init(_ elements: Elements) { rest = elements.makeIterator() }
+
+    var isOver: Bool { true }
+
+    mutating func next() -> Elements.Element? { rest.next() }
 }

@@ -3,11 +3,11 @@
 
 import Foundation
 
-/// Many operations as one: written top to bottom, cancelled as one, with one typed result.
+/// An operation that combines child operations into one operation with one typed result.
 ///
-/// Requests that need each other's answers end up as callbacks in callbacks, where nobody knows any more what still runs,
-/// and where a cancellation or an error has to be passed on by hand at each level. A group is a body instead, which runs
-/// **children** and uses their results:
+/// Requests that need each other's responses often lead to nested callbacks. The code then does not know which requests
+/// still run, and must pass on each cancellation and each error manually at every level. A group has a body instead.
+/// The body runs **children** from top to bottom and uses their results:
 ///
 /// ```swift
 /// let user = ClosureOperation { "ada" }
@@ -21,32 +21,32 @@ import Foundation
 /// let texts = try await greeting.run()
 /// ```
 ///
-/// Groups can be children of groups, to any depth. Where there is nothing to write top to bottom, a group can be declared:
-/// see `all(_:width:on:)`, `map(_:width:on:_:)`, ``init(policy:width:on:)``.
+/// Groups can be children of groups, to any depth. If your code needs no body, you can declare a group: see
+/// `all(_:width:on:)`, `map(_:width:on:_:)`, ``init(policy:width:on:)``.
 ///
-/// ### How it ends
+/// ### The end of a group
 ///
-/// It ends once, when its body returned and each of its children has ended. Cancelling it cancels all that is beneath it;
-/// its outcome is that cancellation then, with its cause, whatever the children made of theirs. Do not call `finish` on a
-/// group: that decides its outcome without its children.
+/// A group ends once, when its body has returned and each of its children has ended. Canceling the group cancels all
+/// operations in the group. The outcome of the group is then this cancellation with its cause, whatever the outcomes of
+/// the children are. Do not call `finish` on a group, because that decides its outcome without its children.
 ///
-/// ### Where it runs
+/// ### The queue of the children
 ///
-/// The children run on the queue that was given to the group, or else on the ``QueueManager`` that holds the group, or else
-/// on one that all such groups share. While its body waits for children a group takes up no place in its queue: groups
-/// within groups need no width.
+/// The children run on the queue that was given to the group. If there is none, they run on the ``QueueManager`` that
+/// holds the group, or else on a queue that all such groups share. A group occupies no slot in its queue while its body
+/// waits for children. So nested groups need no additional width.
 ///
-/// A group that was started is kept alive until it ends.
+/// A group stays alive from its start until it ends.
 public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
-    // Sendable: what changes is behind the lock of the engine and that of `work`.
+    // Sendable: all mutable state is behind the locks of the engine and of `work`.
 
-    /// What the group does by itself.
+    /// The group's own work.
     struct Work: Sendable {
         /// Begins the body.
         var begin: (@Sendable (GroupOperation) -> Void)?
-        /// Makes the outcome, where there is no body.
+        /// Creates the outcome if there is no body.
         var conclude: (@Sendable (GroupOperation, GroupMachine.Verdict) -> Void)?
     }
 
@@ -63,15 +63,15 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 
     deinit {
         engine.tearDown()
-        // The closures may hold operations, and those others: freed in a loop, not in a recursion.
+        // The closures may hold operations, which may hold others. The loop frees them without recursion.
         var left: Work? = work.withLock { exchange(&$0, with: Work()) }
         if left?.begin != nil || left?.conclude != nil { ThreadWorklist.letGo(exchange(&left, with: nil)) }
     }
 
-    /// Always true: a cancelled group ends when its children have ended.
+    /// A Boolean value that is always `true`, because a canceled group ends when its children have ended.
     public override var windsDownAfterCancellation: Bool { true }
 
-    /// Begins the body, or the children.
+    /// Begins the body, or the children if there is no body.
     public override func main() {
         let begin = work.withLock { exchange(&$0.begin, with: nil) }
         if let begin { begin(self) } else { engine.begin(self) }
@@ -93,32 +93,36 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
     package override func setBodySuspended(_ isSuspended: Bool) { engine.setSuspended(isSuspended) }
 
     package override func concludeGroup(_ verdict: GroupMachine.Verdict) {
-        // Cancelled just now, it has let go of that, and has wound down.
+        // A group that was canceled just now has released the closure and has ended.
         guard let conclude = work.withLock({ exchange(&$0.conclude, with: nil) }) else { return bodyDidReturn() }
         conclude(self, verdict)
     }
 }
 
-// Children that are added.
+// Adding children.
 extension GroupOperation {
-    /// Adds a child, which begins with the group, or now if that has begun.
+    /// Adds a child, which begins when the group begins, or immediately if the group has begun.
     ///
-    /// The group waits for its end. Children may be added until the group has ended, by its body, by other children, by
-    /// anybody; one that is added after a cancellation is cancelled, too.
+    /// The group waits until the child has ended. The body, other children and any other code may add children until
+    /// the group has ended. A child that is added after a cancellation is canceled too.
     ///
     /// - Parameters:
-    ///   - child: What to run. It may depend on other children.
-    ///   - isShielded: Whether it goes on when the group is cancelled or fails. A group that is cancelled before it
-    ///     begins takes all its children with it.
-    ///   - weight: What it counts in the group's progress.
-    /// - Throws: If the group has ended, or if the operation is somebody else's; then nothing happened to it.
+    ///   - child: The operation to run, which may depend on other children.
+    ///   - isShielded: A Boolean value that indicates whether the child continues when the group is canceled or fails.
+    ///     The default is `false`. If the group is canceled before it begins, all of its children are canceled,
+    ///     including shielded children.
+    ///   - weight: The weight of the child in the group's progress. The default is `1`.
+    /// - Throws: A ``GroupError`` if the group has ended, or if the operation contains this group. The method also
+    ///   throws if the operation is in a queue or in a group, was started or has ended. The operation is unchanged in
+    ///   these cases.
     public func add(_ child: ManagedOperation, isShielded: Bool = false, weight: Double = 1) throws(GroupError) {
         try engine.add([child], ChildTerms(isShielded: isShielded, weight: weight))
     }
 
-    /// Adds children, in their order: all, or those before the first that cannot be added.
+    /// Adds children in their order, up to the first child that cannot be added.
     ///
-    /// - Throws: If the group has ended, or if one is somebody else's.
+    /// - Throws: A ``GroupError`` for the first operation that the group refuses, for the same reasons as for a single
+    ///   child.
     public func add(_ children: [ManagedOperation], isShielded: Bool = false, weight: Double = 1) throws(GroupError) {
         try engine.add(children, ChildTerms(isShielded: isShielded, weight: weight))
     }
@@ -136,5 +140,190 @@ extension GroupEngine {
     }
 
     /// The children that have not ended.
-    var presentChildren: [ManagedOperation] { state.withLock { $0.children.compactMap(\.operation) } }
+    package var presentChildren: [ManagedOperation] { state.withLock { $0.children.compactMap(\.operation) } }
+}
+
+// Groups with an error type of your own.
+extension GroupOperation {
+    /// Creates a group with an async body that throws errors of your own type.
+    ///
+    /// ```swift
+    /// enum AppError: Error { case user(OperationFailure<any Error>), empty }
+    ///
+    /// let loadUser = TaskOperation { () async throws -> String in "ada" }
+    /// let letters = GroupOperation<Int, AppError> { group async throws(AppError) in
+    ///     let name = try await group.run(loadUser, orThrow: AppError.user)
+    ///     if name.isEmpty { throw .empty }
+    ///     return name.count
+    /// }
+    /// ```
+    ///
+    /// If the `ErrorType` is `any Error`, the group unwraps an `OperationFailure` that the body throws. The error in it
+    /// becomes the error of the group, and a cancellation in it cancels the group.
+    ///
+    /// - Parameters:
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
+    ///     group.
+    ///   - body: The closure that runs the children, which should respect the cancellation of its task.
+    @_disfavoredOverload
+    public convenience init(
+        width: Int? = nil, on queue: QueueManager? = nil,
+        _ body: @escaping @Sendable (_ group: GroupScope) async throws(ErrorType) -> ResultType
+    ) {
+        self.init(width: width, on: queue, body, convert: GroupOperation.verdict)
+    }
+
+    /// Creates a group with a synchronous body that throws errors of your own type.
+    ///
+    /// The body runs from top to bottom on one thread.
+    ///
+    /// - Parameters:
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
+    ///     group.
+    ///   - body: The closure that runs the children.
+    @_disfavoredOverload
+    public convenience init(
+        width: Int? = nil, on queue: QueueManager? = nil,
+        synchronous body: @escaping @Sendable (_ group: GroupScope) throws(ErrorType) -> ResultType
+    ) {
+        self.init(width: width, on: queue, synchronous: body, convert: GroupOperation.verdict)
+    }
+
+    private static func verdict(_ error: ErrorType, _ operation: GroupOperation) -> GroupThrown<ErrorType> {
+        if error is CancellationError { return .cancellation(.bodyCancelled) }
+        // Only an existential accepts any error that a failure contains.
+        guard ErrorType.self == (any Error).self, let failure = error as? any AnyOperationFailure else {
+            return .error(error)
+        }
+        if let cause = failure.cancellation { return .cancellation(.childCancelled(cause)) }
+        return .error(failure.underlyingError.flatMap { $0 as? ErrorType } ?? error)
+    }
+}
+
+// Groups with the error type of this package.
+extension GroupOperation where ErrorType == GroupFailure {
+    /// Creates a group with an async body that throws any error.
+    ///
+    /// The error of the group is a ``GroupFailure``, which names the child that failed.
+    ///
+    /// - Parameters:
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
+    ///     group.
+    ///   - body: The closure that runs the children, which should respect the cancellation of its task.
+    public convenience init(
+        width: Int? = nil, on queue: QueueManager? = nil,
+        _ body: @escaping @Sendable (_ group: GroupScope) async throws -> ResultType
+    ) {
+        self.init(width: width, on: queue, body, convert: GroupOperation.failure)
+    }
+
+    /// Creates a group with a synchronous body that throws any error.
+    ///
+    /// The body runs from top to bottom on one thread. The error of the group is a ``GroupFailure``, which names the
+    /// child that failed.
+    ///
+    /// ```swift
+    /// let load = ClosureOperation { "ada" }
+    /// let letters = GroupOperation(synchronous: { group in
+    ///     let name = try group.perform(load)
+    ///     return try group.perform(ClosureOperation { name.count })
+    /// })
+    /// let count = try await letters.run()
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
+    ///     group.
+    ///   - body: The closure that runs the children.
+    public convenience init(
+        width: Int? = nil, on queue: QueueManager? = nil,
+        synchronous body: @escaping @Sendable (_ group: GroupScope) throws -> ResultType
+    ) {
+        self.init(width: width, on: queue, synchronous: body, convert: GroupOperation.failure)
+    }
+
+    private static func failure(_ error: any Error, _ operation: GroupOperation) -> GroupThrown<GroupFailure> {
+        if error is CancellationError { return .cancellation(.bodyCancelled) }
+        let failure = error as? any AnyOperationFailure
+        if let cause = failure?.cancellation { return .cancellation(.childCancelled(cause)) }
+        let children = operation.engine.state.withLock { $0.failures }
+        let thrown = failure?.underlyingError ?? error
+        return .error(GroupFailure(group: operation.groupName, thrown: thrown, children: children))
+    }
+}
+
+/// The effect on the group of an error that its body threw.
+enum GroupThrown<ErrorType: Error> {
+    case error(ErrorType)
+    case cancellation(CancellationCause)
+}
+
+// The bodies.
+extension GroupOperation {
+    /// The name of the group in errors.
+    var groupName: String { name.flatMap { $0.isEmpty ? nil : $0 } ?? "the group" }
+
+    private convenience init<Thrown: Error>(
+        width: Int?, on queue: QueueManager?,
+        _ body: @escaping @Sendable (GroupScope) async throws(Thrown) -> ResultType,
+        convert: @escaping @Sendable (Thrown, GroupOperation) -> GroupThrown<ErrorType>
+    ) {
+        let engine = GroupEngine(GroupMachine(policy: .bodyDecides, width: width, hasBody: true), queue: queue)
+        let work = Work { operation in
+            guard operation.engine.begin(operation) else { return }
+            let task = Task {
+                let number = BodyTasks.begin(operation)
+                defer { BodyTasks.end(number, of: operation) }
+                do throws(Thrown) {
+                    let result = try await body(GroupScope(engine: operation.engine))
+                    operation.bodyDidEnd(result)
+                } catch {
+                    operation.bodyDidEnd(convert(error, operation))
+                }
+            }
+            operation.engine.keep(task)
+        }
+        self.init(engine, work)
+    }
+
+    private convenience init<Thrown: Error>(
+        width: Int?, on queue: QueueManager?,
+        synchronous body: @escaping @Sendable (GroupScope) throws(Thrown) -> ResultType,
+        convert: @escaping @Sendable (Thrown, GroupOperation) -> GroupThrown<ErrorType>
+    ) {
+        let engine = GroupEngine(GroupMachine(policy: .bodyDecides, width: width, hasBody: true), queue: queue)
+        let work = Work { operation in
+            guard operation.engine.begin(operation, isOnItsThread: true) else { return }
+            do throws(Thrown) {
+                let result = try BodyWait.within(operation) { () throws(Thrown) -> ResultType in
+                    try body(GroupScope(engine: operation.engine))
+                }
+                operation.bodyDidEnd(result)
+            } catch {
+                operation.bodyDidEnd(convert(error, operation))
+            }
+        }
+        self.init(engine, work, isSynchronous: true)
+    }
+
+    private func bodyDidEnd(_ result: ResultType) {
+        engine.bodyEnded(.success) { [self] in finish(withResult: result) }
+    }
+
+    private func bodyDidEnd(_ thrown: GroupThrown<ErrorType>) {
+        switch thrown {
+        case .error(let error): engine.bodyEnded(.failure) { [self] in finish(withError: error) }
+        case .cancellation(let cause):
+            cancelIfUndecided(because: cause)
+            engine.bodyEnded(.cancelled)
+        }
+    }
 }

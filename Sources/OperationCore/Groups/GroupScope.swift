@@ -14,6 +14,10 @@ public struct GroupScope: Sendable {
     /// Where the group is over, or would wait for itself, it throws a cancellation with the cause `groupRefused`. Cancelling
     /// the task that awaits, such as one of a task group in the body, cancels the child.
     ///
+    /// The body of another operation may call this method, too. If that body is active in this group and the child could
+    /// begin only after it, because the width of the group is used up, the child is canceled with the cause
+    /// `waitsForItself`.
+    ///
     /// The body of the child has the task-local values and the priority of the task that calls this method.
     public func run<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1
@@ -84,7 +88,11 @@ extension GroupScope {
         _ part: @escaping @Sendable (GroupScope) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let scope = GroupScope(engine: engine, isShielded: true)
+        let body = BodyTasks.operation
         let task = Task { () -> Result<Value, Failure> in
+            // The part is the body, in another task.
+            let number = body.map { BodyTasks.begin($0) }
+            defer { if let body, let number { BodyTasks.end(number, of: body) } }
             do throws(Failure) {
                 return .success(try await part(scope))
             } catch {

@@ -1,29 +1,29 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Where an operation stands, in place of the three Booleans of `Foundation.Operation`.
+/// The state of an operation.
 ///
-/// No case will be added.
+/// This type replaces the three Boolean properties of `Foundation.Operation`. This enumeration will get no more cases.
 public enum OperationState: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
-    /// The body has not begun: the operation waits to be started, for its dependencies, or for its delay.
+    /// The body has not begun. The operation waits to be started, for its dependencies, or for its delay.
     case notStarted
-    /// The body runs, or what it began does.
+    /// The body is running, or the work that the body began is still running.
     case executing
-    /// The operation was put on hold after it had begun, and can be resumed.
+    /// The operation was suspended after it had begun, and can be resumed.
     case suspended
     /// The operation ended with a result or an error.
     case finished
-    /// The operation was cancelled. It may still have to be started by its queue, or to wind down.
+    /// The operation was canceled, but may still have to be started by its queue, or to wind down.
     case cancelled
 
-    /// The state in words.
+    /// A text that describes the state.
     public var description: String {
         self == .notStarted ? "not started" : rawValue
     }
 
-    /// Whether the operation is not started, executing or suspended.
+    /// A Boolean value that indicates whether the operation is not started, executing or suspended.
     public var isWorkingOrInProcess: Bool { !isFinishedOrCancelled }
 
-    /// Whether the operation finished or was cancelled.
+    /// A Boolean value that indicates whether the operation finished or was canceled.
     public var isFinishedOrCancelled: Bool { self == .finished || self == .cancelled }
 }

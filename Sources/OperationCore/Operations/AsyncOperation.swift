@@ -3,9 +3,11 @@
 
 import Foundation
 
-/// An operation whose work goes on after its `main()` returned: subclass it, and finish when the work is done.
+/// An operation that may still be working after its `main()` method returns.
 ///
-/// The result and the error have types of their own, so whoever uses the operation needs no cast and no `NSError`:
+/// Create a subclass, and finish the operation when the work is done.
+///
+/// The result and the error have types of their own. The code that uses the operation needs no cast and no `NSError`:
 ///
 /// ```swift
 /// enum LookupError: Error { case unknownHost(String) }
@@ -26,78 +28,92 @@ import Foundation
 /// }
 /// ```
 ///
-/// Each path through the work must end in `finish(withResult:)` or `finish(withError:)`; a second call changes nothing.
-/// Cancelled in flight, the operation ends there and then: override ``didCancel(because:)`` to stop the work.
+/// Each path through the work must end in a call of `finish(withResult:)` or `finish(withError:)`. A second call has no
+/// effect. An operation that is canceled while it runs ends immediately. Override ``didCancel(because:)`` to stop its
+/// work.
 open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
     // Sendable: it adds no state to its superclass.
 
-    /// Makes an operation that waits to be started.
+    /// Creates an operation that waits to be started.
     public override init() {
         super.init()
     }
 
     /// Begins the work.
     ///
-    /// It was not cancelled before it began.
+    /// This method is called only if the operation was not canceled before it began.
     ///
-    /// Override it, and do not call `super.main()`: that, like not overriding it, is a programmer's error and traps.
+    /// Override this method, and do not call `super.main()`. The default implementation stops the program with a fatal
+    /// error, because a subclass must override the method.
     open override func main() {
         fatalError("\(type(of: self)) must override main(), and must not call super.main().")
     }
 
-    /// Stops the work of an operation that was cancelled in flight.
+    /// Stops the work of an operation that was canceled while it ran.
     ///
-    /// Called once, outside every lock, on the thread that cancelled.
+    /// This method is called once, outside every lock, on the thread that canceled the operation. The default
+    /// implementation does nothing.
     ///
-    /// It may come while `main()` still runs, and from another thread even just before `main()` is entered, which is
-    /// entered all the same: a body that begins work keeps what stops it, and then looks at `isCancelled`. It does not
-    /// come where an input or the start itself cancelled, or somebody before: the body is not entered then. The one here
-    /// does nothing.
+    /// This method may be called while `main()` still runs. Another thread may call it even just before `main()` is
+    /// called, and `main()` is called all the same. A body that begins work should first store the object that stops
+    /// the work, and then check `isCancelled`.
+    ///
+    /// This method is not called if an input or the start itself canceled the operation, or if the operation was
+    /// canceled before that. The body does not run in these cases.
     open func didCancel(because cause: CancellationCause) {}
 
-    /// Whether a cancelled operation ends only when its body says so, by finishing in whatever way; false here.
+    /// A Boolean value that indicates whether a canceled operation ends only when its body finishes it, in whatever
+    /// way.
     ///
-    /// Return true where dependents, or the next in the queue, must not begin before the work has wound down. The
-    /// outcome is cancelled all the same, and is told at once.
+    /// The default implementation returns `false`. Return `true` if dependents or the next operation in the queue must
+    /// not begin before the work has stopped. The outcome is a cancellation all the same, and handlers and waiting
+    /// tasks are notified of it immediately.
     open var windsDownAfterCancellation: Bool { false }
 
-    /// Puts the work on hold.
+    /// Pauses the work.
     ///
-    /// Called outside every lock, in turn with ``didResume()`` and never at the same time. A suspension that was over
-    /// before the body could be told of it is left out: where another thread is in one of the two hooks, or the call
-    /// comes from there, only what is true when that hook returned is told, by the thread that was in it.
+    /// The operation calls this method and ``didResume()`` outside every lock, alternately and never at the same time.
+    /// The default implementation does nothing.
     ///
-    /// The one here does nothing.
+    /// The operation skips the notification of a suspension that ends before the body could be notified. The hook
+    /// itself or another thread may suspend or resume the operation while a hook runs. The thread of the hook then
+    /// notifies the body afterward, and only of the state that holds when the hook returns.
     open func didSuspend() {}
 
-    /// Lets the work go on after ``didSuspend()``.
+    /// Resumes the work after ``didSuspend()``.
     ///
-    /// Called as ``didSuspend()`` is. The one here does nothing.
+    /// This method is called in the same way as ``didSuspend()``. The default implementation does nothing.
     open func didResume() {}
 
-    /// Puts an executing operation on hold; returns false, and does nothing, if it is not executing.
+    /// Suspends an executing operation.
     ///
-    /// It stays in its queue's slot, its timeout stands still, and its body is told through ``didSuspend()``; what a body
-    /// that does not override that does meanwhile goes on.
+    /// The operation keeps its slot in its queue, and its timeout is paused. The body is notified by ``didSuspend()``.
+    /// A body that does not override ``didSuspend()`` continues its work.
+    ///
+    /// - Returns: `false` if the operation is not executing. The method has no effect in this case.
     @discardableResult
     public final func suspend() -> Bool { suspendExecution() }
 
-    /// Lets a suspended operation go on; returns false, and does nothing, if it is not suspended.
+    /// Resumes a suspended operation.
+    ///
+    /// - Returns: `false` if the operation is not suspended. The method has no effect in this case.
     @discardableResult
     public final func resume() -> Bool { resumeExecution() }
 
-    /// Starts, suspends or resumes the operation, whichever comes next, and returns the state after that.
+    /// Starts, suspends or resumes the operation, depending on its state.
     ///
-    /// It is meant for a single button that plays and pauses.
+    /// Use this method for a single button that starts and pauses an operation.
+    ///
+    /// - Returns: The state of the operation after the call.
     @discardableResult
     public final func toggle() -> OperationState {
         if !resumeExecution(), !suspendExecution(), state == .notStarted { startIfNeeded() }
         return state
     }
 
-    /// Always true.
+    /// A Boolean value that is always `true`.
     public final override var isAsynchronous: Bool { true }
 
     package final override var endStyle: LifecycleMachine.Style {
@@ -115,13 +131,16 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     package override func releaseBody() { outcomeWasTold() }
 
-    // What a class of another module of the package overrides, whose own subclasses may override the hooks above and
-    // call no `super`.
+    // Hooks for classes in other modules of the package. Subclasses of those classes may override the public hooks
+    // above without a call of `super`.
 
-    /// The body is to be put on hold, or to go on; called as ``didSuspend()`` is, before it.
+    /// Pauses or resumes the body.
+    ///
+    /// The operation calls this method in the same way as ``didSuspend()``, and before it.
     @_spi(Subclassing) open func suspensionDidChange(_ isSuspended: Bool) {}
 
-    /// The outcome is decided and told, whichever it is; called outside every lock, maybe twice, before
-    /// ``didCancel(because:)``.
+    /// Notifies the class that the outcome is decided and that the handlers were notified, whichever outcome it is.
+    ///
+    /// The operation calls this method outside every lock, before ``didCancel(because:)``, and possibly twice.
     @_spi(Subclassing) open func outcomeWasTold() {}
 }

@@ -3,7 +3,10 @@
 
 import Foundation
 
-/// A closure as an operation: its value is the result, what it throws is the error.
+/// An operation that runs a closure.
+///
+/// The value that the closure returns is the result of the operation. An error that the closure throws is the error of
+/// the operation, except that a `CancellationError` cancels the operation.
 ///
 /// ```swift
 /// let sum = ClosureOperation { (1...100).reduce(0, +) }
@@ -11,7 +14,7 @@ import Foundation
 /// OperationQueue().addOperation(sum)
 /// ```
 ///
-/// The closure is let go of once it ran, or once it is certain that it never will.
+/// The operation releases the closure after it has run, or as soon as it is certain that it never will.
 public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: SyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -19,14 +22,14 @@ public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: Syn
 
     private let body: Locked<(@Sendable () throws(ErrorType) -> ResultType)?>
 
-    /// Makes an operation that runs `body` on the thread on which it is started.
+    /// Creates an operation that runs `body` on the thread on which the operation is started.
     public init(_ body: @escaping @Sendable () throws(ErrorType) -> ResultType) {
         self.body = Locked(body)
         super.init()
     }
 
     deinit {
-        // It may hold another operation, and that one another: freed in a loop, not in a recursion.
+        // The closure may hold another operation, which may hold another one. The loop frees them without recursion.
         var body = body.withLock { exchange(&$0, with: nil) }
         if body != nil { ThreadWorklist.letGo(exchange(&body, with: nil)) }
     }
@@ -48,14 +51,87 @@ public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: Syn
 }
 
 extension TypedOperation {
-    /// Ends with what a closure threw: a `CancellationError` is a cancellation, anything else the error.
+    /// Ends the operation with an error that a closure threw.
     ///
-    /// A `CancellationError` changes nothing if the operation has its outcome: the handler of that outcome is still called.
+    /// A `CancellationError` cancels the operation.
+    ///
+    /// A `CancellationError` has no effect if the operation has its outcome. The handler of that outcome is still
+    /// called.
     package final func finish(orCancelWith error: ErrorType) {
         if error is CancellationError {
             cancelIfUndecided(because: .bodyCancelled)
         } else {
             finish(withError: error)
         }
+    }
+}
+
+/// An operation that runs a closure on the main actor.
+///
+/// Use it for example to show a result with the guarantees of an operation. A `CancellationError` that the closure
+/// throws cancels the operation.
+///
+/// ```swift
+/// let show = MainQueueOperation { print("done") }
+/// OperationQueue().addOperation(show)
+/// ```
+///
+/// If the operation is started or waited for on the main thread, the closure runs immediately, with or without a main
+/// run loop. If the operation is started on another thread, the closure runs as soon as the main thread is available.
+/// The main thread is available in its run loop, and while it waits in a call of this package. If the operation is
+/// canceled before that, the closure does not run.
+public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
+    AsyncOperation<ResultType, ErrorType>, @unchecked Sendable
+{
+    // Sendable: the closure is behind its lock.
+
+    /// Holds the operation until the main thread is available, so that a cancellation can release it before.
+    private final class Holder: Sendable {
+        let operation = Locked<MainQueueOperation?>(nil)
+
+        func take() -> MainQueueOperation? { operation.withLock { exchange(&$0, with: nil) } }
+    }
+
+    private let body: Locked<(@MainActor () throws(ErrorType) -> ResultType)?>
+    private let holder = Holder()
+
+    /// Creates an operation that runs `body` on the main actor.
+    public init(_ body: @escaping @MainActor () throws(ErrorType) -> ResultType) {
+        self.body = Locked(body)
+        super.init()
+    }
+
+    deinit {
+        // The closure may hold another operation, which may hold another one. The loop frees them without recursion.
+        var body = body.withLock { exchange(&$0, with: nil) }
+        if body != nil { ThreadWorklist.letGo(exchange(&body, with: nil)) }
+    }
+
+    /// Runs the closure on the main actor.
+    public override func main() {
+        let holder = holder
+        holder.operation.withLock { $0 = self }
+        MainThreadRelay.run { holder.take()?.runOnMain() }
+        // If the operation was canceled during this method, the cancellation may have come before the holder held the
+        // operation.
+        if isCancelled { withExtendedLifetime(holder.take()) {} }
+    }
+
+    private func runOnMain() {
+        guard let body = body.withLock({ exchange(&$0, with: nil) }) else { return }
+        MainActor.assumeIsolated {
+            do throws(ErrorType) {
+                let result = try BodyWait.within(self) { () throws(ErrorType) -> ResultType in try body() }
+                if !isCancelled { finish(withResult: result) }
+            } catch {
+                if !isCancelled { finish(orCancelWith: error) }
+            }
+        }
+    }
+
+    package override func releaseBody() {
+        withExtendedLifetime(holder.take()) {}
+        let old = body.withLock { exchange(&$0, with: nil) }
+        withExtendedLifetime(old) {}
     }
 }

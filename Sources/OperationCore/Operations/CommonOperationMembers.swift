@@ -1,10 +1,11 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// What every operation has under names that a subclass may want for itself.
+/// The members that every operation has under names that a subclass may want to use itself.
 ///
-/// A member of an extension of a protocol does not stand in the way of a property of the same name in your subclass, as
-/// one of a superclass does. Only ``ManagedOperation`` conforms, and with it all operations of this package.
+/// A member in an extension of a protocol does not prevent your subclass from having a property of the same name. A
+/// member of a superclass would prevent it. ``ManagedOperation`` is the only type that declares conformance, so all
+/// operations of this package conform.
 public protocol CommonOperationMembers: ManagedOperation {}
 
 extension ManagedOperation: CommonOperationMembers {}
@@ -12,7 +13,7 @@ extension ManagedOperation: CommonOperationMembers {}
 extension CommonOperationMembers {
     private var operation: ManagedOperation { self }
 
-    /// Where the operation stands.
+    /// The current state of the operation.
     public var state: OperationState { operation.state }
 
     /// A Boolean value that indicates whether the operation has ended with a result.
@@ -20,41 +21,84 @@ extension CommonOperationMembers {
 
     /// A Boolean value that indicates whether the operation has ended with an error.
     ///
-    /// It is `false` for an operation that was canceled.
+    /// The value is `false` for an operation that was canceled.
     public var isFailed: Bool { operation.hasEnded(as: .failure) }
 
-    /// The states of the operation as they come, the present one first.
+    /// The states of the operation, beginning with the current state.
     public var states: OperationStates { operation.states }
 
-    /// The clock on which delay, timeout and deadline are counted: the system's unless you set another.
+    /// The clock that measures the delay, the timeout and the deadline.
+    ///
+    /// The default is the clock of the system.
     public var clock: any OperationClock {
         get { operation.clock }
         set { operation.clock = newValue }
     }
 
-    /// How long the operation waits between its start and its body: not at all unless you set it.
+    /// The duration for which the operation waits between its start and its body.
     ///
-    /// In a plain `OperationQueue` it takes up its place while it waits. Cancelling it ends the wait at once.
+    /// The default is no delay. In a plain `OperationQueue`, the operation occupies a slot while it waits. Canceling
+    /// the operation ends the wait immediately.
     public var startDelay: Duration {
         get { operation.startDelay }
         set { operation.startDelay = newValue }
     }
 
-    /// How long the body may run, time spent suspended apart; nil, as from the start, for as long as it likes.
+    /// The maximum duration of the body, without the time during which the operation is suspended.
     ///
-    /// An operation that takes longer is cancelled with the cause `timedOut`. A timeout that is not above zero leaves no
-    /// time at all: the body is not run.
+    /// The default is `nil`, which disables the timeout. An operation that takes longer is canceled with the cause
+    /// `timedOut`. If the timeout is not above zero, the operation has no time to run, and the body does not run.
     public var timeout: Duration? {
         get { operation.timeout }
         set { operation.timeout = newValue }
     }
 
-    /// The moment on ``clock`` by which the operation must have ended, waits before its start included.
+    /// The moment on ``clock`` by which the operation must have ended, including waits before its start.
     ///
-    /// An operation that has not ended by then is cancelled with the cause `deadlinePassed`, whether or not it began.
-    /// Exchanging ``clock`` before the start makes it a moment of the new clock.
+    /// An operation that has not ended by then is canceled with the cause `deadlinePassed`, whether or not it has
+    /// begun. If you replace ``clock`` before the start, the deadline is a moment of the new clock.
     public var deadline: OperationInstant? {
         get { operation.deadline }
         set { operation.deadline = newValue }
+    }
+}
+
+extension CommonOperationMembers {
+    /// Waits until the operation has ended, which means that `isFinished` is `true` and its dependents were released.
+    ///
+    /// The outcome may be available earlier. A canceled operation may still be winding down. A synchronous operation
+    /// may not yet have returned from its `main()`. An operation that was canceled before its start must still be
+    /// started.
+    ///
+    /// A body waits forever if it waits for its own operation, or for another operation that cannot end before the body
+    /// does. OperationKit reports a notice in this case. The notice comes immediately, or within about a minute if the
+    /// circle is closed while the body waits.
+    ///
+    /// The method does not start the operation, and does not cancel it. Canceling the waiting task ends only the wait.
+    /// The operation continues, and its `isFinished` property indicates whether it has ended.
+    public func ended() async {
+        let wait = TaskWait()
+        let operation: ManagedOperation = self
+        let bodyWait = Task.isCancelled ? nil : BodyWait.beginInTask(for: operation, until: .end)
+        defer { bodyWait?.end() }
+        if let circle = bodyWait?.circle { operation.reportCircle(circle) }
+        bodyWait?.lookAgain { operation.reportCircle($0) }
+        let id = operation.whenEnded { wait.end() }
+        await withTaskCancellationHandler {
+            await wait.passage()
+        } onCancel: {
+            wait.end()
+        }
+        if let id { operation.removeEndAction(id) }
+    }
+
+    /// The error of the operation, whatever its type is.
+    ///
+    /// The value is `nil` until the operation has an outcome, after a result, and after a cancellation. For a
+    /// cancellation, see `cancellationCause`. Use this property in code that handles operations of all types. If you
+    /// know the type of the operation, read `outcome` instead.
+    public var anyError: (any Error)? {
+        let operation: ManagedOperation = self
+        return operation.failureAsError
     }
 }

@@ -141,7 +141,7 @@ extension ManagedOperation {
     }
 
     /// Lets go of what an operation held that ended, or that is being freed without having ended.
-    static func abandon(_ extras: OperationExtras) {
+    static func abandon(_ extras: RareOperationState) {
         extras.giveBackAdmission()
         extras.timing?.takeTimers().cancel()
         for feed in extras.feeds.elements { feed.end() }
@@ -150,7 +150,7 @@ extension ManagedOperation {
 
 /// What an ended operation leaves to be settled.
 struct Remains {
-    var extras: OperationExtras?
+    var extras: RareOperationState?
     var node: DependencyNode?
     var membership: OwnerMembership?
     var host: QueueEngine?
@@ -186,4 +186,134 @@ extension ManagedOperation.Core {
             host: exchange(&host, with: nil), slot: slot, ending: ending,
             parent: exchange(&parent, with: nil), parentSlot: parentSlot, parentTag: parentTag)
     }
+}
+
+/// Keeps the calls that put a body on hold and let it go on in the order of the changes, one at a time.
+///
+/// One thread suspends an operation and has still to tell the body; another, or the hook itself, resumes it. Told by
+/// both, the body might hear of the resumption first and stay on hold for ever. So only one thread tells it, and looks
+/// afterwards whether that is still true.
+struct SuspensionHooks {
+    private var isBodyOnHold = false
+    private var telling = RepeatFlag()
+
+    /// What brings timeout and body into line with the state.
+    struct Step {
+        let isSuspended: Bool
+        /// Whether the body does not know yet; else it is only the timeout that changed while nobody was told.
+        let tellsBody: Bool
+    }
+
+    /// What the calling thread is to do now; nil if nothing, or if another thread is at it.
+    ///
+    /// - Parameter isTimeoutAstray: Whether the timeout goes on though the operation is suspended, or the reverse.
+    mutating func next(isSuspended: Bool, isTimeoutAstray: Bool) -> Step? {
+        let tellsBody = isBodyOnHold != isSuspended
+        guard tellsBody || isTimeoutAstray, telling.request() else { return nil }
+        isBodyOnHold = isSuspended
+        return Step(isSuspended: isSuspended, tellsBody: tellsBody)
+    }
+
+    /// Notes that the step is done.
+    ///
+    /// The thread that did it then asks for the next one.
+    mutating func finishTelling() { telling.stop() }
+}
+
+/// What only some operations have.
+///
+/// Made when it is first needed, given away whole when the operation ends.
+///
+/// Not Sendable on purpose: it is only touched under the lock of its operation, and afterwards by the one thread that
+/// ended the operation.
+final class RareOperationState {
+    /// Told with the outcome, in the order in which they came.
+    var observers = ForgettingList<OutcomeObserver>()
+    /// Whether a thread is telling the observers.
+    ///
+    /// It also tells those that are added meanwhile.
+    var telling = RepeatFlag()
+    /// Consumers of the operation's states.
+    var feeds = ForgettingList<StateFeed>()
+    /// What feeds results of dependencies into the operation, called just before its body.
+    var inputs = ForgettingList<DependencyInput>()
+    /// Called when the operation ended, after its dependents were released.
+    var endActions = ForgettingList<@Sendable () -> Void>()
+    var completionBlock: (@Sendable () -> Void)?
+    var timing: OperationTiming?
+    var admission: OperationAdmission?
+    var suspension = SuspensionHooks()
+    /// The waits of the threads and the task of its body for other operations.
+    var bodyWaits: [NotedWait] = []
+    /// What it waits for in the middle of its work.
+    var wait: OperationWait?
+    /// The last of its waits that is over.
+    var lastWait: UInt32 = 0
+    /// The operation in whose place of a queue it runs, if it is in none itself.
+    weak var placeKeeper: ManagedOperation?
+    /// That the operation belongs to an owner.
+    var membership: OwnerMembership?
+    /// Keeps the operation alive until it ended.
+    var selfReference: ManagedOperation?
+    /// The result that its group takes for its own, since it gave none.
+    var standIn: (any AnyStandIn)?
+    /// The context of the task that called `run()`, until the body begins.
+    var taskContext: TaskContext?
+    var lastObserverID: UInt64 = 0
+    /// The operations that are mapped from it.
+    var maps: MapRecords?
+    /// Whether the start of the body needs nothing but to run it.
+    var isPlainAtStart: Bool { timing == nil && admission == nil && inputs.isEmpty }
+    var readiness = ReadinessReports()
+}
+
+extension RareOperationState {
+    func takeTaskContext() -> TaskContext? { exchange(&taskContext, with: nil) }
+
+    /// What can still be read when the operation has ended; nil for most.
+    var remains: RareOperationState? {
+        let kept = admission.flatMap { admission in
+            admission.throttle == nil && admission.categories.isEmpty
+                ? nil : OperationAdmission(categories: admission.categories, throttle: admission.throttle)
+        }
+        guard kept != nil || membership != nil else { return nil }
+        let remains = RareOperationState()
+        (remains.admission, remains.membership) = (kept, membership)
+        return remains
+    }
+
+    /// Lets go of the closures that nobody will call, for an operation that is being freed.
+    ///
+    /// Each may hold another operation, and that one another.
+    func letGoOfClosures() {
+        if !observers.isEmpty { ThreadWorklist.letGo(exchange(&observers, with: ForgettingList())) }
+        if !inputs.isEmpty { ThreadWorklist.letGo(exchange(&inputs, with: ForgettingList())) }
+        if !endActions.isEmpty { ThreadWorklist.letGo(exchange(&endActions, with: ForgettingList())) }
+        if completionBlock != nil { ThreadWorklist.letGo(exchange(&completionBlock, with: nil)) }
+        if standIn != nil { ThreadWorklist.letGo(exchange(&standIn, with: nil)) }
+    }
+}
+
+extension ManagedOperation.Core {
+    mutating func setCompletion(_ block: inout (@Sendable () -> Void)?) {
+        if block != nil || extras != nil { swap(&need().completionBlock, &block) }
+    }
+
+    /// Returns the extras, and makes them if there are none.
+    mutating func need() -> RareOperationState {
+        if let extras { return extras }
+        let made = RareOperationState()
+        extras = made
+        return made
+    }
+}
+
+/// Somebody who wants to know the outcome.
+struct OutcomeObserver {
+    /// Waiters learn of the outcome when it is decided, the others when the operation's handlers are called.
+    let isWaiter: Bool
+    /// Called outside every lock with the operation whose outcome it reads.
+    ///
+    /// It hands over to a queue or a task at once.
+    let tell: @Sendable (ManagedOperation) -> Void
 }

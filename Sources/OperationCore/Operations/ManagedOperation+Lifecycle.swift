@@ -51,20 +51,19 @@ extension ManagedOperation {
     public final func cancel(because cause: CancellationCause) {
         // A mapped operation may have an outcome of its own while its original has none.
         if let original, storage.withLock({ $0.machine.ending != nil }) {
-            silenceMap(of: original)
-            return reportLateCancellation()
+            return silenceMap(of: original)
         }
-        if tryToCancel(because: cause, silences: true) == false { reportLateCancellation() }
+        _ = tryToCancel(because: cause, silences: true)
     }
 
     /// Cancels the operation if, at the moment in which that is decided, `isWanted`; else does nothing.
     final func cancel(because cause: CancellationCause, onlyIf isWanted: (Core) -> Bool) {
-        if tryToCancel(because: cause, onlyIf: isWanted) == false { reportLateCancellation() }
+        _ = tryToCancel(because: cause, onlyIf: isWanted)
     }
 
     /// Cancels the operation; returns false if it had its outcome already, and then only keeps its handlers from beginning.
     @discardableResult
-    final func cancelWithoutNotice(because cause: CancellationCause) -> Bool {
+    final func cancelAndSilence(because cause: CancellationCause) -> Bool {
         tryToCancel(because: cause, silences: true) == true
     }
 
@@ -349,4 +348,71 @@ extension ManagedOperation.Core {
     fileprivate mutating func silence() {
         if let ending = machine.ending, ending != .cancelled { isSilent = true }
     }
+}
+
+// The short way for the many that are cancelled before they begin, and of which nobody is told but their group.
+extension ManagedOperation {
+    /// Where a child stood that was ended.
+    struct GroupSeat {
+        var slot: GroupMachine.Slot
+        var tag: Int32
+        /// Its place in the queue that held it.
+        var queueSlot: QueueMachine.Slot
+    }
+
+    /// Cancels and ends, in one step, a child that has not begun, that depends on nothing and on which nothing depends,
+    /// and that has no handlers; nil, and nothing happened, otherwise.
+    ///
+    /// To be called under the lock of the queue that holds it, or of the group where no queue does. What follows is for
+    /// the caller: `tellEndOfUnbegun`, then the queue, then the group.
+    final func endUnbegun(
+        in parent: GroupEngine, heldBy host: QueueEngine?, because cause: CancellationCause
+    ) -> GroupSeat? {
+        guard Self.canEndInOneStep else { return nil }
+        return core.withLock { core in
+            guard core.parent === parent, core.host === host, !core.hasHandlers, core.extras == nil, core.node == nil,
+                core.membership == nil, !core.wasAskedForReadiness,
+                // One that stands in for another is not the group's alone.
+                core.parentTag != GroupRescue.tag, core.machine.cancelAndEnd()
+            else { return nil }
+            core.cause = cause
+            // Neither is the last that holds it: the caller does.
+            core.parent = nil
+            core.host = nil
+            return GroupSeat(slot: core.parentSlot, tag: core.parentTag, queueSlot: core.slot)
+        }
+    }
+
+    /// Lets go of the body, and tells Foundation.
+    final func tellEndOfUnbegun() {
+        releaseBody()
+        signalEndOfUnbegun()
+    }
+}
+
+extension ManagedOperation {
+    /// Calls `action` once the operation ended, at once if it has; returns what ``removeEndAction(_:)`` takes back.
+    ///
+    /// It must be short and is called outside every lock.
+    @discardableResult
+    package final func whenEnded(_ action: @escaping @Sendable () -> Void) -> UInt64? {
+        let id = core.withLock { core -> UInt64? in
+            if core.machine.isFinished { return nil }
+            let extras = core.need()
+            extras.lastObserverID += 1
+            extras.endActions.append(action, id: extras.lastObserverID)
+            return extras.lastObserverID
+        }
+        if id == nil { action() }
+        return id
+    }
+
+    /// Takes an action back that was to be called when the operation ended, unless it is being called.
+    package final func removeEndAction(_ id: UInt64) {
+        let removed = core.withLock { $0.extras?.endActions.remove(id) }
+        withExtendedLifetime(removed) {}
+    }
+
+    /// How many actions are stored that wait for the end.
+    package final var endActionCount: Int { core.withLock { $0.extras?.endActions.storedCount ?? 0 } }
 }

@@ -3,63 +3,70 @@
 
 import Foundation
 
-/// The side of an operation that needs no types: its life, its dependencies, its time.
+/// The base class of all operations in this package, without the types of the result and the error.
 ///
-/// It is the common superclass of ``AsyncOperation`` and ``SyncOperation``, for code that handles operations of all
-/// types at once. It cannot be subclassed directly.
+/// Use this class in code that handles operations of all types. The class provides the state, the dependencies and the
+/// timing of an operation.
 ///
-/// Beneath it is `Foundation.Operation`, of which it keeps the outside (it runs in any `OperationQueue`) and replaces
-/// the inside: state, dependencies, cancellation, waiting and `completionBlock` are its own.
+/// You cannot subclass this class directly. Subclass ``AsyncOperation`` or ``SyncOperation`` instead.
+///
+/// The superclass is `Foundation.Operation`, so an operation of this package runs in any `OperationQueue`. The class
+/// has its own implementation of state, dependencies, cancellation, waiting and `completionBlock`.
 open class ManagedOperation: Operation, @unchecked Sendable {
     // Sendable: all mutable state is in `storage`, behind its lock.
 
     struct Core {
-        // The small ones stand together: each gap before a reference is in every operation that waits.
+        // The small properties are together, because each gap before a reference adds to the size of every waiting
+        // operation.
 
         var machine = LifecycleMachine()
-        /// Whether the typed side has, or had, a handler to call.
+        /// Whether the typed subclass has or had a handler to call.
         var hasHandlers = false
-        /// Where `callbackQueue` comes from.
+        /// The source of `callbackQueue`.
         var callbackQueueRank = CallbackQueueRank.none
-        /// Whether `cancel` was called after the outcome was decided, so that no handler of it may begin any more.
+        /// Whether `cancel` was called after the outcome was decided, so that none of its handlers may begin anymore.
         var isSilent = false
-        /// Whether it may not begin because its group is suspended.
+        /// Whether the operation may not begin because its group is suspended.
         var isHeldByGroup = false
-        /// How urgent it is by its own priority or quality of service.
+        /// The urgency from the operation's own priority or quality of service.
         var ownLevel = QueueLevel.normal
-        /// How urgent it is because of those that wait for it.
+        /// The urgency from the operations that wait for this one.
         var raisedLevel = QueueLevel.veryLow
-        /// Whether a body that holds a thread waits for it.
+        /// Whether a body that occupies a thread waits for the operation.
         var isAwaited = false
         /// Whether the delay before the start is over.
         var isDelayServed = false
         var isDelayBegun = false
-        /// Whether somebody asked if the operation is ready, as a queue does that takes it in.
+        /// Whether a caller asked whether the operation is ready, as a queue does when it takes in an operation.
         var wasAskedForReadiness = false
-        /// Whether that was after the start: a queue may have taken in an operation that was started by hand.
+        /// Whether `isReady` was asked after the start.
+        ///
+        /// A queue may have taken in an operation that was started manually.
         var wasAskedAfterStart = false
-        /// Its place in `host`.
+        /// The slot of the operation in `host`.
         var slot: QueueMachine.Slot = -1
-        /// Its place in `parent`.
+        /// The slot of the operation in `parent`.
         var parentSlot: GroupMachine.Slot = -1
-        /// Which one of those it is that its group makes itself.
+        /// The number of the operation among the children that its group creates itself.
         var parentTag: Int32 = -1
 
-        /// The result or the error, which only the typed side can read. Set once, together with the outcome.
-        // Freed by the typed side when the operation is.
+        /// The result or the error, which only the typed subclass can read, and which is set once, together with the
+        /// outcome.
+        ///
+        /// The typed subclass frees it when the operation is freed.
         var box: OutcomeBox?
         var cause: CancellationCause?
         /// The callback queue that was set or, once the operation has ended, inherited.
         var callbackQueue: DispatchQueue?
-        var extras: OperationExtras?
-        /// The place in the graph, from the first link to another operation until the end.
+        var extras: RareOperationState?
+        /// The node in the graph, from the first link to another operation until the end.
         var node: DependencyNode?
-        /// The queue of this package that holds the operation, from the moment it was added until it ended.
+        /// The queue of this package that holds the operation, from its addition until its end.
         var host: QueueEngine?
-        /// The group whose child it is, from the moment it was added until it ended.
+        /// The group of which the operation is a child, from its addition until its end.
         var parent: GroupEngine?
 
-        /// That it belongs to an owner.
+        /// The membership of the operation in an owner.
         var membership: OwnerMembership? {
             get { extras?.membership }
             set {
@@ -68,7 +75,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
 
         var level: QueueLevel { isAwaited ? .awaited : urgency }
-        /// How urgent it is by itself and for those that wait for it in the graph: so urgent is what it waits for.
+        /// The operation's own urgency or that of its dependents, whichever is greater.
+        ///
+        /// Its dependencies inherit this urgency.
         var urgency: QueueLevel { max(ownLevel, raisedLevel) }
 
         var isStartUnderWay: Bool { machine.isStarted || machine.isStartAwaited }
@@ -77,7 +86,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
             machine.ignoresDependencies || node?.isClear ?? true
         }
 
-        /// Whether a handler may be stored; if not, it is late and to be called at once.
+        /// Whether a handler may be stored.
+        ///
+        /// If not, the handler is late and must be called immediately.
         mutating func acceptsHandler(_ isHandler: Bool) -> Bool {
             if machine.isTold { return false }
             if isHandler { hasHandlers = true }
@@ -88,13 +99,13 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// The operation's own state.
     ///
     /// Only the typed parts use it: the outcome, the handlers and the observers. Everything else uses ``core``, so that
-    /// a mapped operation has the life of its original.
+    /// a mapped operation shares the life of its original.
     let storage = Locked(Core())
 
     /// The original of a mapped operation; nil for all other operations.
     ///
-    /// It is not stored here, because most operations have no original, and a stored property would make each of them
-    /// larger.
+    /// The original is not stored here, because most operations have none, and a stored property would make each
+    /// operation larger.
     var original: ManagedOperation? { nil }
 
     /// The state of the operation's life, which a mapped operation shares with its original.
@@ -104,7 +115,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// The operation whose life this one has: the original of a mapped operation, else the operation itself.
+    /// The operation whose life this operation shares: the original of a mapped operation, or else the operation
+    /// itself.
     @inline(__always) final var life: ManagedOperation { original ?? self }
 
     package override init() {
@@ -121,7 +133,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
         if let membership { OwnerRegistry.shared.withdraw(membership) }
         if isUnfinished { reportReleaseUnfinished() }
-        // Links and closures go outside the stack of this deinit: see ThreadWorklist.
+        // Links and closures are released outside the stack of this deinit: see ThreadWorklist.
         if let extras {
             extras.letGoOfClosures()
             ManagedOperation.abandon(extras)
@@ -129,14 +141,14 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         node?.tearDown()
     }
 
-    // What a mapped operation overrides.
+    // Members that a mapped operation overrides.
 
     /// The record that the original keeps of this operation, if it is mapped.
     var mapRecord: MapRecord? { nil }
 
     /// Converts the outcome of the original, which is decided, and calls the handlers.
     ///
-    /// It is called once, outside every lock.
+    /// This method is called once, outside every lock.
     func convertOutcome() {}
 
     /// The operation whose outcome is converted: the original, or another operation mapped from it.
@@ -147,103 +159,114 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var identityMap: ManagedOperation { self }
     #endif
 
-    // What subclasses of the package fill in.
+    // Members that subclasses in the package override.
 
-    /// When the operation counts as ended once its outcome is decided.
+    /// The moment at which the operation counts as ended after its outcome is decided.
     package var endStyle: LifecycleMachine.Style { .atOnce }
 
     /// Runs the body on the calling thread.
     package func runBody() { main() }
 
-    /// Whether the body takes but a moment and runs nothing of a user's.
+    /// A Boolean value that indicates whether the body takes only a moment and runs no code of the user.
     ///
-    /// Asked under the lock of the queue.
+    /// The queue reads the value under its lock.
     @_spi(Subclassing) open var isBodyBrief: Bool { false }
 
-    /// Stops the body of an operation that was cancelled in flight.
+    /// Stops the body of an operation that was canceled while it ran.
     package func stopBody(because cause: CancellationCause) {}
 
-    /// Whether its body is done when its start returns, so that a group may run it on the thread that waits for it.
+    /// Whether the body is done when the start returns, so that a group may run the body on the thread that waits for
+    /// it.
     package var runsInPlace: Bool { false }
 
-    /// What runs its children, if it is a group.
+    /// The engine that runs the children, if the operation is a group.
     package var groupEngine: GroupEngine? { nil }
+    /// The run that this operation shares; `nil` if it shares none.
+    var sharedRun: ManagedOperation? { nil }
 
-    /// Its children have ended, if it is a group, and there was no body to say what its outcome is.
+    /// Sets the outcome of a group without a body, whose children have ended.
     package func concludeGroup(_ verdict: GroupMachine.Verdict) {}
 
-    /// Whether the operation can be put on hold.
+    /// Whether the operation can be suspended.
     package var canBeSuspended: Bool { false }
 
-    /// Puts the body on hold, or lets it go on.
+    /// Suspends or resumes the body.
     package func setBodySuspended(_ isSuspended: Bool) {}
 
-    /// Calls the handlers, each on its queue.
+    /// Enqueues each handler on its queue.
     ///
-    /// Called once, outside every lock.
+    /// This method is called once, outside every lock.
     package func callHandlers() {}
 
-    /// Lets go of a body that will not run any more.
+    /// Releases a body that will not run anymore.
     ///
-    /// Called outside every lock once the outcome is decided and waiters were told; again when handlers are told, if
-    /// that is later.
+    /// This method is called outside every lock, after the outcome is decided and waiters were notified. The call is
+    /// repeated when handlers are called, if that is later.
     package func releaseBody() {}
 
-    /// Whether its results are of that type.
+    /// Returns whether the results of the operation have a type.
     func givesResult(of type: Any.Type) -> Bool { false }
 
-    /// The user's error, if the outcome is one.
+    /// The error of the user, if the operation failed.
     package var failureAsError: (any Error)? { nil }
 
     #if canImport(ObjectiveC)
-        /// Raises the flag of Foundation too, so that a queue disregards the dependencies that it knows of.
+        /// Sets the flag of Foundation too, so that a queue ignores the dependencies that it knows.
         final func cancelInFoundation() { super.cancel() }
     #endif
 
-    // The outside of Foundation.Operation.
+    // Overrides of `Foundation.Operation`.
 
-    /// Starts the operation on the calling thread; a queue calls this by itself.
+    /// Starts the operation on the calling thread.
     ///
-    /// Started before its dependencies have ended, it begins when the last of them has, on a global queue. Started while
-    /// it is suspended, it is resumed. Started twice, it runs once. Do not start by hand what you gave to a queue.
+    /// A queue calls this method automatically.
     ///
-    /// Starting does not keep the operation alive, not even while it waits to begin: see ``startAndKeepAlive()``. The
-    /// exception is a ``MappedOperation``, which stays alive from its start until its end.
+    /// - If a dependency has not ended, the operation begins when the last dependency ends, on a global queue.
+    /// - If the operation is suspended, this method resumes it.
+    /// - If the operation was started before, this method has no effect.
+    ///
+    /// Do not call this method for an operation that you added to a queue.
+    ///
+    /// Starting does not keep the operation alive, not even while the operation waits to begin: see
+    /// ``startAndKeepAlive()``. The exception is a ``MappedOperation``, which stays alive from its start until its end.
     public final override func start() {
         begin(onlyIfNeeded: false)
     }
 
-    /// Cancels the operation because somebody asked for it.
+    /// Cancels the operation with the cause ``CancellationCause/requested``.
     ///
     /// To stop the work of your own operation, override `didCancel(because:)`.
     ///
-    /// It may be called in the `deinit` of a subclass, so that handlers learn of the end. Only if the operation was
-    /// started and has a `completionBlock` it must not: that block would need the operation that is being freed.
+    /// You may call this method in the `deinit` of a subclass, so that handlers are notified of the end. Do not call it
+    /// there if the operation was started and has a `completionBlock`. That block would need the operation that is
+    /// being freed.
     public final override func cancel() {
         cancel(because: .requested)
     }
 
-    /// Whether the operation was cancelled before anything else had been decided.
+    /// A Boolean value that indicates whether the operation was canceled before another outcome was decided.
     public final override var isCancelled: Bool { storage.withLock { $0.machine.isCancelled } }
 
-    /// Whether the operation began and has not ended.
+    /// A Boolean value that indicates whether the operation has begun and has not ended.
     public final override var isExecuting: Bool { core.withLock { $0.machine.isExecuting } }
 
-    /// Whether the operation ended and its queue and dependents were told.
+    /// A Boolean value that indicates whether the operation has ended and its queue and dependents were notified.
     ///
-    /// Never true before it was started, but for a child of a group that is cancelled with it before it begins.
+    /// The value is never `true` before the operation is started, with one exception. A child of a group may be
+    /// canceled together with the group before the child begins.
     public final override var isFinished: Bool { core.withLock { $0.machine.isFinished } }
 
-    /// Whether the operation may begin: its dependencies ended, or it was cancelled.
+    /// A Boolean value that indicates whether the operation may begin: its dependencies have ended, or it was canceled.
     public final override var isReady: Bool {
-        // Foundation's own part stays in play for the barriers of its queues.
+        // The property of Foundation stays in use for the barriers of its queues.
         reportReadiness() && super.isReady
     }
 
-    /// How urgent the operation is among those of its queue.
+    /// The priority of the operation in its queue.
     ///
-    /// In a ``QueueManager`` it may be changed while the operation waits, and it is passed on to what the operation waits
-    /// for. Left at `normal`, the quality of service takes its place.
+    /// In a ``QueueManager``, you may change the priority while the operation waits. The queue passes the priority on
+    /// to the dependencies of the operation. If the priority is `normal`, the quality of service determines the
+    /// priority.
     open override var queuePriority: Operation.QueuePriority {
         get { super.queuePriority }
         set {
@@ -253,7 +276,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// How much the operation's work matters to the person who uses the program.
+    /// The importance of the operation's work to the user of the program.
     open override var qualityOfService: QualityOfService {
         get { super.qualityOfService }
         set {
@@ -271,16 +294,16 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         applyLatest({ original.qualityOfService }) { super.qualityOfService = $0 }
     }
 
-    /// Called once on a global queue after the operation ended, then let go of.
+    /// A closure that is called once on a global queue after the operation has ended.
     ///
-    /// Set after the end, it is called at once.
+    /// The operation then releases the closure. If you set the closure after the end, it is called immediately.
     public final override var completionBlock: (@Sendable () -> Void)? {
         get { storage.withLock { $0.extras?.completionBlock } }
         set {
             var block = newValue
             let isLate = core.withLock { core in
                 if core.machine.isFinished { return true }
-                // Each mapped operation has a block of its own, which is taken when the original has ended.
+                // Each mapped operation has a block of its own, which runs after the original has ended.
                 if original == nil {
                     core.setCompletion(&block)
                 } else {
@@ -292,17 +315,18 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// Blocks the calling thread until the operation ended.
+    /// Blocks the calling thread until the operation has ended.
     ///
-    /// A body that waits for its own operation, or for another one that needs its end, waits forever. OperationKit
-    /// reports a notice then: immediately, or within about a minute if the circle is closed while the body waits.
+    /// A body waits forever if it waits for its own operation, or for another operation that cannot end before the body
+    /// does. OperationKit reports a notice in this case. The notice comes immediately, or within about a minute if the
+    /// circle is closed while the body waits.
     ///
-    /// While the main thread waits here, the main queue and the main actor do nothing else. So the wait never ends if the
-    /// operation needs them, for example for an `await` of code that is isolated to the main actor. Only a
+    /// The main queue and the main actor are blocked while the main thread waits here. So the wait never ends if the
+    /// operation needs them, for example to `await` code that is isolated to the main actor. Only a
     /// ``MainQueueOperation`` that is not in `OperationQueue.main` runs while the main thread waits.
     @available(*, noasync, message: "Await `ended()` instead: this blocks the thread.")
     public final override func waitUntilFinished() {
-        let wait = core.withLock({ $0.machine.isFinished }) ? nil : BodyWait.begin(for: self)
+        let wait = BodyWait.begin(for: self, until: .end)
         defer { wait?.end() }
         if let circle = wait?.circle { reportCircle(circle) }
         wait?.lookAgain { [self] circle in reportCircle(circle) }
@@ -314,23 +338,109 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// The operations that this one waits for, ended ones included, until it ended itself.
+    /// The dependencies of this operation, including those that have ended.
+    ///
+    /// The array is empty after this operation has ended.
     public final override var dependencies: [Operation] {
         nodeIfAny?.upstreamOperations ?? []
     }
 
-    /// Makes this operation wait for another, which may be of any kind; however that one ends, this one runs.
+    /// Makes this operation wait until another operation of any kind has ended.
     ///
-    /// An edge that comes after the start, or that would close a cycle, is left out and reported to
-    /// ``OperationDiagnostics``; `depend(on:otherwise:)` throws an error instead.
+    /// This operation then runs, however the other operation ended.
+    ///
+    /// A dependency that you add after the start, or that would close a cycle, is ignored and reported to
+    /// ``OperationDiagnostics``. Use `depend(on:otherwise:)` for an error instead.
     public final override func addDependency(_ operation: Operation) {
         addReportedDependency(on: operation)
     }
 
-    /// Takes a dependency back.
+    /// Removes a dependency.
     ///
-    /// Does nothing if there is none on that operation.
+    /// This method has no effect if the operation does not depend on the other operation.
     public final override func removeDependency(_ operation: Operation) {
         removeEdges(to: operation)
+    }
+}
+
+// Notices about calls that have no effect.
+extension ManagedOperation {
+    func reportStartBesideQueue() {
+        OperationDiagnostics.report(
+            .startedTwice, by: self,
+            "It is in an operation queue, which will start it, so this start() changed nothing. "
+                + "Either start an operation by hand or give it to a queue.")
+    }
+
+    func reportSecondStart() {
+        OperationDiagnostics.report(
+            .startedTwice, by: self, "It was started before, so this start() changed nothing.")
+    }
+
+    func reportRefusedWait() {
+        OperationDiagnostics.report(.tooManyWaits, by: self, CancellationCause.tooManyWaits.message)
+    }
+
+    func reportReleaseUnfinished() {
+        OperationDiagnostics.report(
+            .releasedUnfinished, by: self,
+            "It was freed while it executed, without an outcome, so nobody will be told of one. Finish it on each path "
+                + "of its body, and keep it until then: in a queue, or by startAndKeepAlive().")
+    }
+
+    func reportSecondFinish() {
+        OperationDiagnostics.report(
+            .finishedTwice, by: self,
+            "It has a result or an error already, so finishing it again changed nothing. "
+                + "Call finish(withResult:) or finish(withError:) once on each path.")
+    }
+
+    func reportFinishAfterCancellation() {
+        OperationDiagnostics.report(
+            .finishedAfterCancellation, by: self, "It had been cancelled, so its result or error was dropped.")
+    }
+}
+
+/// The parties to notify after the lock was released.
+struct Told {
+    var isTold = false
+    var hasHandlers = false
+    /// Whether there are mapped operations that convert the outcome.
+    var hasMaps = false
+    var parties: Parties?
+
+    /// The parties to notify besides the handlers.
+    ///
+    /// Most operations have none.
+    final class Parties {
+        var waiters: [OutcomeObserver] = []
+        var observers: [OutcomeObserver] = []
+        var timers = OperationTimers()
+        /// The inputs of a body that will not run, to be released.
+        var inputs: [DependencyInput] = []
+    }
+}
+
+extension ManagedOperation.Core {
+    /// Takes out the parties to notify of the outcome.
+    ///
+    /// Only the code that decided the outcome may call this method.
+    func takeTold() -> Told {
+        guard machine.ending != nil else { return Told() }
+        let isTold = machine.isTold
+        let hasMaps = isTold && extras?.maps?.hasUntold == true
+        if hasMaps { _ = extras?.maps?.telling.request() }
+        guard let extras, extras.timing != nil || !extras.observers.isEmpty || !extras.inputs.isEmpty else {
+            return Told(isTold: isTold, hasHandlers: hasHandlers, hasMaps: hasMaps)
+        }
+        let parties = Told.Parties()
+        parties.inputs = extras.inputs.takeAll()
+        if extras.timing != nil { parties.timers = extras.timed { $0.takeTimers() } }
+        parties.waiters = extras.observers.takeAll(where: \.isWaiter)
+        if isTold {
+            parties.observers = extras.observers.takeAll()
+            _ = extras.telling.request()
+        }
+        return Told(isTold: isTold, hasHandlers: hasHandlers, hasMaps: hasMaps, parties: parties)
     }
 }

@@ -5,7 +5,8 @@ import Foundation
 
 /// An operation that converts the result or the error of another operation, its original, to another type.
 ///
-/// ``TypedOperation/mapResult(_:)``, ``TypedOperation/mapError(_:)`` and ``TypedOperation/mapOutcome(_:)`` create it:
+/// Use ``TypedOperation/mapResult(_:)``, ``TypedOperation/mapError(_:)`` or ``TypedOperation/mapOutcome(_:)`` to create
+/// a mapped operation:
 ///
 /// ```swift
 /// let answer = ClosureOperation { 42 }
@@ -14,33 +15,33 @@ import Foundation
 /// OperationQueue().addOperation(text)
 /// ```
 ///
-/// A mapped operation behaves like its original, because it does no work of its own and has the life of its original.
-/// Adding the mapped operation to a queue or to a group, or starting it, adds or starts the original. Give a queue one
-/// of the two, not both: a ``QueueManager`` and a group refuse the second one.
+/// A mapped operation behaves like its original, because it does no work of its own and shares the life of its
+/// original. If you add the mapped operation to a queue or to a group, or start it, you add or start the original. Add
+/// only one of the two to a queue. A ``QueueManager`` and a group refuse the second one.
 ///
 /// - The original and every operation mapped from it start, suspend, resume and end together. They have the same name,
-///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner. You can
-///   set each of these on any of them.
-/// - Each of them has its own outcome, handlers, observers and `completionBlock`. The callback queue is that of the original,
-///   unless you set another one.
-/// - The conversion runs once, on the thread that ends the original. It runs before the handlers of the mapped operation are
-///   called and before `isFinished` is true. If the original has already ended, the mapped operation has its outcome
-///   immediately, and there is nothing to start.
-/// - Canceling a mapped operation cancels the original and, with it, all operations mapped from the original. The operation
-///   that you cancel is canceled, and its conversion is not called. The others convert the cancellation. In the same way,
-///   `mapOutcome` can turn a timeout of the original into an error.
-/// - Calling `finish` on a mapped operation replaces what its conversion would give. The original is not affected, and a
-///   later `cancel()` on the mapped operation changes nothing.
-/// - On Linux, call `addDependency(_:)` of a plain `Foundation.Operation` with the mapped operation itself, and not with a
-///   value of the type `Operation`. Through such a value, the plain operation begins only if exactly this mapped operation
-///   was started, or added to a queue or group.
+///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner.
+///   You can set each of these properties on any of the operations.
+/// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. The callback queue is
+///   that of the original, unless you set another one.
+/// - The conversion runs once, on the thread that ends the original. The conversion precedes the handlers of the mapped
+///   operation, and `isFinished` is `true` only afterward. If the original has already ended, the mapped operation has
+///   its outcome immediately and does not need to be started.
+/// - Canceling a mapped operation cancels the original, and with it all operations mapped from the original. The
+///   operation that you cancel is canceled, and its conversion is not called. The other operations convert the
+///   cancellation. In the same way, `mapOutcome` can convert a timeout of the original to an error.
+/// - Calling `finish` on a mapped operation replaces the outcome of its conversion. The original is not affected, and a
+///   later `cancel()` on the mapped operation has no effect.
+/// - On Linux, call `addDependency(_:)` of a plain `Foundation.Operation` with the mapped operation itself, and not
+///   with a value of the type `Operation`. With such a value, the plain operation begins only if exactly this mapped
+///   operation was started, or added to a queue or group.
 ///
-/// A mapped operation keeps its original alive. The original keeps a mapped operation alive from the start of the mapped
-/// operation until the end of both. So if a started mapped operation never ends, neither of the two is freed.
+/// A mapped operation keeps its original alive. The original keeps a mapped operation alive from the start of the
+/// mapped operation until both have ended. So if a started mapped operation never ends, neither of the two is freed.
 public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
-    // Sendable: only the work changes, and it is behind its lock.
+    // Sendable: only `work` changes, and it is behind its lock.
 
     private struct Work {
         let source: ManagedOperation
@@ -62,7 +63,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     }
 
     deinit {
-        // The source may be mapped, too, and so may its source. They are freed in a loop, not in a recursion.
+        // The source may be mapped too, and so may its source. The loop frees them without recursion.
         var work = work.withLock { exchange(&$0, with: nil) }
         if work != nil { ThreadWorklist.letGo(exchange(&work, with: nil)) }
     }
@@ -113,7 +114,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     /// Does nothing, because the body is that of the original.
     public override func main() {}
 
-    /// A Boolean value that indicates whether the original, once it is canceled, ends only when its body has returned.
+    /// A Boolean value that indicates whether the original, after it is canceled, ends only when its body has returned.
     public override var windsDownAfterCancellation: Bool { root.endStyle != .atOnce }
 
     package override var runsInPlace: Bool { root.runsInPlace }
@@ -122,15 +123,16 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 }
 
 extension TypedOperation {
-    /// Creates an operation that has the life of this one, and the outcome that a closure makes of this one's outcome.
+    /// Creates an operation that shares the life of this operation and converts its outcome.
     ///
-    /// - Parameter convert: Converts the outcome, on the thread that ends this operation, or on the calling thread if
-    ///   this operation has already ended. It is called at most once, and not at all if the mapped operation itself is
-    ///   canceled.
+    /// The closure runs when the handlers of this operation are called. This moment is later than its ``finalOutcome``
+    /// in two cases. If this operation is finished before its start, the mapped operation has its outcome after the
+    /// start. If a ``SyncOperation`` finishes before its `main()` returns, the mapped operation has its outcome after
+    /// `main()` returns.
     ///
-    /// The outcome is converted when the handlers of this operation are called. This is later than its ``finalOutcome`` in
-    /// two cases. If this operation is finished before its start, the mapped operation has its outcome after the start. If a
-    /// ``SyncOperation`` finishes before its `main()` returns, the mapped operation has its outcome after `main()` returns.
+    /// - Parameter convert: A closure that converts the outcome. The closure is called at most once, and not at all if
+    ///   the mapped operation itself is canceled. The closure runs on the thread that ends this operation, or on the
+    ///   calling thread if this operation has already ended.
     public final func mapOutcome<NewResult: Sendable, NewError: Error>(
         _ convert:
             @escaping @Sendable (
@@ -142,7 +144,9 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that has the life of this one and converts its result.
+    /// Creates an operation that shares the life of this operation and converts its result.
+    ///
+    /// The closure runs as for ``mapOutcome(_:)``.
     public final func mapResult<NewResult: Sendable>(
         _ convert: @escaping @Sendable (ResultType) -> NewResult
     ) -> MappedOperation<NewResult, ErrorType> {
@@ -155,7 +159,10 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that has the life of this one and converts its error, for instance to a type of your own.
+    /// Creates an operation that shares the life of this operation and converts its error, for example to a type of
+    /// your own.
+    ///
+    /// The closure runs as for ``mapOutcome(_:)``.
     public final func mapError<NewError: Error>(
         _ convert: @escaping @Sendable (ErrorType) -> NewError
     ) -> MappedOperation<ResultType, NewError> {
@@ -166,5 +173,262 @@ extension TypedOperation {
             case .cancelled(let cause): .cancelled(cause)
             }
         }
+    }
+}
+
+/// The information that an operation has about one operation that is mapped from it.
+final class MapRecord: @unchecked Sendable {
+    // Sendable: `mapped` is written once, before another thread can reach the record, and loading a weak reference is
+    // atomic. Everything else is only touched under the lock of the original.
+
+    weak var mapped: ManagedOperation?
+    /// Whether the mapped operation itself was canceled, and with it the original.
+    var isCancelled = false
+    /// The kind of the mapped operation's end, once its outcome is converted.
+    var ending: LifecycleMachine.Ending?
+    /// Whether the mapped operation itself was started.
+    var wasStarted = false
+    /// Whether the mapped operation was asked whether it is ready, as a queue of Foundation does when the operation is
+    /// added.
+    var wasAsked = false
+    /// Whether it was asked after its start.
+    var wasAskedAfterStart = false
+    var readiness = ReadinessReports()
+}
+
+/// All operations that are mapped from one operation, in the order of their creation.
+///
+/// This class is not Sendable on purpose. It is used only under the lock of the original, and afterward by the one
+/// thread that ended the original.
+final class MapRecords {
+    private(set) var all: [MapRecord] = []
+    /// The number of operations that have converted the outcome or are converting it.
+    private var toldCount = 0
+    /// The number of records at which those of freed operations are removed.
+    private var pruningCount = 16
+    /// Whether a thread is converting outcomes.
+    ///
+    /// The thread then checks whether operations were added in the meantime.
+    var telling = RepeatFlag()
+    /// The mapped operation that was added to the queue or group in place of the original, if any.
+    var added: MapRecord?
+    /// The started operations, which are kept alive until the original has ended.
+    private var started: [ManagedOperation] = []
+
+    var hasUntold: Bool { toldCount < all.count }
+    var alive: [ManagedOperation] { all.compactMap(\.mapped) }
+    var wasAnyAsked: Bool { all.contains { $0.wasAsked } }
+
+    /// Adds a record.
+    ///
+    /// The caller must release the operations in `met` outside the lock.
+    func append(_ record: MapRecord, met: inout [ManagedOperation]) {
+        if toldCount == 0, all.count >= pruningCount {
+            all.removeAll { record in
+                guard let mapped = record.mapped else { return true }
+                met.append(mapped)
+                return false
+            }
+            pruningCount = max(all.count * 2, 16)
+        }
+        all.append(record)
+    }
+
+    /// Returns the next operations that must convert the outcome.
+    ///
+    /// If there are none, the method ends the conversion and returns `nil`.
+    func takeUntold() -> [ManagedOperation]? {
+        guard hasUntold else {
+            telling.stop()
+            return nil
+        }
+        defer { toldCount = all.count }
+        return all[toldCount...].compactMap(\.mapped)
+    }
+
+    /// Notes that the caller itself notifies the operation that was added last.
+    func skipUntold() { toldCount = all.count }
+
+    /// Keeps a started operation alive until the original has ended.
+    func keep(_ mapped: ManagedOperation) { started.append(mapped) }
+
+    /// The operations that a queue of Foundation holds and has not started.
+    var unstarted: [ManagedOperation] {
+        all.compactMap { $0.wasAsked && !$0.wasStarted ? $0.mapped : nil }
+    }
+}
+
+extension ManagedOperation.Core {
+    /// Returns the records of mapped operations, and creates them if there are none.
+    fileprivate mutating func needMaps() -> MapRecords {
+        let extras = need()
+        if let maps = extras.maps { return maps }
+        let made = MapRecords()
+        extras.maps = made
+        return made
+    }
+
+    /// Notes which object was given to the queue or group.
+    mutating func noteAdded(_ operation: ManagedOperation) {
+        if let record = operation.mapRecord { extras?.maps?.added = record }
+    }
+
+    /// Whether a queue of Foundation may hold the operation or an operation that is mapped from it.
+    var mayBeInFoundationQueue: Bool { wasAskedForReadiness || extras?.maps?.wasAnyAsked == true }
+}
+
+// Mapped operations as their original sees them.
+extension ManagedOperation {
+    /// The operations that are mapped from this one and still alive.
+    final var maps: [ManagedOperation] { core.withLock { $0.extras?.maps?.alive } ?? [] }
+
+    /// Registers a mapped operation, and lets it convert the outcome immediately if the others have already done so.
+    ///
+    /// This method is called once, in the `init` of the mapped operation.
+    final func register(_ mapped: ManagedOperation, _ record: MapRecord) {
+        record.mapped = mapped
+        mapped.copyFoundationLevel()
+        var met: [ManagedOperation] = []
+        let isLate = core.withLock { core -> Bool in
+            if core.machine.isFinished { return true }
+            let maps = core.needMaps()
+            maps.append(record, met: &met)
+            guard core.machine.isTold, !maps.telling.isRunning else { return false }
+            maps.skipUntold()
+            return true
+        }
+        withExtendedLifetime(met) {}
+        if isLate { mapped.convertOutcome() }
+    }
+
+    /// Lets the mapped operations convert the outcome, one after another, in the order of their creation.
+    final func tellMaps() {
+        // A conversion is user code, and may wait for operations that became ready.
+        WorkerSeat.flushCurrent()
+        while let untold = core.withLock({ $0.extras?.maps?.takeUntold() }) {
+            for mapped in untold { BodyWait.within(self) { mapped.convertOutcome() } }
+        }
+    }
+
+    /// Runs the completion blocks of the mapped operations, after the original has ended.
+    static func runCompletions(of maps: MapRecords) {
+        for mapped in maps.alive {
+            mapped.runCompletion(
+                mapped.storage.withLock { core in core.extras.flatMap { exchange(&$0.completionBlock, with: nil) } })
+        }
+    }
+
+    /// Handles the start of a mapped operation, by a caller or by the queue of Foundation that holds it.
+    final func begin(through mapped: ManagedOperation, _ record: MapRecord, onlyIfNeeded: Bool) {
+        let start = mapped.startOfMap(record, isByQueue: !onlyIfNeeded)
+        if start == .beside {
+            if !onlyIfNeeded { mapped.reportStartBesideQueue() }
+            return
+        }
+        let (wasStarted, isSuspended, isTaken) = core.withLock { core in
+            let wasStarted = exchange(&record.wasStarted, with: true)
+            if !wasStarted, !core.machine.isFinished { core.extras?.maps?.keep(mapped) }
+            let isTaken = core.host != nil || core.parent != nil
+            return (wasStarted, core.machine.state == .suspended, isTaken && core.extras?.maps?.added === record)
+        }
+        if !onlyIfNeeded, isSuspended {
+            resumeExecution()
+            return
+        }
+        if !onlyIfNeeded, isTaken { return mapped.reportStartBesideQueue() }
+        if !onlyIfNeeded, wasStarted { return mapped.reportSecondStart() }
+        beginUnlessTaken(isByQueue: start == .byQueue)
+    }
+}
+
+// A mapped operation as it sees itself.
+extension ManagedOperation {
+    /// The origin of the start of a mapped operation.
+    enum StartOfMap {
+        /// The queue of Foundation that holds the operation.
+        case byQueue
+        /// A caller.
+        case manual
+        /// A caller, although a queue of Foundation holds the operation and will start it.
+        case beside
+    }
+
+    /// Gives a mapped operation its outcome unless it already has one, and calls its handlers.
+    ///
+    /// - Returns: `true` if the operation took the outcome.
+    final func conclude(_ ending: LifecycleMachine.Ending, _ box: OutcomeBox?, _ cause: CancellationCause?) -> Bool {
+        var feeds: [StateFeed] = []
+        var state = OperationState.finished
+        var final = ending
+        let (isTaken, told) = storage.withLock { core -> (Bool, Told) in
+            let isTaken = core.machine.adopt(ending)
+            if isTaken { (core.box, core.cause) = (box, cause) }
+            final = core.machine.ending ?? ending
+            state = core.machine.state
+            feeds = core.extras?.feeds.takeAll() ?? []
+            return (isTaken, core.takeTold())
+        }
+        if let mapRecord { core.withLock { _ in mapRecord.ending = final } }
+        for feed in feeds { feed.conclude(state)?() }
+        tell(told)
+        return isTaken
+    }
+
+    /// Keeps the outcome that a caller gave a mapped operation instead of the converted outcome.
+    final func finishMap(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
+        let (action, told) = storage.withLock { core in
+            let action = core.machine.finish(ending, style: .atOnce)
+            guard action == .keep else { return (action, Told()) }
+            core.box = box
+            return (action, core.takeTold())
+        }
+        switch action {
+        case .keep:
+            tell(told)
+            return true
+        case .refuseCancelled: reportFinishAfterCancellation()
+        case .tellAndEnd, .awaitTelling, .end, .refuseSecond: reportSecondFinish()
+        }
+        return false
+    }
+
+    /// Keeps the error from the rule of a dependency until the original is canceled because of it.
+    final func failMapByRule(keeping box: OutcomeBox) -> Bool {
+        storage.withLock { core in
+            guard core.machine.failByRule() == .keep else { return false }
+            core.box = box
+            return true
+        }
+    }
+}
+
+extension Operation {
+    /// The operation itself, or the original of a mapped operation, so that diagrams and recordings treat both as one.
+    package var originalOrSelf: Operation { (self as? ManagedOperation)?.life ?? self }
+}
+
+#if DEBUG
+    import Foundation
+
+    /// A test mode with a mapped operation, which converts nothing, in place of each operation in a queue, a group or a
+    /// dependency.
+    ///
+    /// A mapped operation behaves like its original, so all tests must also pass in this mode.
+    enum IdentityMaps {
+        /// The number of maps around each operation: the value of the environment variable `OPERATION_MAPS`, or 0.
+        static let depth = ProcessInfo.processInfo.environment["OPERATION_MAPS"].flatMap { Int($0) } ?? 0
+    }
+#endif
+
+extension ManagedOperation {
+    /// The object that a queue or group holds for the operation, or that a dependency names.
+    ///
+    /// In the test mode, the object is a mapped operation, and otherwise the operation itself.
+    @inline(__always) final var held: ManagedOperation {
+        #if DEBUG
+            (0..<IdentityMaps.depth).reduce(self) { operation, _ in operation.identityMap }
+        #else
+            self
+        #endif
     }
 }

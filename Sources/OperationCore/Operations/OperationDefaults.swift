@@ -12,7 +12,8 @@ public enum OperationDefaults {
 
     /// The queue on which handlers are called if neither the operation nor its group or queue has a callback queue.
     ///
-    /// The default is the main queue. A program without a main loop, such as a service on Linux, sets another queue once:
+    /// The default is the main queue. If your program has no main run loop, as a service on Linux, set another queue
+    /// once:
     ///
     /// ```swift
     /// OperationDefaults.callbackQueue = DispatchQueue(label: "callbacks")
@@ -30,14 +31,17 @@ public enum OperationDefaults {
 
     /// Whether a callback queue was ever set for a group or a queue.
     ///
-    /// Until then an operation looks for none, so that the search costs nothing. The queue of the process needs no search.
+    /// Until then, an operation does not search for one, so that the search costs nothing. The queue of the process
+    /// needs no search.
     static var mayInherit: Bool { isInherited.load(ordering: .acquiring) }
 
     /// Notes that a callback queue was set for a group or a queue.
     static func noteInheritance() { isInherited.store(true, ordering: .releasing) }
 }
 
-/// Where the callback queue of an operation comes from: a higher rank replaces a lower one.
+/// The source of an operation's callback queue.
+///
+/// A higher rank replaces a lower one.
 enum CallbackQueueRank: UInt8, Comparable {
     case none
     /// From the operation's group, its queue or its original.
@@ -51,11 +55,11 @@ enum CallbackQueueRank: UInt8, Comparable {
 }
 
 extension ManagedOperation {
-    /// Sets the callback queue of an operation that has none of its own, as a base does for its operations.
+    /// Sets the callback queue of an operation without a callback queue of its own, as a base does for its operations.
     package final func setCallbackQueueOfBase(_ queue: DispatchQueue) { setCallbackQueue(queue, as: .base) }
 
     final func setCallbackQueue(_ queue: DispatchQueue, as rank: CallbackQueueRank) {
-        // The queue that was set before goes when this returns, outside the lock.
+        // The previous queue is released outside the lock, when this method returns.
         var queue: DispatchQueue? = queue
         storage.withLock { core in
             guard rank >= core.callbackQueueRank else { return }
@@ -67,9 +71,9 @@ extension ManagedOperation {
         OperationDefaults.noteInheritance()
     }
 
-    /// The queue on which a handler is to be enqueued now.
+    /// The queue on which a handler must be enqueued at this moment.
     final var nearestCallbackQueue: DispatchQueue {
-        // In a loop and not in a recursion, because operations can be mapped to any depth.
+        // This is a loop and not a recursion, because operations can be mapped to any depth.
         var next: ManagedOperation? = self
         while let operation = next {
             if let queue = operation.storage.withLock({ $0.callbackQueue }) { return queue }
@@ -78,7 +82,7 @@ extension ManagedOperation {
         return original?.storage.withLock { $0.callbackQueue } ?? defaultCallbackQueue
     }
 
-    /// The queue for an operation for which none was set.
+    /// The queue for an operation without a callback queue.
     final var defaultCallbackQueue: DispatchQueue {
         OperationDefaults.mayInherit
             ? inheritedCallbackQueue ?? OperationDefaults.callbackQueue : OperationDefaults.callbackQueue
@@ -93,7 +97,9 @@ extension ManagedOperation {
         parent?.callbackQueue(ofChildrenIn: host) ?? host?.callbackQueue
     }
 
-    /// Keeps what an operation inherits that is about to leave its group and its queue, for handlers that are set later.
+    /// Keeps the inherited callback queue of an operation that is about to leave its group and its queue.
+    ///
+    /// Handlers that are set later use it.
     final func keepCallbackQueue() {
         let (host, parent) = core.withLock { core -> (QueueEngine?, GroupEngine?) in
             core.callbackQueue == nil ? (core.host, core.parent) : (nil, nil)
@@ -104,13 +110,14 @@ extension ManagedOperation {
 }
 
 extension GroupEngine {
-    /// How many groups around an operation are asked for their callback queue.
+    /// The number of groups around an operation that are asked for their callback queue.
     ///
-    /// Each operation of a tree looks for its queue when it ends. Without a limit, a chain of groups, each in the one before,
-    /// would take time for each pair of them.
+    /// Each operation of a tree searches for its queue when it ends. Without a limit, the time for a chain of nested
+    /// groups would grow with the square of its length.
     private static let mostGroupsAsked = 64
 
-    /// The callback queue of the innermost group that has one, from here outwards; else that of the queue that runs the children.
+    /// Returns the callback queue of the innermost group that has one, from this group outward, or else that of the
+    /// queue that runs the children.
     func callbackQueue(ofChildrenIn host: QueueEngine?) -> DispatchQueue? {
         var runner = host
         var next: GroupEngine? = self
@@ -124,7 +131,7 @@ extension GroupEngine {
         return runner?.callbackQueue
     }
 
-    /// Makes the callback queue of the group that of its children.
+    /// Makes the callback queue of the group the callback queue of its children.
     func takeCallbackQueue(of operation: ManagedOperation) {
         let old = state.withLock { state in
             exchange(&state.callbackQueue, with: operation.storage.withLock { $0.callbackQueue })

@@ -1,29 +1,30 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// The states of an operation as they come, the present one first; it ends after `finished` or `cancelled`.
+/// An asynchronous sequence of the states of an operation, beginning with the current state.
 ///
-/// No change is left out or told twice. An iterator does not keep the operation alive, and ends when it is freed.
+/// The sequence ends after `finished` or `cancelled`. The sequence contains each change of state exactly once. An
+/// iterator does not keep the operation alive, and ends when the operation is freed.
 public struct OperationStates: AsyncSequence, Sendable {
     let operation: ManagedOperation
 
-    /// Begins with the state of this moment.
+    /// Creates an iterator that begins with the current state.
     public func makeAsyncIterator() -> Iterator {
         Iterator(subscription: StateSubscription(to: operation))
     }
 
-    /// Reads the states one after another.
+    /// An iterator that returns the states one after another.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let subscription: StateSubscription
 
-        /// Waits for the next state; nil after the last, or when the task is cancelled.
+        /// Returns the next state after a wait, or `nil` after the last state or when the task is canceled.
         public mutating func next() async -> OperationState? {
             await subscription.feed.next()
         }
     }
 }
 
-/// Takes its feed out of the operation when the iterator goes.
+/// Removes its feed from the operation when the iterator is released.
 private final class StateSubscription: Sendable {
     let feed: StateFeed
     private let place: StateFeedPlace
@@ -40,7 +41,9 @@ private final class StateSubscription: Sendable {
     }
 }
 
-/// The numbers under which a feed is stored; nil where no change will come.
+/// The numbers under which a feed is stored.
+///
+/// A number is `nil` if no change will come.
 private struct StateFeedPlace {
     /// The number in the operation itself.
     var own: UInt64?
@@ -48,8 +51,8 @@ private struct StateFeedPlace {
     var life: UInt64?
 }
 
-extension OperationExtras {
-    /// Adds a feed; returns the number by which it can be removed.
+extension RareOperationState {
+    /// Adds a feed and returns the number by which it can be removed.
     fileprivate func add(_ feed: StateFeed) -> UInt64 {
         lastObserverID += 1
         feeds.append(feed, id: lastObserverID)
@@ -68,7 +71,7 @@ extension ManagedOperation {
         }
     }
 
-    /// A mapped operation goes through the states of its original, but its last state is its own.
+    /// A mapped operation passes through the states of its original, but its last state is its own.
     private func makeStateFeed(of original: ManagedOperation) -> (StateFeed, StateFeedPlace) {
         original.storage.withLock { core in
             let present = core.machine.stateBeforeConversion
@@ -89,7 +92,7 @@ extension ManagedOperation {
         withExtendedLifetime((ofLife, own)) {}
     }
 
-    /// Applies an event under the lock and tells those who follow the states when it was given back.
+    /// Applies an event under the lock, and notifies the readers of the states after the lock is released.
     @inline(__always)
     final func move<Result>(_ event: (inout Core) -> Result) -> Result {
         var wakeUps: [() -> Void] = []
@@ -103,5 +106,73 @@ extension ManagedOperation {
         }
         for wake in wakeUps { wake() }
         return result
+    }
+}
+
+/// The states that one consumer has not read yet.
+///
+/// The feed has its own lock. The operation adds states under the operation's lock, so that they are in the order of
+/// the changes.
+final class StateFeed: Sendable {
+    private struct State {
+        var unread: [OperationState]
+        var isEnded = false
+        var reader: CheckedContinuation<OperationState?, Never>?
+    }
+
+    private let state: Locked<State>
+    /// Whether the feed is that of a mapped operation, whose last state may differ from that of its original.
+    private let isOfMap: Bool
+
+    init(first: OperationState, isOfMap: Bool = false) {
+        self.isOfMap = isOfMap
+        state = Locked(State(unread: [first], isEnded: first.isFinishedOrCancelled))
+    }
+
+    /// Adds a state, and returns a closure that wakes the reader.
+    ///
+    /// Call the closure when no lock is held.
+    func add(_ new: OperationState) -> (() -> Void)? {
+        isOfMap && new.isFinishedOrCancelled ? nil : conclude(new)
+    }
+
+    /// Adds a state, which may be the last one.
+    func conclude(_ new: OperationState) -> (() -> Void)? {
+        state.withLock { state in
+            guard !state.isEnded else { return nil }
+            state.isEnded = new.isFinishedOrCancelled
+            guard let reader = state.reader else {
+                state.unread.append(new)
+                return nil
+            }
+            state.reader = nil
+            return { reader.resume(returning: new) }
+        }
+    }
+
+    /// Ends the feed.
+    ///
+    /// No state follows.
+    func end() {
+        state.withLock { state in
+            state.isEnded = true
+            return exchange(&state.reader, with: nil)
+        }?.resume(returning: nil)
+    }
+
+    func next() async -> OperationState? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let ready: OperationState?? = state.withLock { state in
+                    if !state.unread.isEmpty { return .some(state.unread.removeFirst()) }
+                    if state.isEnded || Task.isCancelled { return .some(nil) }
+                    state.reader = continuation
+                    return .none
+                }
+                if let ready { continuation.resume(returning: ready) }
+            }
+        } onCancel: {
+            end()
+        }
     }
 }

@@ -3,7 +3,9 @@
 
 import Foundation
 
-/// An operation whose work is done when its `main()` returns: subclass it, and finish within `main()`.
+/// An operation whose work is done when its `main()` method returns.
+///
+/// Create a subclass, and finish the operation within `main()`.
 ///
 /// ```swift
 /// final class LineCount: SyncOperation<Int, any Error>, @unchecked Sendable {
@@ -16,37 +18,43 @@ import Foundation
 /// }
 /// ```
 ///
-/// The outcome is decided by the first `finish`, and told when `main()` returned. A body that returns without having
-/// called either `finish` ends as cancelled with the cause `noResult`, and says so in debug builds. Cancelled while it
-/// runs, the operation tells its waiters at once and ends when `main()` returns: a long body looks at `isCancelled`.
+/// The first call of `finish` decides the outcome. Handlers are notified of the outcome when `main()` returns. If
+/// `main()` returns without a call of `finish`, the operation ends as canceled with the cause `noResult`. In debug
+/// builds, OperationKit also prints a notice.
+///
+/// If the operation is canceled while it runs, waiting tasks and threads are notified immediately. The operation ends
+/// when `main()` returns, so a long body should check `isCancelled`.
 open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
     // Sendable: it adds no state to its superclass.
 
-    /// Makes an operation that waits to be started.
+    /// Creates an operation that waits to be started.
     public override init() {
         super.init()
     }
 
     /// Does the work.
     ///
-    /// It was not cancelled before it began.
+    /// This method is called only if the operation was not canceled before it began.
     ///
-    /// Override it, and do not call `super.main()`: that, like not overriding it, is a programmer's error and traps.
+    /// Override this method, and do not call `super.main()`. The default implementation stops the program with a fatal
+    /// error, because a subclass must override the method.
     open override func main() {
         fatalError("\(type(of: self)) must override main(), and must not call super.main().")
     }
 
-    /// Stops the work of an operation that was cancelled in flight.
+    /// Stops the work of an operation that was canceled while it ran.
     ///
-    /// Called once, outside every lock, on the thread that cancelled, while `main()` runs.
+    /// This method is called once, outside every lock, on the thread that canceled the operation, while `main()` runs.
+    /// The default implementation does nothing.
     ///
-    /// From another thread it may come just before `main()` is entered, which is entered all the same; never where an
-    /// input or the start itself cancelled, or somebody before. The one here does nothing.
+    /// Another thread may call this method just before `main()` is called, and `main()` is called all the same. This
+    /// method is not called if an input or the start itself canceled the operation, or if the operation was canceled
+    /// before that.
     open func didCancel(because cause: CancellationCause) {}
 
-    /// Always false.
+    /// A Boolean value that is always `false`.
     public final override var isAsynchronous: Bool { false }
 
     package final override var endStyle: LifecycleMachine.Style { .whenBodyReturns }

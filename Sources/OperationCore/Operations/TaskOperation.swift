@@ -3,7 +3,10 @@
 
 import Foundation
 
-/// An async closure as an operation: its value is the result, what it throws is the error.
+/// An operation that runs an async closure in a task.
+///
+/// The value that the closure returns is the result of the operation. An error that the closure throws is the error of
+/// the operation.
 ///
 /// ```swift
 /// let answer = TaskOperation {
@@ -14,16 +17,16 @@ import Foundation
 /// answer.start()
 /// ```
 ///
-/// Cancelling the operation cancels the closure's task. A `CancellationError` that the closure throws cancels the
+/// Canceling the operation cancels the task of the closure. A `CancellationError` that the closure throws cancels the
 /// operation.
 ///
 /// The closure has the task-local values and the priority of the task that calls ``TypedOperation/run()``,
 /// ``GroupScope/run(_:weight:)`` or `start()`. If a queue begins the closure and no task called one of these methods,
-/// the closure has none of the values: capture what it needs.
+/// the closure has none of these values. In this case, capture the values that the closure needs.
 public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
-    // Sendable: all its state is behind its lock.
+    // Sendable: all of its state is behind its lock.
 
     private enum Work {
         case waiting(@Sendable () async throws(ErrorType) -> ResultType)
@@ -35,13 +38,14 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     private let work: Locked<Work>
     private let waitsForBody: Bool
 
-    /// Makes an operation that runs `body` in a task of its own.
+    /// Creates an operation that runs `body` in a task of its own.
     ///
     /// - Parameters:
-    ///   - windsDownAfterCancellation: Whether a canceled operation ends only when `body` has returned. The default is
-    ///     `false`: a canceled operation ends immediately, and so does a canceled group that waits for nothing else,
-    ///     although `body` may still run. Pass `true` if the code that follows the operation needs `body` to be over.
-    ///   - body: The work. It should heed the cancellation of its task.
+    ///   - windsDownAfterCancellation: A Boolean value that indicates whether a canceled operation ends only when
+    ///     `body` has returned. The default is `false`. In this case, a canceled operation ends immediately, although
+    ///     `body` may still run. A canceled group that waits for nothing else also ends immediately. Pass `true` if the
+    ///     code that follows the operation needs `body` to be over.
+    ///   - body: The work of the operation, which should respect the cancellation of its task.
     public init(
         windsDownAfterCancellation: Bool = false,
         _ body: @escaping @Sendable () async throws(ErrorType) -> ResultType
@@ -52,12 +56,12 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     }
 
     deinit {
-        // The closure may hold another operation, and that one another: freed in a loop, not in a recursion.
+        // The closure may hold another operation, which may hold another one. The loop frees them without recursion.
         var unused: Work? = work.withLock { exchange(&$0, with: .over) }
         if case .waiting = unused { ThreadWorklist.letGo(exchange(&unused, with: nil)) }
     }
 
-    /// Whether a cancelled operation ends only when its closure returned.
+    /// A Boolean value that indicates whether a canceled operation ends only when its closure has returned.
     public override var windsDownAfterCancellation: Bool { waitsForBody }
 
     /// Begins the task.
@@ -67,13 +71,14 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
             return exchange(&work, with: .beginning)
         }
         guard case .waiting(let body) = taken else {
-            // Cancelled on the way here. Who winds down waits for a body that will not run.
+            // The operation was canceled before its body began. An operation that winds down waits for a body that will
+            // not run.
             if waitsForBody { bodyDidReturn() }
             return
         }
         let task = Task { [self] in
             let number = BodyTasks.begin(self)
-            defer { BodyTasks.end(number) }
+            defer { BodyTasks.end(number, of: self) }
             do throws(ErrorType) {
                 let result = try await body()
                 if isAwaited { finish(withResult: result) }
@@ -82,7 +87,7 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
                     if isAwaited { finish(withError: error) }
                 } else {
                     finish(orCancelWith: error)
-                    // It was cancelled, by that or by somebody else meanwhile, and waits for the end of this body.
+                    // This error or another caller canceled the operation, which waits for the end of this body.
                     if waitsForBody, isCancelled { finish(withError: error) }
                 }
             }
@@ -92,11 +97,11 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
             work = .running(task)
             return false
         }
-        // Cancelled between the start and here: the hook found no task to cancel.
+        // The operation was canceled between the start and this point, and the hook found no task to cancel.
         if isOver { task.cancel() }
     }
 
-    /// Whether the end of the body means anything: not to an operation that ended when it was cancelled.
+    /// Whether the end of the body has an effect, which is not the case if the operation ended when it was canceled.
     private var isAwaited: Bool { waitsForBody || !isCancelled }
 
     /// Cancels the task.
@@ -111,5 +116,86 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
             return exchange(&work, with: .over)
         }
         withExtendedLifetime(waiting) {}
+    }
+}
+
+/// The task-local values and the priority of the task that creates the context, for a body that begins on another
+/// thread.
+///
+/// Swift copies both into an unstructured task, and only when that task is created. So a context creates an
+/// unstructured task, keeps its only job until the body begins, and then runs the job on the thread of the body.
+final class TaskContext: Sendable {
+    private let stage = Stage()
+
+    /// Keeps the values and the priority of the calling task.
+    init() {
+        let stage = stage
+        Task(executorPreference: stage) { stage.takeBody()?() }
+    }
+
+    // A job that never ran would keep its task and its values in memory.
+    deinit { stage.perform(nil) }
+
+    /// Runs the body on the calling thread.
+    func perform(_ body: @escaping @Sendable () -> Void) { stage.perform(body) }
+
+    /// Keeps the job of the task instead of running it.
+    private final class Stage: TaskExecutor {
+        private struct State {
+            var job: UnownedJob?
+            var body: (@Sendable () -> Void)?
+            var isOver = false
+        }
+
+        private let state = Locked(State())
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            let isLate = state.withLock { state in
+                if !state.isOver { state.job = job }
+                return state.isOver
+            }
+            if isLate { job.runSynchronously(on: asUnownedTaskExecutor()) }
+        }
+
+        func takeBody() -> (@Sendable () -> Void)? { state.withLock { exchange(&$0.body, with: nil) } }
+
+        func perform(_ body: (@Sendable () -> Void)?) {
+            let job = state.withLock { state in
+                state.isOver = true
+                state.body = body
+                return exchange(&state.job, with: nil)
+            }
+            job?.runSynchronously(on: asUnownedTaskExecutor())
+            // The job is always there by now, because `Task.init` gives it to its executor before it returns. If a
+            // runtime gives the job later, the body begins here without the context, and the job has no effect when it
+            // runs.
+            takeBody()?()
+        }
+    }
+}
+
+extension ManagedOperation {
+    /// Keeps the context of the calling task for the body, unless the body has begun or another task came before.
+    ///
+    /// This method has no effect if the caller is not in a task.
+    final func keepTaskContext() {
+        guard core.withLock({ $0.needsTaskContext }), withUnsafeCurrentTask(body: { $0 != nil }) else { return }
+        let context = TaskContext()
+        core.withLock { core in
+            if core.needsTaskContext { core.need().taskContext = context }
+        }
+    }
+}
+
+// For tests.
+extension ManagedOperation {
+    /// Whether a context is kept for the body.
+    package final var hasTaskContext: Bool { core.withLock { $0.extras?.taskContext != nil } }
+}
+
+extension ManagedOperation.Core {
+    fileprivate var needsTaskContext: Bool {
+        !machine.isStarted && machine.ending == nil && extras?.taskContext == nil
     }
 }

@@ -3,31 +3,37 @@
 
 import Foundation
 
-// In the protocol and not in the class, so that a subclass may have a property of its own that is called `value`.
+// These members are in the protocol and not in the class, so that a subclass may have a property of its own named
+// `value`.
 extension ResultOperation {
-    /// The result, as soon as there is one; throws the error or the cancellation.
+    /// The result of the operation.
     ///
-    /// Awaiting does not start the operation. Cancelling the task that awaits cancels the operation.
+    /// An access waits until the outcome is decided, and throws the error or the cancellation.
+    ///
+    /// Awaiting the value does not start the operation. Canceling the waiting task cancels the operation.
     public var value: ResultType {
         get async throws(OperationFailure<ErrorType>) { try await finalOutcome.get() }
     }
 }
 
 extension TypedOperation {
-    /// The outcome, as soon as it is decided.
+    /// The outcome of the operation.
     ///
-    /// Canceling the task that awaits cancels the operation. If a body awaits its own operation or a group around it,
-    /// it gets a cancellation with the cause `waitsForItself`, because the wait would never end. The operation itself
-    /// is not canceled then.
+    /// An access waits until the outcome is decided.
+    ///
+    /// Canceling the waiting task cancels the operation.
+    ///
+    /// A body may await its own operation, a group around it, or another operation that cannot end before the body
+    /// does. Such a wait would never end, so the body gets a cancellation with the cause `waitsForItself`. The
+    /// cancellation comes immediately, or within about a minute if the circle is closed later. The awaited operation
+    /// itself is not canceled in this case.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
         get async {
-            if let circle = BodyWait.circle(ofTaskThatAwaits: self) {
-                return .cancelled(.waitsForItself(circle.map(\.displayName)))
-            }
+            if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }
             return await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
                     addObserver(isWaiter: true) { operation in
-                        // The operation is this very one, and it tells its waiters only once it has an outcome.
+                        // The operation is this one, and it notifies its waiters only after it has an outcome.
                         let outcome = (operation as? TypedOperation)?.outcome
                         continuation.resume(returning: outcome ?? .cancelled(.requested))
                     }
@@ -38,18 +44,40 @@ extension TypedOperation {
         }
     }
 
-    /// Starts the operation on a global queue and gives its result; throws the error or the cancellation.
+    /// Returns the outcome to the body of an operation.
     ///
-    /// Canceling the task that awaits cancels the operation. If the task is already canceled, the body never begins.
+    /// The wait ends if it closes a circle.
+    private func outcome(during wait: BodyWait) async -> OperationOutcome<ResultType, ErrorType> {
+        defer { wait.end() }
+        if let refusal = wait.refusal { return .cancelled(refusal) }
+        let passage = TaskWait()
+        addObserver(isWaiter: true) { _ in passage.end() }
+        wait.lookAgain { _ in passage.end() }
+        await withTaskCancellationHandler {
+            await passage.passage()
+        } onCancel: {
+            cancelIfUndecided(because: .taskCancelled)
+        }
+        return outcome ?? .cancelled(wait.refusal ?? .requested)
+    }
+
+    /// Starts the operation on a global queue, and returns its result.
     ///
-    /// The body has the task-local values and the priority of the task that calls this method, even if the body begins
-    /// later because the operation waits for a dependency, a condition or a queue. If several tasks call this method before
-    /// the body begins, the first one counts. The values do not reach a handler, a condition, or an operation that
-    /// `start()` or a queue begins and for which no task called `run()`.
+    /// Canceling the waiting task cancels the operation. If the task is already canceled, the body never begins.
     ///
-    /// An operation that was started before is only awaited. So is an operation in a ``QueueManager`` and, on Linux,
-    /// one in an `OperationQueue`. On Apple platforms an `OperationQueue` does not say what it holds, so do not call
-    /// this method for an operation that is in one: await `value` instead.
+    /// The body has the task-local values and the priority of the task that calls this method. The same is true if the
+    /// body begins later because the operation waits for a dependency, a condition or a queue. If several tasks call
+    /// this method before the body begins, the values of the first task apply.
+    ///
+    /// The values do not reach a handler, a condition, an evaluator or a retry policy. They also do not reach an
+    /// operation that `start()` or a queue begins if no task called `run()` for that operation.
+    ///
+    /// If the operation was started before, the method only waits for the outcome. The same is true for an operation in
+    /// a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms, an
+    /// `OperationQueue` does not reveal which operations it holds. So do not call this method for an operation in an
+    /// `OperationQueue`. Await `value` instead.
+    ///
+    /// - Throws: The error or the cancellation of the operation.
     @discardableResult
     public final func run() async throws(OperationFailure<ErrorType>) -> ResultType {
         if Task.isCancelled { cancelIfUndecided(because: .taskCancelled) }
@@ -58,39 +86,52 @@ extension TypedOperation {
         return try await finalOutcome.get()
     }
 
-    /// Starts the operation on the calling thread, waits there until its outcome is decided, and gives its result.
+    /// Starts the operation on the calling thread, waits there until its outcome is decided, and returns its result.
     ///
-    /// This method does not wait for handlers, which are called afterwards. So it returns even if the callback queue is busy or
-    /// suspended. If a dependency has not ended, the method waits for it first. An operation that was started before is only
-    /// waited for. So is an operation in a ``QueueManager`` and, on Linux, one in an `OperationQueue`. On Apple platforms an
-    /// `OperationQueue` does not say what it holds, so do not call this method for an operation that is in one.
+    /// This method does not wait for handlers, which are called afterward. So it returns even if the callback queue is
+    /// busy or suspended. If a dependency has not ended, the method waits for it first.
     ///
-    /// You can call this method on the main thread, with or without a main loop, if the operation does not need the main
-    /// thread. The main queue and the main actor do nothing while the main thread waits. So the call never returns if the
-    /// outcome depends on an `await` of code that is isolated to the main actor, on a closure in `DispatchQueue.main`, or on an
-    /// operation in `OperationQueue.main`. A timeout or a deadline of the operation ends such a wait. Only a
-    /// ``MainQueueOperation`` that is not in `OperationQueue.main` runs while the main thread waits.
+    /// If the operation was started before, the method only waits for the outcome. The same is true for an operation in
+    /// a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms, an
+    /// `OperationQueue` does not reveal which operations it holds. So do not call this method for an operation in an
+    /// `OperationQueue`.
+    ///
+    /// You can call this method on the main thread, with or without a main run loop, if the operation does not need the
+    /// main thread. The main queue and the main actor are blocked while the main thread waits. So the call never
+    /// returns if the outcome depends on one of the following:
+    ///
+    /// - an `await` of code that is isolated to the main actor
+    /// - a closure in `DispatchQueue.main`
+    /// - an operation in `OperationQueue.main`
+    ///
+    /// A timeout or a deadline of the operation ends such a wait. Only a ``MainQueueOperation`` that is not in
+    /// `OperationQueue.main` runs while the main thread waits.
     ///
     /// If the calling body must return before the operation can end, the method throws a cancellation with the cause
-    /// `waitsForItself`: immediately, or within about a minute if another thread closes the circle while the body waits.
-    /// The operation itself is not canceled then.
+    /// `waitsForItself`. The error is thrown immediately, or within about a minute if another thread closes the circle
+    /// while the body waits. The operation itself is not canceled in this case.
     ///
-    /// Do not call this method, or a function that calls it, in a task. It blocks one of the few threads on which Swift runs
-    /// all tasks, and if every such thread is blocked, no task can resume. The compiler refuses the call in an async function,
-    /// and cannot see it behind a synchronous one.
+    /// Do not call this method, or a function that calls it, in a task. The method blocks one of the few threads on
+    /// which Swift runs all tasks. If all of these threads are blocked, no task can resume. The compiler rejects a call
+    /// in an async function, but cannot detect a call through a synchronous function.
     ///
     /// In the synchronous body of a group, this method makes the operation a child of the group, as
-    /// ``GroupScope/perform(_:weight:)`` does. It takes one of the places of the group's width. Canceling the group cancels the
-    /// operation, and the group does not end before it.
-    /// In the async body of a group, the method throws a cancellation with the cause `groupRefused` and does not start the
-    /// operation: call ``GroupScope/run(_:weight:)`` there. In both, an operation that was started, or that is in a queue or in
-    /// a group, is only waited for.
+    /// ``GroupScope/perform(_:weight:)`` does. The operation occupies a slot of the group's width. Canceling the group
+    /// cancels the operation, and the group does not end before the operation.
+    ///
+    /// In the async body of a group, the method throws a cancellation with the cause `groupRefused` and does not start
+    /// the operation. Call ``GroupScope/run(_:weight:)`` there. A child task of that body (`async let`) does not count
+    /// as the body.
+    ///
+    /// In both kinds of body, the method only waits if the operation was started, or if it is in a queue or in a group.
+    ///
+    /// - Throws: The error or the cancellation of the operation.
     @available(*, noasync, message: "Use run(): this blocks the thread.")
     @discardableResult
     public final func startAndWait() throws(OperationFailure<ErrorType>) -> ResultType {
         if let outcome = outcomeInCallingBody() { return try outcome.get() }
         startIfNeeded()
-        let wait = core.withLock({ $0.machine.ending == nil }) ? BodyWait.begin(for: self) : nil
+        let wait = BodyWait.begin(for: self, until: .outcome)
         defer { wait?.end() }
         if let refusal = wait?.refusal { throw .cancelled(refusal) }
         let waiter = BlockingWaiter()

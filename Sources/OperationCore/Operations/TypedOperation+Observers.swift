@@ -1,12 +1,16 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import Foundation
+import Synchronization
 
 extension ManagedOperation {
-    /// Adds somebody to be told of the outcome, or tells him at once if there is one to tell.
+    /// Adds an observer of the outcome, or notifies the observer immediately if handlers were already notified.
     ///
-    /// Returns what removes him.
+    /// A waiter is notified as soon as the outcome is decided.
+    ///
+    /// - Returns: A value that removes the observer.
     @discardableResult
     package final func addObserver(
         isWaiter: Bool, _ tell: @escaping @Sendable (ManagedOperation) -> Void
@@ -30,7 +34,9 @@ extension ManagedOperation {
     }
 }
 
-/// What takes an observer back; letting go of it does not.
+/// A value that removes an observer of an outcome.
+///
+/// The observer stays if you release this value.
 public struct OutcomeObservation: Sendable {
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var operation: ManagedOperation?
@@ -41,18 +47,24 @@ public struct OutcomeObservation: Sendable {
         self.id = id
     }
 
-    /// Removes the observer, unless it was told already.
+    /// Removes the observer, unless the observer was already notified.
     public func cancel() {
         if let id { operation?.removeObserver(id) }
     }
 }
 
 extension TypedOperation {
-    /// Calls `observer` with the outcome, however the operation ends, beside its handlers and other observers.
+    /// Adds an observer, a closure that is called once with the outcome, however the operation ends.
     ///
-    /// It is called once, on `queue` or else on ``callbackQueue``; immediately if the operation has ended. Observers of one
-    /// operation are called in the order in which they were added, where they share a serial queue. Unlike a handler, an observer
-    /// is also called if the operation is canceled after its outcome was decided.
+    /// Observers are called in addition to the handlers and other observers. If several observers of one operation
+    /// share a serial queue, they are called in the order in which they were added. If the operation has ended, the
+    /// observer is called immediately. Unlike a handler, an observer is also called if the operation is canceled after
+    /// its outcome was decided.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue on which the observer is called. The default is `nil`, which means ``callbackQueue``.
+    ///   - observer: The closure that is called with the outcome.
+    /// - Returns: A value that removes the observer.
     @discardableResult
     public final func observe(
         on queue: DispatchQueue? = nil,
@@ -60,18 +72,18 @@ extension TypedOperation {
     ) -> OutcomeObservation {
         addObserver(isWaiter: false) { operation in
             guard let operation = operation as? TypedOperation, let outcome = operation.outcome else { return }
-            // As for handlers: a cancellation may come from the operation's own `deinit`.
+            // As for handlers, a cancellation may come from the operation's own `deinit`.
             let kept = outcome.cancellationCause == nil ? operation : nil
             (queue ?? operation.callbackQueue).async { withExtendedLifetime(kept) { observer(outcome) } }
         }
     }
 }
 
-// In the protocol and not in the class, so that each method returns the type of the subclass.
+// These methods are in the protocol and not in the class, so that each method returns the type of the subclass.
 extension ResultOperation {
     /// Adds handlers that are called on the main actor, whatever the `callbackQueue` is.
     ///
-    /// In a class of the main actor they use its properties directly:
+    /// In a class of the main actor, the handlers can use the properties of the class directly:
     ///
     /// ```swift
     /// @MainActor
@@ -89,15 +101,21 @@ extension ResultOperation {
     /// }
     /// ```
     ///
-    /// They are called beside the handlers of the operation, with the same promises: at most one of the three is called, once,
-    /// and after a cancellation only `cancellation` is. The timeout and the deadline of an operation cancel it, too. If you call
-    /// `cancel()` on the main actor, neither `success` nor `failure` begins after it has returned. Each call of this method adds
-    /// handlers and replaces none. If the operation has ended, the one that fits is enqueued immediately.
+    /// The handlers are called in addition to the other handlers of the operation, under the same rules:
+    ///
+    /// - At most one of the three handlers is called, and only once.
+    /// - After a cancellation, only `cancellation` is called. The timeout and the deadline of an operation also cancel
+    ///   it.
+    /// - If you call `cancel()` on the main actor, neither `success` nor `failure` begins after `cancel()` has
+    ///   returned.
+    ///
+    /// Each call of this method adds handlers and replaces none. If the operation has ended, the handler for its
+    /// outcome is enqueued immediately.
     ///
     /// - Parameters:
-    ///   - success: Called with the result.
-    ///   - failure: Called with the error.
-    ///   - cancellation: Called with the cause of a cancellation.
+    ///   - success: A closure that is called with the result.
+    ///   - failure: A closure that is called with the error.
+    ///   - cancellation: A closure that is called with the cause of a cancellation.
     @discardableResult
     public func onMainActor(
         success: (@MainActor (ResultType) -> Void)? = nil,
@@ -124,7 +142,8 @@ extension ResultOperation {
 
     /// Adds a handler that is called on the main actor with the outcome, however the operation ends.
     ///
-    /// A timeout, a deadline and a failed dependency are cancellations, so a screen that shows progress hides it here:
+    /// A timeout, a deadline and a failed dependency cancel the operation. So use this handler to hide a progress
+    /// indicator:
     ///
     /// ```swift
     /// @MainActor
@@ -140,13 +159,136 @@ extension ResultOperation {
     /// }
     /// ```
     ///
-    /// It has the promises of ``onMainActor(success:failure:cancellation:)``. If you call `cancel()` on the main actor after a
-    /// success or a failure was decided, it does not begin after `cancel()` has returned.
+    /// The handler follows the rules of ``onMainActor(success:failure:cancellation:)``. If you call `cancel()` on the
+    /// main actor after a success or a failure was decided, the handler does not begin after `cancel()` has returned.
     @discardableResult
     public func onMainActor(
         outcome body: @escaping @MainActor (OperationOutcome<ResultType, ErrorType>) -> Void
     ) -> Self {
         onMainActor(
             success: { body(.success($0)) }, failure: { body(.failure($0)) }, cancellation: { body(.cancelled($0)) })
+    }
+}
+
+/// A value that determines whether an enqueued handler may still begin.
+///
+/// A permit is created when the handler is enqueued, because an operation that has ended no longer knows its group and
+/// its queue.
+package struct HandlerPermit: Sendable {
+    fileprivate var group: CancellationMark?
+    fileprivate var queue: CancellationMark?
+    fileprivate var queueCount = 0
+    /// Keeps the operation registered with its owner although the operation has ended.
+    fileprivate var membership: OwnerMembership?
+
+    /// Returns whether the handler may begin.
+    ///
+    /// Call this method once, immediately before the handler would begin.
+    ///
+    /// The handler may not begin if the operation is canceled. It also may not begin if a call of `cancel` came after
+    /// the outcome was decided. That call may be on the operation, on a group around it, on its queue or for its owner.
+    package func allowsHandler(of operation: ManagedOperation?) -> Bool {
+        withdraw()
+        guard let operation else { return false }
+        if let queue, queue.count != queueCount { return false }
+        if let group, group.isSet { return false }
+        return operation.mayCallHandlers
+    }
+
+    /// Gives up the permit, for a handler that is not enqueued after all.
+    fileprivate func withdraw() {
+        if let membership { OwnerRegistry.shared.withdraw(membership) }
+    }
+}
+
+extension ManagedOperation {
+    /// A Boolean value that indicates whether the operation itself lets its handlers begin.
+    ///
+    /// The value is `false` if the operation is canceled, or if `cancel` was called after its outcome was decided. An
+    /// enqueued handler asks its ``HandlerPermit``, which also considers the group, the queue and the owner.
+    package final var mayCallHandlers: Bool {
+        if storage.withLock({ $0.isSilent || $0.machine.isCancelled }) { return false }
+        return original?.storage.withLock { !$0.isSilent } ?? true
+    }
+
+    /// Creates the permit for a handler that is about to be enqueued.
+    package final func handlerPermit() -> HandlerPermit {
+        let (host, parent, slot, membership) = core.withLock { ($0.host, $0.parent, $0.parentSlot, $0.membership) }
+        var permit = HandlerPermit()
+        if let parent { permit.group = parent.cancellationMark(forChildAt: slot) }
+        // A child that runs on the thread of its group's body is in no queue itself, but its group may be.
+        if let queue = host ?? parent?.state.withLock({ $0.isPartOfQueue ? $0.queue : nil }) {
+            permit.queue = queue.cancellations
+            permit.queueCount = queue.cancellations.count
+        }
+        if let membership {
+            let kept = OwnerMembership(of: life, to: membership.owner)
+            OwnerRegistry.shared.enter(kept)
+            permit.membership = kept
+        }
+        return permit
+    }
+
+    /// Enqueues a handler, which begins only if the operation has not been canceled by then.
+    ///
+    /// The operation stays alive until then.
+    package final func enqueueHandler(on queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) {
+        let permit = handlerPermit()
+        queue.async { [self] in
+            if permit.allowsHandler(of: self) { handler() }
+            extendLifetime(self)
+        }
+    }
+
+    /// Enqueues a handler as ``enqueueHandler(on:_:)`` does, unless the outcome is decided.
+    ///
+    /// The handler of the outcome comes later, because this method enqueues its handler under the lock under which the
+    /// outcome is decided. Putting a block on a queue calls no code of the user. The operation is not kept alive.
+    package final func enqueueBeforeOutcome(on queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) {
+        let permit = handlerPermit()
+        let isEnqueued = core.withLock { core in
+            guard core.machine.ending == nil else { return false }
+            queue.async { [weak self] in
+                if permit.allowsHandler(of: self) { handler() }
+            }
+            return true
+        }
+        if !isEnqueued { permit.withdraw() }
+    }
+}
+
+/// A counter of the cancellations of a group or a queue as a whole, for handlers of operations that have left it.
+final class CancellationMark: Sendable {
+    private let value: Atomic<Int>
+    // Sendable: written in `init` and `deinit` only.
+    private nonisolated(unsafe) var outer: CancellationMark?
+
+    /// Creates a mark.
+    ///
+    /// - Parameters:
+    ///   - isSet: Whether the group was canceled before.
+    ///   - outer: The mark of the group around the group.
+    init(isSet: Bool = false, in outer: CancellationMark? = nil) {
+        value = Atomic(isSet ? 1 : 0)
+        self.outer = outer
+    }
+
+    deinit {
+        // Groups can be nested deeply. The loop frees the marks without recursion.
+        if outer != nil { ThreadWorklist.letGo(exchange(&outer, with: nil)) }
+    }
+
+    var count: Int { value.load(ordering: .acquiring) }
+
+    func set() { value.add(1, ordering: .acquiringAndReleasing) }
+
+    /// Whether the group or a group around it was canceled.
+    var isSet: Bool {
+        var next: CancellationMark? = self
+        while let mark = next {
+            if mark.count > 0 { return true }
+            next = mark.outer
+        }
+        return false
     }
 }

@@ -3,22 +3,32 @@
 
 import Foundation
 
-/// An operation with a typed result and a typed error: what ``AsyncOperation`` and ``SyncOperation`` have in common.
+/// An operation with a typed result and a typed error.
 ///
-/// It cannot be subclassed directly; subclass one of those two.
+/// This class is the common superclass of ``AsyncOperation`` and ``SyncOperation``. You cannot subclass it directly.
+/// Subclass one of these two classes instead.
 ///
-/// ### How it ends
+/// ### The end of an operation
 ///
-/// Exactly one ``OperationOutcome``, decided by the first of `finish(withResult:)`, `finish(withError:)` and `cancel`;
-/// what comes later changes nothing. Then, in this order: the handler is put on ``callbackQueue``, `isFinished` is
-/// signalled, dependents are released, and `completionBlock` runs. So handlers on one serial queue run in the order of
-/// the graph, and ending never waits for the callback queue.
+/// An operation ends with exactly one ``OperationOutcome``. The first call of `finish(withResult:)`,
+/// `finish(withError:)` or `cancel` decides it. Later calls have no effect.
+///
+/// The following then happens, in this order:
+///
+/// 1. The handler is enqueued on ``callbackQueue``.
+/// 2. `isFinished` becomes `true`.
+/// 3. Dependents are released.
+/// 4. The `completionBlock` runs.
+///
+/// So handlers on one serial queue run in the order of the dependency graph, and the end of an operation never waits
+/// for the callback queue.
 open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperation, @unchecked Sendable {
     // Sendable: the handlers and the queue are only touched under the lock of `storage`.
 
-    // A function has the same size whatever its types, and the result is behind a pointer in `storage`: so nothing that is
-    // stored here, or handed to a generic function, depends on the two types. Where it does, each access looks up the
-    // type's description in a table of the runtime, which costs more than all else that an operation does.
+    // A function has the same size whatever its types are, and the result is behind a pointer in `storage`. So neither
+    // the stored properties here nor the arguments of generic functions depend on the two types. Otherwise, each access
+    // would look up the description of the type in a table of the runtime. That costs more than all the other work of
+    // an operation.
     private var success: (@Sendable (ResultType) -> Void)?
     private var failure: (@Sendable (ErrorType) -> Void)?
     private var cancellation: (@Sendable (CancellationCause) -> Void)?
@@ -32,9 +42,9 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         ending == .success ? box.free(as: ResultType.self) : box.free(as: ErrorType.self)
     }
 
-    /// Lets go of handlers that were never told, for an operation that is being freed.
+    /// Releases the handlers that were never called, for an operation that is being freed.
     ///
-    /// Each may hold another operation, and that one another: freed in a loop, not in a recursion.
+    /// Each handler may hold another operation, and so on. The loop frees them without recursion.
     @inline(never)
     private func letGoOfHandlers() {
         if success != nil { ThreadWorklist.letGo(exchange(&success, with: nil)) }
@@ -42,29 +52,30 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         if cancellation != nil { ThreadWorklist.letGo(exchange(&cancellation, with: nil)) }
     }
 
-    /// Gives the operation its result.
+    /// Finishes the operation with a result.
     ///
     /// Only the first result, error or cancellation counts.
     ///
-    /// Called before the start, it is kept: the body will not run, and the handlers are told when the operation is
-    /// started.
+    /// You may call this method before the operation starts. The operation then keeps the result, its body does not
+    /// run, and its handlers are called when the operation starts.
     public final func finish(withResult result: ResultType) {
         let box = OutcomeBox(result)
         if !finish(as: .success, keeping: box) { box.free(as: ResultType.self) }
     }
 
-    /// Ends the operation with an error of its type.
+    /// Finishes the operation with an error of its type.
     ///
     /// Only the first result, error or cancellation counts.
     ///
-    /// Every error is a failure here, a `CancellationError` included. Call `cancel(because:)` to cancel the operation. The
-    /// closure of a ``ClosureOperation`` or a ``TaskOperation`` cancels its operation by throwing a `CancellationError`.
+    /// Every error is a failure here, including a `CancellationError`. Call `cancel(because:)` to cancel the operation.
+    /// The closure of a ``ClosureOperation`` or a ``TaskOperation`` cancels its operation by throwing a
+    /// `CancellationError`.
     public final func finish(withError error: ErrorType) {
         let box = OutcomeBox(error)
         if !finish(as: .failure, keeping: box) { box.free(as: ErrorType.self) }
     }
 
-    /// Ends the operation with a result or an error, such as one that was caught: `finish(with: Result { try load() })`.
+    /// Finishes the operation with the result or the error of a `Result`, as in `finish(with: Result { try load() })`.
     public final func finish(with result: Result<ResultType, ErrorType>) {
         switch result {
         case .success(let result): finish(withResult: result)
@@ -72,11 +83,11 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 
-    /// How the operation ended; nil until that is decided.
+    /// The outcome of the operation, or `nil` until the outcome is decided.
     ///
-    /// It stays readable for as long as the operation lives.
+    /// The outcome stays readable for as long as the operation exists.
     public final var outcome: OperationOutcome<ResultType, ErrorType>? {
-        // What the pointer leads to does not change any more and lives as long as the operation.
+        // The value behind the pointer no longer changes and exists as long as the operation.
         let (ending, box, cause) = storage.withLock { ($0.machine.ending, $0.box, $0.cause) }
         switch ending {
         case .success: return box.map { .success($0.value(as: ResultType.self)) }
@@ -86,35 +97,37 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 
-    /// The queue on which handlers are called.
+    /// The queue on which the operation calls its handlers.
     ///
-    /// If you set none, the first of these that has a callback queue gives it:
+    /// If you set no queue, the operation uses the first of these callback queues that is set:
     ///
-    /// 1. the original, if the operation is mapped from another one
-    /// 2. the base of a network operation
-    /// 3. the group that contains the operation, then the group around that one, and so on
-    /// 4. the ``QueueManager`` that runs the operation
-    /// 5. the process: ``OperationDefaults/callbackQueue``, which is the main queue unless you set another one
+    /// 1. the callback queue of the original, if the operation is mapped from another operation
+    /// 2. the callback queue of the base, if the operation is a network operation
+    /// 3. the callback queue of the group that contains the operation, then of the group around that group, and so on
+    /// 4. the callback queue of the ``QueueManager`` that runs the operation
+    /// 5. the callback queue of the process, ``OperationDefaults/callbackQueue``, which is the main queue unless you
+    ///    set another one
     ///
-    /// The queue is chosen when a handler is enqueued. The callback queue of a group is also that of the operations in it.
+    /// The operation chooses the queue when it enqueues a handler. The callback queue of a group also applies to the
+    /// operations in the group.
     ///
-    /// Use a serial queue. On a concurrent queue, handlers and reports of progress have no order: a report may still run when a
-    /// later one, or the handler of the result, is called.
+    /// Use a serial queue. On a concurrent queue, handlers and progress reports have no order. A progress report may
+    /// still run when a later report or the handler of the result is called.
     ///
-    /// If no thread serves the main queue, as in a service on Linux, handlers wait there and keep their operation alive. Set
-    /// another queue in such a program. Everything else works without a main loop.
+    /// If no thread serves the main queue, as in a service on Linux, handlers wait there and keep their operation
+    /// alive. Set another queue in such a program. All other functions work without a main run loop.
     public final var callbackQueue: DispatchQueue {
         get { nearestCallbackQueue }
         set { setCallbackQueue(newValue, as: .own) }
     }
 
-    /// The closure that is called with the result, once, on ``callbackQueue``.
+    /// A closure that is called once with the result, on ``callbackQueue``.
     ///
-    /// It is not called if the operation is canceled. If the operation is canceled after it succeeded, the closure is still not
-    /// called, unless it has already begun: see ``ManagedOperation/cancel(because:)``. The operation releases the closure before
-    /// it is called.
+    /// The closure is not called if the operation is canceled. A cancellation after the success also prevents the call,
+    /// unless the closure has already begun: see ``ManagedOperation/cancel(because:)``. The operation releases the
+    /// closure before it calls it.
     ///
-    /// A closure that is set after the operation succeeded is called immediately.
+    /// If you set the closure after the operation succeeded, the closure is called immediately.
     public final var successHandler: (@Sendable (ResultType) -> Void)? {
         get {
             var handler: (@Sendable (ResultType) -> Void)?
@@ -122,7 +135,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
             return handler
         }
         set {
-            // The handler that was there goes when this returns, outside the lock.
+            // The previous handler is released outside the lock, when this setter returns.
             var old: (@Sendable (ResultType) -> Void)?
             let isLate = storage.withLock { core in
                 guard core.acceptsHandler(newValue != nil) else { return true }
@@ -135,13 +148,13 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 
-    /// The closure that is called with the error, once, on ``callbackQueue``.
+    /// A closure that is called once with the error, on ``callbackQueue``.
     ///
-    /// It is not called if the operation is canceled. If the operation is canceled after it failed, the closure is still not
-    /// called, unless it has already begun: see ``ManagedOperation/cancel(because:)``. The operation releases the closure before
-    /// it is called.
+    /// The closure is not called if the operation is canceled. A cancellation after the failure also prevents the call,
+    /// unless the closure has already begun: see ``ManagedOperation/cancel(because:)``. The operation releases the
+    /// closure before it calls it.
     ///
-    /// A closure that is set after the operation failed is called immediately.
+    /// If you set the closure after the operation failed, the closure is called immediately.
     public final var failureHandler: (@Sendable (ErrorType) -> Void)? {
         get {
             var handler: (@Sendable (ErrorType) -> Void)?
@@ -161,11 +174,12 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 
-    /// Called with the cause, once, on ``callbackQueue``, as soon as the operation is cancelled.
+    /// A closure that is called once with the cause, on ``callbackQueue``, as soon as the operation is canceled.
     ///
-    /// Unlike the two others it does not keep the operation alive until it is called.
+    /// Unlike ``successHandler`` and ``failureHandler``, this closure does not keep the operation alive until it is
+    /// called.
     ///
-    /// Set after the operation was cancelled, it is called at once.
+    /// If you set the closure after the operation was canceled, the closure is called immediately.
     public final var cancellationHandler: (@Sendable (CancellationCause) -> Void)? {
         get {
             var handler: (@Sendable (CancellationCause) -> Void)?
@@ -190,7 +204,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         var failure: (@Sendable (ErrorType) -> Void)?
         var cancellation: (@Sendable (CancellationCause) -> Void)?
         let (ending, box, queue, recorded, isAlone) = storage.withLock { core in
-            // All are let go of, and the one that is called only after it was.
+            // The operation releases all handlers, and calls one of them only after that.
             success = self.success
             failure = self.failure
             cancellation = self.cancellation
@@ -219,7 +233,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     package override var failureAsError: (any Error)? { outcome?.error }
 
-    /// Calls a handler that was set after the end, if the outcome is the one for it.
+    /// Calls a handler that was set after the end, if the handler matches the outcome.
     private func deliverLate(
         success: (@Sendable (ResultType) -> Void)? = nil,
         failure: (@Sendable (ErrorType) -> Void)? = nil,
@@ -234,13 +248,15 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 
-    // These only keep a handler alive up to here. `extendLifetime` would, but at the price described at the top.
+    // These functions only keep a handler alive up to this point. `extendLifetime` would do the same, but at the cost
+    // that is described at the top of the class.
     @inline(never) private func letGo(success handler: (@Sendable (ResultType) -> Void)?) {}
     @inline(never) private func letGo(failure handler: (@Sendable (ErrorType) -> Void)?) {}
     @inline(never) private func letGo(cancellation handler: (@Sendable (CancellationCause) -> Void)?) {}
 
-    // Each puts a handler on a queue. The operation, and with it what is in the box, lives until it was called; but not
-    // for a cancellation, which may come from its own `deinit`. An operation is alone if it has no group, queue or owner.
+    // Each function enqueues a handler on a queue. The operation, and with it the value in the box, stays alive until
+    // the handler was called. The exception is a cancellation, which may come from the operation's own `deinit`. An
+    // operation is alone if it has no group, queue or owner.
 
     private func deliver(
         success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?,
@@ -280,3 +296,19 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 }
+
+/// A type that every operation with a result and an error conforms to.
+///
+/// Use it for code that handles all such operations, or that names the operation's own type. ``AsyncOperation`` and
+/// ``SyncOperation`` conform to it. There is nothing to implement.
+public protocol ResultOperation: ManagedOperation {
+    /// The type of the result.
+    associatedtype ResultType: Sendable
+    /// The type of the error.
+    associatedtype ErrorType: Error
+
+    /// The outcome of the operation. An access waits until the outcome is decided.
+    var finalOutcome: OperationOutcome<ResultType, ErrorType> { get async }
+}
+
+extension TypedOperation: ResultOperation {}

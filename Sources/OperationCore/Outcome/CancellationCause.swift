@@ -1,45 +1,56 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Why an operation was cancelled, in a form for programs (``code``) and one for people (``message``).
+/// The reason for the cancellation of an operation.
 ///
-/// A cause may have a cause: an operation that was cancelled because its dependency timed out carries the timeout as
-/// its ``underlyingCause``, or as ``underlyingError`` what made the dependency fail.
+/// A cause has a ``code`` for programs and a ``message`` for people.
+///
+/// A cause may have another cause. For example, a dependency timed out, and the operation was canceled for that reason.
+/// The ``underlyingCause`` of its cancellation is then the timeout. If the dependency failed instead,
+/// ``underlyingError`` is the error of the dependency.
 public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     /// The kind of the cause.
     public var code: Code { storage.code }
 
-    /// What happened and what to do about it, as a sentence.
+    /// A sentence that describes the event and what to do about it.
     public var message: String {
         guard let place = storage.place else { return storage.message }
         return storage.message.replacing("{group}", with: "\(place)")
     }
 
-    /// The names of the groups, from the outermost inwards, where the cancellation came from a group; nil if from elsewhere.
+    /// The names of the groups from which the cancellation came, from the outermost group inward, or `nil` if it came
+    /// from no group.
     ///
-    /// The last one is the group that cancelled its children. Of groups that are nested very deep the outer ones are left out.
+    /// The last name is that of the group that canceled its children. For very deeply nested groups, the path omits
+    /// outer groups.
     public var path: [String]? { storage.place?.names }
 
-    /// The error from which this cancellation follows, such as that of a dependency that failed.
+    /// The error that led to this cancellation, such as the error of a failed dependency.
     public var underlyingError: (any Error)? { storage.underlyingError }
 
-    /// The cancellation from which this one follows, such as that of a dependency.
+    /// The cancellation that led to this one, such as the cancellation of a dependency.
     ///
-    /// Along a chain of more than sixteen, those in the middle are left out and the first one is kept.
+    /// If a chain has more than sixteen causes, the causes in the middle are omitted and the first cause is kept.
     public var underlyingCause: CancellationCause? { storage.underlyingCause }
 
-    /// One line for a log: the kind, the sentence, and the causes beneath.
+    /// One line for a log, with the code, the message and the underlying causes.
     public var description: String {
         let beneath = underlyingCause.map { " ← \($0)" } ?? underlyingError.map { " ← \($0)" } ?? ""
         return "[\(code)] \(message)\(beneath)"
     }
 
-    /// Causes are equal when their kinds and sentences are.
+    /// Returns whether two causes have the same code and the same message.
     public static func == (left: CancellationCause, right: CancellationCause) -> Bool {
         left.storage === right.storage || (left.code == right.code && left.message == right.message)
     }
 
-    /// Makes a cause of your own.
+    /// Creates a cause of your own.
+    ///
+    /// - Parameters:
+    ///   - code: The kind of the cause.
+    ///   - message: A sentence that describes the event and what to do about it.
+    ///   - underlyingError: The error that led to the cancellation. The default is `nil`.
+    ///   - underlyingCause: The cancellation that led to this one. The default is `nil`.
     public init(
         code: Code,
         message: String,
@@ -50,7 +61,9 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
             code: code, message: message, underlyingError: underlyingError, underlyingCause: underlyingCause)
     }
 
-    /// A cause that comes from a group, whose path stands for "{group}" in the sentence.
+    /// Creates a cause that comes from a group.
+    ///
+    /// The path of the group replaces "{group}" in the message.
     init(
         code: Code, message: String, place: GroupPlace, underlyingError: (any Error)? = nil,
         underlyingCause: CancellationCause? = nil
@@ -60,14 +73,14 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
             place: place)
     }
 
-    /// The cause with which it all began.
+    /// The first cause in the chain.
     private var root: CancellationCause {
         var root = self
         while let next = root.underlyingCause { root = next }
         return root
     }
 
-    // One word in each operation, and nothing allocated for the most frequent cause.
+    // One word in each operation, and no allocation for the most frequent cause.
     private let storage: Storage
 
     private final class Storage: Sendable {
@@ -75,10 +88,14 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
         let message: String
         let underlyingError: (any Error)?
         let underlyingCause: CancellationCause?
-        /// The group from which it comes; put into words only where somebody reads them.
+        /// The group from which the cause comes.
+        ///
+        /// It is converted to text only when the message is read.
         let place: GroupPlace?
 
-        /// How many causes lie beneath: bounded, so that freeing and describing them takes no deep stack.
+        /// The number of underlying causes.
+        ///
+        /// The number is bounded, so that freeing and describing them needs no deep stack.
         let depth: Int
 
         init(
@@ -94,4 +111,183 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
             depth = self.underlyingCause.map { $0.storage.depth + 1 } ?? 0
         }
     }
+}
+
+extension CancellationCause {
+    /// The kind of a cause.
+    ///
+    /// Later versions may add kinds. If your code compares kinds, also handle unknown kinds.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name of the kind, suitable as a metric label.
+        public let description: String
+
+        /// Creates a kind of your own.
+        public init(_ name: String) {
+            description = name
+        }
+
+        /// A caller called `cancel`.
+        public static let requested = Code("requested")
+        /// The execution took longer than its `timeout`.
+        public static let timedOut = Code("timedOut")
+        /// The operation's `deadline` passed before it ended.
+        public static let deadlinePassed = Code("deadlinePassed")
+        /// A dependency failed, and the rule of the dependency cancels its dependents.
+        public static let dependencyFailed = Code("dependencyFailed")
+        /// A dependency was canceled, and the rule of the dependency cancels its dependents.
+        public static let dependencyCancelled = Code("dependencyCancelled")
+        /// An input could not be passed on, because some of its dependencies were removed.
+        public static let inputMissing = Code("inputMissing")
+        /// The body returned without a result and without an error.
+        public static let noResult = Code("noResult")
+        /// The Swift task that awaited the operation was canceled.
+        public static let taskCancelled = Code("taskCancelled")
+        /// A body tried to wait, but the maximum number of bodies already wait on threads.
+        public static let tooManyWaits = Code("tooManyWaits")
+        /// A body tried to wait for an operation that cannot end before that body has returned.
+        public static let waitsForItself = Code("waitsForItself")
+        /// The queue was shut down before the operation ended.
+        public static let shutDown = Code("shutDown")
+        /// The group that contains the operation was canceled.
+        public static let groupCancelled = Code("groupCancelled")
+        /// Another child of the group gave no result, and the group failed.
+        public static let groupFailed = Code("groupFailed")
+        /// The group has its result and no longer needs the operation.
+        public static let groupDecided = Code("groupDecided")
+        /// The group refused to run the operation.
+        ///
+        /// The group has ended, the operation waits for that group, or the body of the group cannot wait on the calling
+        /// thread.
+        public static let groupRefused = Code("groupRefused")
+        /// A child of the group was canceled, and the body needed its result.
+        public static let childCancelled = Code("childCancelled")
+        /// The body itself threw a `CancellationError`.
+        public static let bodyCancelled = Code("bodyCancelled")
+    }
+}
+
+extension CancellationCause {
+    /// The cause of a call of `cancel()`.
+    public static let requested = CancellationCause(code: .requested, message: "The operation was cancelled.")
+
+    /// Returns the cause of a cancellation for a reason that the caller gives.
+    ///
+    /// - Parameter reason: The message of the cause.
+    public static func requested(_ reason: String) -> CancellationCause {
+        CancellationCause(code: .requested, message: reason)
+    }
+
+    /// The task that awaited the operation was canceled.
+    public static let taskCancelled = CancellationCause(
+        code: .taskCancelled, message: "The task that awaited the operation was cancelled, and the operation with it.")
+
+    /// The body threw a `CancellationError`.
+    public static let bodyCancelled = CancellationCause(
+        code: .bodyCancelled, message: "The operation's body cancelled itself by throwing CancellationError.")
+
+    static let noResult = CancellationCause(
+        code: .noResult,
+        message: "main() returned without a result. Call finish(withResult:) or finish(withError:) on each path.")
+
+    static let inputMissing = CancellationCause(
+        code: .inputMissing,
+        message: "An input could not be given, because it comes from several dependencies of which one was removed. "
+            + "Remove all dependencies of an input, or none.")
+
+    static func timedOut(after timeout: Duration) -> CancellationCause {
+        CancellationCause(
+            code: .timedOut,
+            message: timeout > .zero
+                ? "The operation did not end within its timeout of \(timeout)."
+                : "The operation's timeout of \(timeout) leaves it no time to run. Set a timeout above zero.")
+    }
+
+    static let tooManyWaits = CancellationCause(
+        code: .tooManyWaits,
+        message:
+            "\(ThreadNotes.mostQueueThreads - 1) bodies or evaluators of operations wait for others already, each on a thread of its own, "
+            + "and one more could leave none to run what they wait for. Nest less deeply, or await in async code.")
+
+    /// Returns a cause for a circle of operations, in which each one needs the end of the next one.
+    static func waitsForItself(_ circle: [String]) -> CancellationCause {
+        CancellationCause(
+            code: .waitsForItself,
+            message: "The wait would never end, because each of these operations needs the end of the next one: "
+                + circle.joined(separator: " \u{2192} ")
+                + ". Do not wait for an operation, or for a group around it, in what must return before it can end.")
+    }
+
+    static func shutDown(_ queue: String) -> CancellationCause {
+        CancellationCause(
+            code: .shutDown, message: "Queue \(queue) was shut down before the operation ended.")
+    }
+
+    static let deadlinePassed = CancellationCause(
+        code: .deadlinePassed, message: "The operation had not ended when its deadline passed.")
+
+    static func dependencyFailed(_ name: String, _ error: any Error) -> CancellationCause {
+        CancellationCause(
+            code: .dependencyFailed,
+            message: "The operation was cancelled because its dependency \(name) failed.",
+            underlyingError: error)
+    }
+
+    static func dependencyCancelled(_ name: String, _ cause: CancellationCause?) -> CancellationCause {
+        CancellationCause(
+            code: .dependencyCancelled,
+            message: "The operation was cancelled because its dependency \(name) was cancelled.",
+            underlyingCause: cause)
+    }
+}
+
+/// The position of a group in a tree of groups: its name, and the position of the group around it.
+///
+/// There is one object for each group that canceled its children. All operations in the group share the object.
+package final class GroupPlace: Sendable, CustomStringConvertible {
+    private let name: String
+    private let outer: GroupPlace?
+    private let depth: Int
+
+    /// The maximum number of names.
+    ///
+    /// The limit ensures that freeing and describing them needs no deep stack.
+    private static let most = 16
+
+    init(_ name: String?, in outer: GroupPlace?) {
+        self.name = name ?? "group"
+        depth = (outer?.depth ?? 0) + 1
+        // If groups are nested more deeply, the inner half is kept.
+        self.outer = depth % Self.most == 0 ? outer?.cut(to: Self.most / 2) : outer
+    }
+
+    private init(_ name: String, in outer: GroupPlace?, depth: Int) {
+        self.name = name
+        self.outer = outer
+        self.depth = depth
+    }
+
+    private func cut(to count: Int) -> GroupPlace {
+        var kept: [GroupPlace] = []
+        var next: GroupPlace? = self
+        while let place = next, kept.count < count {
+            kept.append(place)
+            next = place.outer
+        }
+        let start: GroupPlace? = next == nil ? nil : GroupPlace("…", in: nil, depth: 0)
+        let copy = kept.reversed().reduce(start) { GroupPlace($1.name, in: $0, depth: $1.depth) }
+        return copy ?? self
+    }
+
+    /// The names from the outermost group inward.
+    package var names: [String] {
+        var names: [String] = []
+        var next: GroupPlace? = self
+        while let place = next {
+            names.append(place.name)
+            next = place.outer
+        }
+        return names.reversed()
+    }
+
+    package var description: String { names.joined(separator: " › ") }
 }

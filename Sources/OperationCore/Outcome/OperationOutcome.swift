@@ -1,19 +1,24 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// How an operation ended: with a result, with an error of the operation's own type, or cancelled.
+import Foundation
+
+/// The outcome of an operation: a result, an error of the operation's own type, or a cancellation.
 ///
-/// An operation has exactly one outcome, decided once. What ends from outside (a timeout, a dependency that failed), or
-/// gives no result, is a cancellation with a ``CancellationCause``. An error is of the type that the operation's author
-/// chose: yours, or one such as ``FileOperationError`` for operations that the library brings along.
+/// An operation has exactly one outcome, which is decided once. If the operation is ended from outside, or ends without
+/// a result or an error, the outcome is a cancellation with a ``CancellationCause``. A timeout and a failed dependency
+/// are examples of an end from outside.
 ///
-/// No case will be added.
+/// The author of the operation chooses the type of the error. The type is one of your own, or a type such as
+/// ``FileOperationError`` for operations of this package.
+///
+/// This enumeration will get no more cases.
 public enum OperationOutcome<ResultType, ErrorType: Error> {
-    /// The operation gave its result.
+    /// The operation finished with its result.
     case success(ResultType)
-    /// The operation failed with the user's error.
+    /// The operation failed with an error of its own type.
     case failure(ErrorType)
-    /// The operation was ended before it gave a result or an error.
+    /// The operation was canceled before it had a result or an error.
     case cancelled(CancellationCause)
 }
 
@@ -21,27 +26,118 @@ extension OperationOutcome: Sendable where ResultType: Sendable {}
 extension OperationOutcome: Equatable where ResultType: Equatable, ErrorType: Equatable {}
 
 extension OperationOutcome {
-    /// The result, if there is one.
+    /// The result, or `nil` if the outcome is not a success.
     public var result: ResultType? {
         if case .success(let result) = self { result } else { nil }
     }
 
-    /// The user's error, if there is one.
+    /// The error of the operation, or `nil` if the outcome is not a failure.
     public var error: ErrorType? {
         if case .failure(let error) = self { error } else { nil }
     }
 
-    /// Why the operation was cancelled, if it was.
+    /// The cause of the cancellation, or `nil` if the outcome is not a cancellation.
     public var cancellationCause: CancellationCause? {
         if case .cancelled(let cause) = self { cause } else { nil }
     }
 
-    /// The result, or else the failure as a typed error.
+    /// Returns the result.
+    ///
+    /// - Throws: An ``OperationFailure`` with the error or the cause of the cancellation.
     public func get() throws(OperationFailure<ErrorType>) -> ResultType {
         switch self {
         case .success(let result): return result
         case .failure(let error): throw .failed(error)
         case .cancelled(let cause): throw .cancelled(cause)
         }
+    }
+}
+
+/// The reason why an operation has no result: its own error, or a cancellation with its cause.
+///
+/// `value`, `run()` and `startAndWait()` throw this error. If the `ErrorType` of an operation is `Never`, only
+/// `cancelled` is possible, and the compiler knows this.
+///
+/// This enumeration will get no more cases.
+public enum OperationFailure<ErrorType: Error>: Error {
+    /// The operation failed with an error of its own type.
+    case failed(ErrorType)
+    /// The operation was canceled.
+    case cancelled(CancellationCause)
+}
+
+extension OperationFailure: Equatable where ErrorType: Equatable {}
+
+extension OperationFailure: CustomStringConvertible {
+    /// One line for a log.
+    public var description: String {
+        switch self {
+        case .failed(let error): "failed: \(error)"
+        case .cancelled(let cause): "cancelled: \(cause)"
+        }
+    }
+}
+
+extension OperationFailure: LocalizedError {
+    /// A sentence to show to the user of the program.
+    public var errorDescription: String? {
+        switch self {
+        case .failed(let error): (error as? any LocalizedError)?.errorDescription ?? "\(error)"
+        case .cancelled(let cause): cause.message
+        }
+    }
+}
+
+/// A result or an error whose type only its owner knows.
+///
+/// Small plain values are stored inline, all others on the heap.
+///
+/// The box keeps the parts of an operation that do not depend on its types free of these types: see ``TypedOperation``.
+struct OutcomeBox: @unchecked Sendable {
+    // Sendable: the value is Sendable and does not change between `init` and `free`. The owner ensures that no code
+    // reads the value after `free`.
+
+    /// The bits of the value, or of the pointer to it.
+    private var word: UInt
+
+    init<Value: Sendable>(_ value: Value) {
+        word = 0
+        if Self.isInline(Value.self) {
+            withUnsafeMutablePointer(to: &word) {
+                UnsafeMutableRawPointer($0).assumingMemoryBound(to: Value.self).initialize(to: value)
+            }
+        } else {
+            let pointer = UnsafeMutablePointer<Value>.allocate(capacity: 1)
+            pointer.initialize(to: value)
+            word = UInt(bitPattern: pointer)
+        }
+    }
+
+    /// Returns the value.
+    ///
+    /// The type must be the type with which the box was created.
+    func value<Value>(as type: Value.Type) -> Value {
+        if Self.isInline(type) {
+            return withUnsafePointer(to: word) { UnsafeRawPointer($0).assumingMemoryBound(to: type).pointee }
+        }
+        return Self.pointer(word, to: type).pointee
+    }
+
+    func free<Value>(as type: Value.Type) {
+        guard !Self.isInline(type) else { return }
+        let pointer = Self.pointer(word, to: type)
+        pointer.deinitialize(count: 1)
+        pointer.deallocate()
+    }
+
+    /// Whether values of the type fit into one word and can be copied bit by bit.
+    private static func isInline<Value>(_ type: Value.Type) -> Bool {
+        MemoryLayout<Value>.size <= MemoryLayout<UInt>.size
+            && MemoryLayout<Value>.alignment <= MemoryLayout<UInt>.alignment && _isPOD(type)
+    }
+
+    private static func pointer<Value>(_ word: UInt, to type: Value.Type) -> UnsafeMutablePointer<Value> {
+        // `word` is the address of a value that `init` stored there.
+        UnsafeMutablePointer(bitPattern: word).unsafelyUnwrapped
     }
 }

@@ -39,7 +39,7 @@ struct CircleSearch {
 
     /// Returns the circle that a wait of these bodies for an operation closes; nil if it closes none.
     static func circle(
-        from first: ManagedOperation, to bodies: [ManagedOperation], visiting most: Int
+        from first: ManagedOperation, to bodies: [WaitingBody], visiting most: Int
     ) -> [ManagedOperation]? {
         var search = CircleSearch(bodies)
         if let body = search.bodies[ObjectIdentifier(first)] { return closed([first], by: body) }
@@ -51,19 +51,21 @@ struct CircleSearch {
 
     /// Returns the circle in which an operation waits that has not begun; nil if there is none.
     static func circle(of operation: ManagedOperation) -> [ManagedOperation]? {
-        var search = CircleSearch([operation])
+        var search = CircleSearch([WaitingBody(operation: operation, mayOutlive: false)])
         // This node stands for the waiting operation. If another operation needs it, that is another node.
         search.nodes.append(Node(operation: operation))
         return search.way(visiting: fewOperations).map { closed($0.dropFirst().map(\.operation), by: operation) }
     }
 
-    private init(_ bodies: [ManagedOperation]) {
+    private init(_ bodies: [WaitingBody]) {
         // A group around a body ends after the body.
         var ending: [ObjectIdentifier: ManagedOperation] = [:]
         for body in bodies {
-            var next: ManagedOperation? = body
-            while let operation = next, ending.updateValue(body, forKey: ObjectIdentifier(operation)) == nil {
+            var next: ManagedOperation? = body.operation
+            while let operation = next, ending.updateValue(body.operation, forKey: ObjectIdentifier(operation)) == nil {
                 next = operation.groupOfChild
+                // If some results suffice for a group, it cancels the other children, and may end before the body.
+                if body.mayOutlive, next?.groupEngine?.needsAllChildren == false { break }
             }
         }
         self.bodies = ending
@@ -151,13 +153,16 @@ extension ManagedOperation {
     /// - Parameter most: The number of operations of which a list may consist. Of the children of a group, so many
     ///   count.
     fileprivate func needs(atMost most: Int) -> [[ManagedOperation]] {
-        let (isOver, waits, node) = core.withLock { core in
+        let (isOver, isDecided, waits, node) = core.withLock { core in
             let isWaiting = !core.machine.isStarted && !core.isReady
-            return (core.machine.isFinished, core.extras?.bodyWaits ?? [], isWaiting ? core.node : nil)
+            let waits = core.extras?.bodyWaits ?? []
+            return (core.machine.isFinished, core.machine.ending != nil, waits, isWaiting ? core.node : nil)
         }
         if isOver { return [] }
-        var all = waits + (node?.liveUpstream ?? []) + (groupEngine?.neededChildren(atMost: most) ?? [])
-        var needs: [[ManagedOperation]] = []
+        let awaited = waits.filter { $0.isLasting(isDecided: isDecided) }.map(\.operation)
+        var all = awaited + (node?.liveUpstream ?? []) + (groupEngine?.neededChildren(atMost: most) ?? [])
+        if let sharedRun { all.append(sharedRun.life) }
+        var needs = [siblingsThatFillWidth(atMost: most)]
         switch admissionStanding {
         case .categories(let categories):
             for category in categories where category.limit <= most {
@@ -172,7 +177,36 @@ extension ManagedOperation {
     }
 }
 
+extension ManagedOperation {
+    /// The active siblings of which one must end before this operation can begin, because as many are active as the
+    /// width of their group allows.
+    ///
+    /// It is empty if the operation waits for something else, or if there are more siblings than `most`. The width of a
+    /// group never changes.
+    final func siblingsThatFillWidth(atMost most: Int = .max) -> [ManagedOperation] {
+        let (group, slot) = core.withLock { core in
+            // A child whose outcome is decided ends without a place in the width.
+            let mayWait = !core.machine.isStarted && core.machine.ending == nil
+            return (mayWait ? core.parent : nil, core.parentSlot)
+        }
+        return group?.childrenThatFillWidth(before: self, at: slot, atMost: most) ?? []
+    }
+}
+
 extension GroupEngine {
+    /// The active children, if this child waits for the end of one of them.
+    fileprivate func childrenThatFillWidth(
+        before child: ManagedOperation, at slot: Int32, atMost most: Int
+    ) -> [ManagedOperation] {
+        state.withLock { state in
+            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child,
+                state.machine.isHeldByWidth(slot), state.machine.active <= most
+            else { return [] }
+            let active = state.activeChildren.map(\.life)
+            return active.count == state.machine.active ? active : []
+        }
+    }
+
     /// A Boolean value that indicates whether all children must end before the group can.
     ///
     /// If some results suffice, the other children are canceled.
@@ -184,5 +218,59 @@ extension GroupEngine {
             if state.machine.policy.hasWinners { return [] }
             return Array(state.children.lazy.compactMap { $0.operation?.life }.prefix(most))
         }
+    }
+}
+
+/// Why an operation that began does nothing for now, and takes no place of its queue.
+public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
+    /// What is waited for; others may be added.
+    public struct Kind: Sendable, Hashable, CustomStringConvertible {
+        /// The name of the kind, fit for a metric's label.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// A time that is not over.
+        public static let pause = Kind("pause")
+        /// A rate limit, which lets the operation send its next request later.
+        public static let rateLimit = Kind("rateLimit")
+        /// A credential that somebody else fetches.
+        public static let credential = Kind("credential")
+        /// A network that is not there.
+        public static let network = Kind("network")
+        /// Somebody who put it aside, and will let it go on.
+        public static let release = Kind("release")
+        /// Children: it is a group.
+        public static let children = Kind("children")
+        /// An operation for which a thread of the body waits.
+        public static let operation = Kind("operation")
+        /// A run that the operation shares with others: see ``SharedOperations``.
+        public static let sharedRun = Kind("sharedRun")
+        /// A place of its queue: what it waited for came.
+        public static let place = Kind("place")
+    }
+
+    /// What is waited for.
+    public let kind: Kind
+    /// The reason as a part of a sentence: "waiting for the network".
+    public let description: String
+
+    package init(_ kind: Kind, _ description: String) {
+        self.kind = kind
+        self.description = description
+    }
+
+    package static let children = WaitReason(.children, "waiting for its children")
+
+    package static let sharedRun = WaitReason(.sharedRun, "waiting for a run that it shares")
+
+    package static let place = WaitReason(.place, "waiting for a place in its queue, to go on")
+}
+
+extension WaitReason {
+    /// The pause before another attempt of an operation.
+    package static func pause(_ pause: Duration, beforeAttempt number: Int) -> WaitReason {
+        let tenths = pause.saturatedNanoseconds / 100_000_000
+        return WaitReason(.pause, "waiting \(tenths / 10).\(tenths % 10) s before attempt \(number)")
     }
 }

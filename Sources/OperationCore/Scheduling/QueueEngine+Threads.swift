@@ -37,11 +37,9 @@ extension QueueEngine {
             seat.take(job.key)
             #if canImport(Darwin)
                 quality.take(job.work.quality)
-                // Else what a body leaves to be released would stay for as long as the thread has something to do.
-                autoreleasepool { run(job, seat) }
-            #else
-                run(job, seat)
             #endif
+            // Without a pool, objects that a body leaves to be released stay as long as the thread has something to do.
+            autoreleasepool { run(job, seat) }
         }
         notes.seat = seat.outer
     }
@@ -178,6 +176,14 @@ extension QueueEngine {
 
     // A queue that stands still because bodies block.
 
+    private func reportBlock(of threads: Int) {
+        OperationDiagnostics.report(
+            .tooManyWaits, by: name,
+            "\(threads) bodies block their threads, and nothing else can begin before one returns. If they wait for operations "
+                + "of this queue, use startAndWait(), dependencies or async bodies, because the queue sees these waits."
+        )
+    }
+
     func watchForStall() {
         guard source.watchesForStalls else { return }
         _ = SystemClock.shared.schedule(after: .milliseconds(4)) { [weak self] in self?.lookForStall() }
@@ -185,12 +191,13 @@ extension QueueEngine {
 
     private func lookForStall() {
         let (now, usedTime) = (source.now, source.usedTime)
-        let (joining, goesOn) = apply { state, after in
+        let (joining, goesOn, blocked) = apply { state, after in
             settle(&state, &after)
-            let look = QueueCrew.Look(starts: state.machine.starts, usedTime: usedTime, now: now)
+            let look = QueueThreads.Look(starts: state.machine.starts, usedTime: usedTime, now: now)
             let joining = state.crew.look(look, canStart: state.machine.couldStart)
-            return (joining, state.crew.isWatched)
+            return (joining, state.crew.isWatched, state.crew.takeBlockReport() ? state.crew.mostAtOnce : nil)
         }
+        if let blocked { reportBlock(of: blocked) }
         for _ in 0..<joining { provideWorker() }
         if goesOn { watchForStall() }
     }
@@ -243,6 +250,41 @@ extension QueueEngine {
             return true
         }
         if mustWait { turn.wait() }
+    }
+
+    /// A place in a queue that the hook of an operation gave up while it waits on a thread of another pool.
+    struct HookRest {
+        fileprivate let engine: QueueEngine
+        fileprivate let key: QueueMachine.Key
+
+        /// Takes the place again, and waits until there is one.
+        ///
+        /// If the operation has ended, the hook needs none.
+        func end() {
+            let turn = DispatchSemaphore(value: 0)
+            let mustWait = engine.applySettled { state, _ in
+                if !state.machine.isResting(key) || state.returning.isEmpty && state.machine.resume(key) {
+                    return false
+                }
+                state.returning.append(ReturningBody(key: key, turn: .thread(turn)))
+                return true
+            }
+            guard mustWait else { return }
+            turn.wait()
+            // The thread does not belong to the queue.
+            engine.state.withLock { $0.crew.leave() }
+        }
+    }
+
+    /// Gives up the place of an operation whose hook is about to wait; nil if it has none, or gave it up before.
+    func hookWillWait(of operation: ManagedOperation) -> HookRest? {
+        applySettled { state, _ in
+            guard let place = operation.place(in: self) else { return nil }
+            let key = state.machine.entries.key(of: place.slot)
+            guard !state.machine.isResting(key) else { return nil }
+            state.machine.rest(key)
+            return state.machine.isResting(key) ? HookRest(engine: self, key: key) : nil
+        }
     }
 
     /// The operation of a body that waits for a slot ended: the body needs none any more.
@@ -351,3 +393,72 @@ package final class ManualSeat: Sendable {
         }
     }
 #endif
+
+// Entries that threads were dealt in advance: see `AssignedEntries`.
+extension QueueEngine {
+    /// Deals a thread some of those that come next, if they are many and their bodies short.
+    ///
+    /// As many are left for each of the other threads; one that runs out of work takes back what others were dealt. So
+    /// nothing waits in a hand while a thread that might run it has nothing to do.
+    func deal(to seat: WorkerSeat, after job: QueueMachine.Job, _ state: inout State) {
+        let ready = state.machine.counts.readyInFront
+        guard ready > 1, !job.asks, mayDeal(state) else { return }
+        seat.pace.note(source.now, ran: seat.finishedCount)
+        seat.finishedCount = 0
+        let count = min(seat.pace.count - 1, ready / max(state.crew.mostAtOnce, 1))
+        guard count > 0 else { return }
+        let jobs = state.machine.deal(count)
+        guard !jobs.isEmpty else { return }
+        seat.hand.deal(state.machine.lend(job.key), then: jobs)
+        if seat.isHandKnown { state.hands.removeAll { $0.hand === seat.hand } }
+        seat.isHandKnown = true
+        state.hands.append(DealtEntries(hand: seat.hand, since: state.machine.starts))
+    }
+
+    /// How many entries the threads hold that they were dealt; for tests.
+    package var dealtCount: Int { state.withLock { $0.machine.counts.dealt } }
+
+    /// Nobody may follow each single step, or wait for a place.
+    private func mayDeal(_ state: State) -> Bool {
+        state.machine.journal == nil && state.capacity == .max && !recording.isRecording
+    }
+
+    /// The thread goes: its hand is empty.
+    func forgetHand(of seat: WorkerSeat, _ state: inout State) {
+        guard seat.isHandKnown else { return }
+        seat.isHandKnown = false
+        state.hands.removeAll { $0.hand === seat.hand }
+    }
+
+    /// Takes back what the threads were dealt: each entry is then where the queue says.
+    func settle(_ state: inout State, _ after: inout After) {
+        guard state.machine.counts.dealt > 0 else { return }
+        for dealt in state.hands.reversed() { takeBack(dealt.hand, &state, &after) }
+    }
+
+    /// What was dealt long ago stands behind a body that takes long.
+    func takeBackOldest(_ state: inout State, _ after: inout After) {
+        guard state.machine.counts.dealt > 0, let oldest = state.hands.first, state.machine.starts &- oldest.since > 64
+        else { return }
+        state.hands.removeFirst()
+        state.hands.append(DealtEntries(hand: oldest.hand, since: state.machine.starts))
+        takeBack(oldest.hand, &state, &after)
+    }
+
+    func takeBack(_ hand: AssignedEntries, _ state: inout State, _ after: inout After) {
+        let news = hand.takeBack()
+        state.machine.noteStarts(news.ended.count)
+        for ended in news.ended { end(ended.slot, .success, &state, &after) }
+        if let current = news.current { state.machine.beginDealt(current) }
+        for job in news.waiting.reversed() { state.machine.takeBack(job) }
+    }
+
+    /// Applies an event for which each entry has to be where the queue says.
+    @discardableResult
+    func applySettled<Result>(_ event: (inout State, inout After) -> Result) -> Result {
+        apply { state, after in
+            settle(&state, &after)
+            return event(&state, &after)
+        }
+    }
+}

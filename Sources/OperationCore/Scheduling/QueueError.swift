@@ -72,6 +72,13 @@ extension QueueError {
             "\(what) was not added to queue \(queue): the task that waited for room was cancelled.")
     }
 
+    static func waitsForItself(_ queue: String) -> QueueError {
+        QueueError(
+            .waitsForItself, queue: queue,
+            "A body that queue \(queue) runs cannot wait for the queue to run empty: it would wait for itself. Wait for the "
+                + "operations that you mean.")
+    }
+
     static func badWidth(_ width: Int, queue: String) -> QueueError {
         QueueError(
             .badSetting, queue: queue,

@@ -22,7 +22,7 @@ struct QueueMachine {
     enum Work {
         case none
         case operation(ManagedOperation)
-        case foreign(ForeignEntry)
+        case foreign(PlainOperationEntry)
         case closure(@Sendable () -> Void)
     }
 
@@ -252,5 +252,261 @@ extension QueueMachine {
         } else {
             later.addReady(ticket, to: epoch, entries)
         }
+    }
+}
+
+// Epochs.
+extension QueueMachine {
+    mutating func joinEpoch(isBarrier: Bool) -> UInt32 {
+        if later.isEmpty, !front.isBarrier, !isBarrier {
+            front.live += 1
+            return front.number
+        }
+        if isBarrier || later.last?.isBarrier != false { later.append(isBarrier: isBarrier) }
+        let number = later.addToLast()
+        if front.live == 0 { advance() }
+        return number
+    }
+
+    mutating func leaveEpoch(_ number: UInt32) {
+        guard front.covers(number) else {
+            later.remove(from: number)
+            return widenFront()
+        }
+        front.live -= 1
+        if front.live == 0, front.isBarrier || !later.isEmpty { advance() }
+    }
+
+    /// The front epoch has ended: the next one that has entries may run.
+    private mutating func advance() {
+        repeat { front = later.popFirst() } while front.live == 0 && (front.isBarrier || !later.isEmpty)
+        openFront(exchange(&front.ready, with: []), exchange(&front.held, with: SlotList()))
+        widenFront()
+    }
+
+    /// Joins to the front what no barrier divides from it any more.
+    private mutating func widenFront() {
+        while !front.isBarrier, let next = later.first, next.live == 0 || !next.isBarrier {
+            let epoch = later.popFirst()
+            front.joined += 1
+            front.live += epoch.live
+            openFront(epoch.ready, epoch.held)
+        }
+    }
+
+    /// These belong to the front from now on.
+    private mutating func openFront(_ ready: [Ticket], _ held: SlotList) {
+        for ticket in ready where ticket.isCurrent(entries) {
+            counts.readyInFront += 1
+            lines.append(ticket, entries[Int(ticket.slot)].level)
+        }
+        unasked.append(held)
+    }
+
+    /// Whether the entries of an epoch may run.
+    func isFront(_ epoch: UInt32) -> Bool { front.covers(epoch) }
+
+    func isBarrier(_ epoch: UInt32) -> Bool {
+        front.covers(epoch) ? front.isBarrier : later.isBarrier(epoch)
+    }
+}
+
+// Admission.
+extension QueueMachine {
+    /// Something else than a dependency must let the entry begin; returns whether it may ask for that now.
+    ///
+    /// Not behind a barrier, and not while the queue is suspended: it would keep others from what it cannot use. It is
+    /// among the `takeUnasked` later.
+    mutating func hold(_ slot: Slot) -> Bool {
+        place(slot, .held)
+        let epoch = entries[Int(slot)].epoch
+        guard front.covers(epoch) else {
+            later.addHeld(slot, to: epoch)
+            return false
+        }
+        if isSuspended { unasked.append(slot) }
+        return !isSuspended
+    }
+
+    /// Whether there may be some that may ask for their admission now.
+    var hasUnasked: Bool { !unasked.isEmpty && !isSuspended }
+
+    /// Takes out those that may ask for their admission now.
+    mutating func takeUnasked() -> [ManagedOperation] {
+        guard hasUnasked else { return [] }
+        return unasked.takeAll().compactMap { slot in
+            // The slot may be gone, or another entry's by now.
+            guard entries.indices.contains(Int(slot)) else { return nil }
+            let entry = entries[Int(slot)]
+            guard entry.stage == .held, front.covers(entry.epoch), case .operation(let operation) = entry.work else {
+                return nil
+            }
+            return operation
+        }
+    }
+}
+
+extension QueueMachine.Entry {
+    /// Whether the entry comes first when it is ready again, because its turn had come before.
+    ///
+    /// It does so only some times. The operation that holds the category may need what is behind the entry.
+    var keepsTurn: Bool { asks && 1...16 ~= refusals }
+}
+
+// Entries that have a slot and ask for their categories. They count as held until they have them.
+extension QueueMachine {
+    /// Gives an entry a slot, for a thread that is to ask for its categories.
+    mutating func take(asking slot: Slot) -> Job {
+        let index = Int(slot)
+        entries[index].stage = .held
+        entries[index].isAsking = true
+        counts.held += 1
+        journal?.note(.placed(slot, entries[index], from: .ready))
+        return Job(
+            key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work, asks: true)
+    }
+
+    /// Whether a thread asks for the categories of the entry.
+    func isAsking(_ key: Key) -> Bool { entries.has(key) && entries[Int(key.slot)].isAsking }
+
+    /// Lets an entry run whose categories were granted; returns false and changes nothing if it may not begin now.
+    ///
+    /// The queue may have been suspended or made narrower since the entry got its slot.
+    mutating func beginAsked(_ key: Key) -> Bool {
+        guard isAsking(key), !isSuspended, holds == 0, running <= width else { return false }
+        let index = Int(key.slot)
+        entries[index].isAsking = false
+        entries[index].stage = .running
+        counts.held -= 1
+        counts.running += 1
+        starts &+= 1
+        journal?.note(.placed(key.slot, entries[index], from: .held))
+        return true
+    }
+
+    /// Gives up the slot with which an entry asked; returns false if the entry does not ask any more.
+    mutating func stopAsking(_ key: Key) -> Bool {
+        guard isAsking(key) else { return false }
+        let index = Int(key.slot)
+        entries[index].refusals = min(entries[index].refusals, .max - 1) + 1
+        stopAsking(index)
+        return true
+    }
+
+    mutating func stopAsking(_ index: Int) {
+        guard entries[index].isAsking else { return }
+        entries[index].isAsking = false
+        running -= 1
+    }
+}
+
+// Slots of bodies that wait.
+extension QueueMachine {
+    /// The body of an entry waits: if that runs, it needs no slot meanwhile.
+    ///
+    /// Said again with another reason, it changes that.
+    mutating func rest(_ key: Key, because reason: WaitReason? = nil) {
+        let index = Int(key.slot)
+        guard entries.has(key), entries[index].stage == .running else { return }
+        if !entries[index].isResting {
+            entries[index].isResting = true
+            running -= 1
+            resting += 1
+        }
+        guard let reason, restReasons.updateValue(reason, forKey: key.slot) != reason else { return }
+        journal?.note(.rested(key.slot, entries[index], reason))
+    }
+
+    /// Whether the entry gave up its slot, and has not ended since.
+    func isResting(_ key: Key) -> Bool {
+        entries.has(key) && entries[Int(key.slot)].isResting
+    }
+
+    /// The body wants to go on; false if it has to wait for a slot.
+    mutating func resume(_ key: Key) -> Bool {
+        guard isResting(key) else { return true }
+        guard running < width else { return false }
+        entries[Int(key.slot)].isResting = false
+        resting -= 1
+        running += 1
+        if !restReasons.isEmpty, restReasons.removeValue(forKey: key.slot) != nil {
+            journal?.note(.wentOn(key.slot, entries[Int(key.slot)]))
+        }
+        return true
+    }
+}
+
+// Entries that a thread is given in advance: see `AssignedEntries`.
+extension QueueMachine {
+    /// Takes out up to so many of those that come next, all equally urgent, for one thread to run in its slot.
+    mutating func deal(_ count: Int) -> [Job] {
+        guard lines.isOne else { return [] }
+        var jobs: [Job] = []
+        while jobs.count < count, let slot = lines.takeNext(of: entries) {
+            let index = Int(slot)
+            if entries[index].asks {
+                lines.prepend(Ticket(slot: slot, stamp: entries[index].stamp), entries[index].level)
+                break
+            }
+            entries[index].stamp &+= 1
+            entries[index].stage = .dealt
+            dealtLevel = counts.dealt == 0 ? entries[index].level : min(dealtLevel, entries[index].level)
+            counts.ready -= 1
+            counts.readyInFront -= 1
+            counts.dealt += 1
+            jobs.append(lend(Key(slot: slot, generation: entries[index].generation)))
+        }
+        return jobs
+    }
+
+    /// Gives away what an entry does, so that whoever runs it can let go of it as soon as it ended.
+    mutating func lend(_ key: Key) -> Job {
+        Job(key: key, work: exchange(&entries[Int(key.slot)].work, with: .none))
+    }
+
+    /// So many that were dealt have begun and ended.
+    mutating func noteStarts(_ count: Int) { starts &+= UInt64(count) }
+
+    /// Whether something else than what was dealt may have its turn.
+    var isDealtRivalled: Bool { counts.dealt > 0 && lines.hasOther(than: dealtLevel) }
+
+    /// An entry of a hand runs; if it was dealt, in the slot of those before it.
+    mutating func beginDealt(_ job: Job) {
+        let index = Int(job.key.slot)
+        guard entries.has(job.key) else { return }
+        entries[index].work = job.work
+        guard entries[index].stage == .dealt else { return }
+        starts &+= 1
+        counts.dealt -= 1
+        counts.running += 1
+        running += 1
+        entries[index].stage = .running
+    }
+
+    /// An entry that a thread took has not begun, and is the first of its line again; false if it is not there any more.
+    mutating func giveBack(_ key: Key) -> Bool {
+        let index = Int(key.slot)
+        guard entries.has(key), entries[index].stage == .running || entries[index].isAsking else { return false }
+        let old = entries[index].stage
+        running -= 1
+        counts[old] -= 1
+        entries[index].isAsking = false
+        counts.ready += 1
+        counts.readyInFront += 1
+        entries[index].stage = .ready
+        lines.prepend(Ticket(slot: key.slot, stamp: entries[index].stamp), entries[index].level)
+        journal?.note(.placed(key.slot, entries[index], from: old))
+        return true
+    }
+
+    /// An entry that was dealt has not begun: it is the first of its line again.
+    mutating func takeBack(_ job: Job) {
+        let index = Int(job.key.slot)
+        entries[index].work = job.work
+        counts.dealt -= 1
+        counts.ready += 1
+        counts.readyInFront += 1
+        entries[index].stage = .ready
+        lines.prepend(Ticket(slot: job.key.slot, stamp: entries[index].stamp), entries[index].level)
     }
 }

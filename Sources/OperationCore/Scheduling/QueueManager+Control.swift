@@ -3,12 +3,13 @@
 
 import Foundation
 
-// Steering.
+// Controlling the queue.
 extension QueueManager {
-    /// How many operations may run at once; nil for as many as are ready.
+    /// The maximum number of operations that run at the same time, or `nil` for no maximum.
     ///
-    /// May be changed at any time. Made smaller, nothing begins until enough have ended. Below one, it is one; for a number
-    /// that comes from outside of the program there is ``setWidth(_:)``.
+    /// You may change the width at any time. If you make the width smaller, no operation begins until enough operations
+    /// have ended. A value below one counts as one. For a number that comes from outside of the program, use
+    /// ``setWidth(_:)``.
     public var width: Int? {
         get { engine.state.withLock { $0.machine.width == .max ? nil : $0.machine.width } }
         set {
@@ -21,100 +22,114 @@ extension QueueManager {
         }
     }
 
-    /// Sets how many operations may run at once; nil for as many as are ready.
+    /// Sets the maximum number of operations that run at the same time, or `nil` for no maximum.
     ///
-    /// - Throws: If the number is below one, with the code `badSetting`; the width stays as it was then.
+    /// - Throws: A ``QueueError`` with the code `badSetting` if the number is below one. The width is unchanged in this
+    ///   case.
     public func setWidth(_ width: Int?) throws(QueueError) {
         if let width, width < 1 { throw .badWidth(width, queue: name) }
         self.width = width
     }
 
-    /// The queue on which the handlers of the operations are called that this queue runs.
+    /// The queue on which the operations of this queue call their handlers.
     ///
-    /// The default is `nil`, which means ``OperationDefaults/callbackQueue``. A callback queue of the operation itself, of its
-    /// base or of a group around it comes first: see ``TypedOperation/callbackQueue``.
+    /// The default is `nil`, which means ``OperationDefaults/callbackQueue``. A callback queue of the operation itself,
+    /// of its base or of a group around it takes precedence: see ``TypedOperation/callbackQueue``.
     public var callbackQueue: DispatchQueue? {
         get { engine.callbackQueue }
         set { engine.callbackQueue = newValue }
     }
 
-    /// Whether nothing begins until it is set to false again; what runs goes on.
+    /// A Boolean value that indicates whether the queue is suspended.
     ///
-    /// It is true, too, while somebody else holds the queue, such as one that waits for the network; to set it is only about
-    /// your own wish. So do not set it to what it was: ``isSuspendedByUser`` says what you set.
+    /// While the queue is suspended, no operation begins. Running operations continue.
     ///
-    /// Operations of this package that are cancelled meanwhile end all the same; those of other kinds end when the queue
-    /// goes on.
+    /// The value is also `true` while another object holds the queue, such as an object that waits for the network. If
+    /// you set the property, you change only your own suspension of the queue. So do not save the value and restore it
+    /// later. ``isSuspendedByUser`` returns the value that you set.
+    ///
+    /// If you cancel an operation of this package while the queue is suspended, the operation still ends. An operation
+    /// of another kind ends when the queue resumes.
     public var isSuspended: Bool {
         get { engine.state.withLock { $0.machine.isSuspended } }
         set { engine.setSuspended(newValue, because: nil) }
     }
 
-    /// Whether you suspended the queue, by ``isSuspended`` or ``suspend(because:)``, whoever else holds it.
+    /// A Boolean value that indicates whether you suspended the queue by ``isSuspended`` or ``suspend(because:)``.
+    ///
+    /// The value does not depend on other objects that hold the queue.
     public var isSuspendedByUser: Bool { engine.state.withLock { $0.suspension.isAskedFor } }
 
-    /// Suspends the queue, and notes why or by whom, for ``explain(_:)`` to say.
+    /// Suspends the queue and records a reason, which ``explain(_:)`` includes in its explanation.
     ///
-    /// `isSuspended = false` lets it go on.
+    /// To resume the queue, set ``isSuspended`` to `false`.
+    ///
+    /// - Parameter reason: The reason for the suspension, or the name of the part of the program that suspends the
+    ///   queue.
     public func suspend(because reason: String) { engine.setSuspended(true, because: reason) }
 
-    /// How many entries there may be that have not ended; nil, as from the start, for any number.
+    /// The maximum number of entries that have not ended.
     ///
-    /// A queue that has as many refuses more; `addWhenThereIsRoom` waits. Below one, it is one.
+    /// The default is `nil`, which sets no maximum. If the queue is full, it refuses further entries, and
+    /// `addWhenThereIsRoom` waits. A value below one counts as one.
     public var capacity: Int? {
         get { engine.state.withLock { $0.capacity == .max ? nil : $0.capacity } }
         set { engine.applySettled { state, _ in state.capacity = newValue.map { max($0, 1) } ?? .max } }
     }
 
-    /// After how many starts of more urgent entries one that is less urgent has its turn; nil for never.
+    /// The number of starts of more urgent entries after which a less urgent entry begins.
     ///
-    /// So that none waits for ever, however many urgent ones come. From the start it is 32.
+    /// This limit ensures that no entry waits forever, however many urgent entries are added. The default is 32. Set
+    /// the value to `nil` to disable the limit.
     public var ageing: Int? {
         get { engine.state.withLock { $0.machine.ageing } }
         set { engine.applySettled { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }
     }
 
-    /// Cancels all that has not ended; closures that have not begun are dropped.
+    /// Cancels all operations that have not ended, and drops all closures that have not begun.
     public func cancelAll() { cancelAll(because: .requested) }
 
-    /// Cancels all that has not ended, and says why; closures that have not begun are dropped.
+    /// Cancels all operations that have not ended with a cause, and drops all closures that have not begun.
     ///
-    /// If you call this method on a serial callback queue, no success or failure handler of the operations that were added
-    /// before begins on that queue after the method has returned. This also holds for operations that have already ended.
+    /// If you call this method on a serial callback queue, no success or failure handler begins on that queue after the
+    /// method has returned. This rule applies to all operations that were added before the call, including operations
+    /// that have already ended.
     public func cancelAll(because cause: CancellationCause) { engine.cancelAll(because: cause, silences: true) }
 
-    /// Blocks the calling thread until nothing is left in the queue.
+    /// Blocks the calling thread until the queue is empty.
     ///
-    /// - Throws: If it is called by a body that the queue runs, which would wait for itself.
+    /// - Throws: A ``QueueError`` if the caller is a body that the queue runs, because that body would wait for itself.
     @available(*, noasync, message: "Await drained() instead: this blocks the thread.")
     public func waitUntilAllFinished() throws(QueueError) {
-        if engine.isRunningOnThisThread {
-            throw QueueError(
-                .waitsForItself, queue: name,
-                "A body that queue \(name) runs cannot wait for the queue to run empty: it would wait for itself. Wait for "
-                    + "the operations that you mean.")
-        }
+        if engine.isRunningCaller { throw .waitsForItself(name) }
         let waiter = BlockingWaiter()
         engine.whenDrained(QueueWait { waiter.wake() })
         if !waiter.wait() { waiter.waitInPlace() }
     }
 
-    /// Goes on when nothing is left in the queue, or when the task that awaits is cancelled.
+    /// Waits until the queue is empty, or until the waiting task is canceled.
     ///
-    /// Not for operations of the queue itself: one that awaits this never ends, and so nor does the wait.
+    /// Do not await this method in an operation of the queue. Neither the wait nor the operation would end before the
+    /// operation is canceled. OperationKit reports a notice of the kind `waitsForItself` in this case.
     public func drained() async {
+        if engine.isRunningCaller {
+            OperationDiagnostics.report(.waitsForItself, by: name, QueueError.waitsForItself(name).message)
+        }
         await QueueWait.run { wait in engine.whenDrained(wait) }
     }
 
-    /// Takes nothing more, waits for what there is, and cancels after a while what has not ended by then.
+    /// Closes the queue, waits for its operations, and cancels the operations that have not ended after a grace period.
     ///
-    /// A task that is cancelled gives the same grace: to be shut down gracefully is what such a task is there for, as a rule.
-    /// With a grace of zero nothing is waited for.
+    /// A closed queue accepts no more operations.
+    ///
+    /// The method also waits for the whole grace period if its task is canceled, because a graceful shutdown usually
+    /// runs in such a task. With a grace period of zero, the method does not wait.
     ///
     /// - Parameters:
-    ///   - grace: How long to wait.
-    ///   - clock: The clock on which that is counted.
-    /// - Returns: The operations that were cancelled because they had not ended in time, those of other kinds included.
+    ///   - grace: The length of the grace period.
+    ///   - clock: The clock that measures the grace period.
+    /// - Returns: The operations that were canceled because they had not ended in time, including operations of other
+    ///   kinds.
     @discardableResult
     public func shutDown(grace: Duration, clock: any OperationClock = .system) async -> [Operation] {
         engine.apply { state, _ in
@@ -128,30 +143,37 @@ extension QueueManager {
             timer = clock.schedule(after: max(grace, .zero)) { wait.end() }
         }
         timer?.cancel()
-        // Another thread may be about to add what was accepted before the queue was shut down.
+        // Another thread may be about to add operations that the queue accepted before it was shut down.
         await withCheckedContinuation { continuation in engine.whenAllAccepted { continuation.resume() } }
         let abandoned = engine.operations
-        // The handlers of what ended in time still come.
+        // The handlers of operations that ended in time are still called.
         engine.cancelAll(because: .shutDown(name))
-        // A suspended queue would hold operations of other kinds for ever.
+        // A suspended queue would hold operations of other kinds forever.
         engine.endSuspension()
-        // One may have ended well just before it was to be cancelled.
+        // An operation may have ended successfully just before its cancellation.
         return abandoned.filter(\.isCancelled)
     }
 }
 
 extension QueueEngine {
-    /// Whether the calling thread runs a body of this queue.
-    var isRunningOnThisThread: Bool {
+    /// A Boolean value that indicates whether the caller is a body that this queue runs, on a thread or in a task.
+    var isRunningCaller: Bool {
         var seat = ThreadNotes.current.seat
         while let present = seat {
             if present.engine === self, present.slot >= 0 { return true }
             seat = present.outer
         }
+        for body in BodyWait.callers {
+            var next: ManagedOperation? = body.operation
+            while let operation = next {
+                if operation.placeHost === self { return true }
+                next = operation.groupOfChild
+            }
+        }
         return false
     }
 
-    /// The operations that have not ended, in no order.
+    /// The operations that have not ended, in no particular order.
     package var operations: [Operation] {
         applySettled { state, _ in
             state.machine.entries.compactMap { entry in
@@ -164,30 +186,31 @@ extension QueueEngine {
         }
     }
 
-    /// How many tickets the lines hold, those included that are stale.
+    /// The number of tickets in the lines, including stale tickets.
     package var ticketCount: Int { state.withLock { $0.machine.ticketCount } }
 
-    /// How many slots there are for entries, those included that are free; for tests.
+    /// The number of slots for entries, including free slots; for tests.
     package var slotCount: Int { state.withLock { $0.machine.entries.count } }
 
-    /// Whether something could begin, and no thread was asked for that may still be had; for tests.
+    /// Whether an entry could begin and another thread was available but not requested; for tests.
     package var isUnderused: Bool {
         state.withLock { $0.machine.couldStart && $0.returning.isEmpty && !$0.crew.isFull }
     }
 
-    /// Cancels all that has not ended.
+    /// Cancels all operations that have not ended.
     ///
-    /// - Parameter silences: Whether the handlers of operations that have their outcome do not begin any more.
+    /// - Parameter silences: Whether to prevent handlers from beginning if their operations already have an outcome.
     func cancelAll(because cause: CancellationCause, silences: Bool = false) {
         var operations: [ManagedOperation] = []
-        var foreigns: [ForeignEntry] = []
+        var foreigns: [PlainOperationEntry] = []
         applySettled { state, after in
             state.machine.holds += 1
-            // Under the lock: what is not among those below has left the queue, and its handler was enqueued before.
+            // This call is under the lock. An operation that is not collected below has left the queue, and its handler
+            // was enqueued before.
             if silences { cancellations.set() }
             operations.reserveCapacity(state.machine.live)
-            // By their places: a copy of the table would hold on to all that it holds. Those that end here may make the
-            // table shorter.
+            // This loop uses slots, because a copy of the table would hold all of its contents. Entries that end here
+            // may make the table shorter.
             var index = 0
             while index < state.machine.entries.count {
                 defer { index += 1 }
@@ -202,34 +225,38 @@ extension QueueEngine {
         }
         for operation in operations {
             if silences {
-                operation.cancelWithoutNotice(because: cause)
+                operation.cancelAndSilence(because: cause)
             } else {
                 operation.cancelIfUndecided(because: cause)
             }
         }
         for foreign in foreigns {
             foreign.operation.cancel()
-            // On Linux nobody else would tell.
+            // On Linux, Foundation does not report the cancellation.
             foreign.reconsider()
         }
         release()
     }
 
-    /// Nothing begins until it is released: somebody cancels several, and none of them is to begin because another was.
+    /// Prevents entries from beginning until `release()`.
+    ///
+    /// So while several operations are canceled, none begins because another one was canceled.
     func hold() { applySettled { state, _ in state.machine.holds += 1 } }
 
-    /// Goes on, unless somebody else holds it.
+    /// Ends a hold.
+    ///
+    /// Entries begin again unless another caller holds the queue.
     func release() { apply { state, _ in state.machine.holds -= 1 } }
 
-    /// Ends the wait when nothing is left, at once if nothing is.
+    /// Ends the wait when the queue is empty, or immediately if the queue is already empty.
     package func whenDrained(_ wait: QueueWait) {
         apply { state, _ in state.drainers.append(wait) }
     }
 
-    /// How many wait for the end, given up waits included that are still held; for tests.
+    /// The number of waits for an empty queue, including abandoned waits that are still stored; for tests.
     package var drainerCount: Int { state.withLock { $0.drainers.count } }
 
-    /// Calls `tell` once when nobody is about to add what the queue has accepted, at once if nobody is.
+    /// Calls `tell` once when no thread is about to add accepted operations, or immediately if there is no such thread.
     func whenAllAccepted(_ tell: @escaping @Sendable () -> Void) {
         apply { state, _ in state.acceptanceWaiters.append(tell) }
     }

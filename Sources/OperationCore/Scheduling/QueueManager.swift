@@ -3,7 +3,9 @@
 
 import Foundation
 
-/// A queue that runs operations: as many at once as you allow, the most urgent first, each when what it waits for ended.
+/// A queue that runs operations in the order of their urgency, with a limit on how many run at the same time.
+///
+/// An operation begins only after all of its dependencies have ended.
 ///
 /// ```swift
 /// let queue = QueueManager("thumbnails", width: 4)
@@ -13,39 +15,44 @@ import Foundation
 /// await queue.drained()
 /// ```
 ///
-/// It does what `OperationQueue` does, at a cost for each operation that does not grow with their number, and knows at
-/// each moment what waits, what runs, and what has failed. It runs any `Foundation.Operation`, those of this package the
-/// fast way.
+/// The queue does what `OperationQueue` does. Its cost per operation does not grow with the number of operations. The
+/// queue knows at any time which operations wait, run or have failed. The queue runs any `Foundation.Operation`, and
+/// runs the operations of this package especially fast.
 ///
 /// ### Threads
 ///
-/// Bodies run on threads of the package: as many as there are cores, or as the queue is wide if that is less. An
-/// asynchronous operation holds its place in the queue until it ends, but a thread only while `main()` runs. A body that
-/// waits through a call of this package (`startAndWait()`, `waitUntilFinished()`) gives up its place while it waits, and
-/// another thread takes over at once, up to ``threadLimit`` in the process. Bodies that block in other ways are noticed
-/// within milliseconds. If no operation begins although one could, and the processor time of the process shows that
-/// cores are idle, the queue gets more threads: as many as its width allows, and 64 at most. So 65 bodies that wait for
-/// each other by a semaphore or a latch never end, whatever the width. Bodies that compute get no more threads, and the
-/// additional threads end when the cores are busy again.
+/// Bodies run on threads of the package. There are as many threads as cores, or as many as the width of the queue if
+/// that is less. An asynchronous operation occupies its slot in the queue until it ends, but occupies a thread only
+/// while `main()` runs.
 ///
-/// On Apple's systems too the quality of service says in which order operations begin, and not at what priority their
-/// threads run.
+/// A body can wait through a call of this package, such as `startAndWait()` or `waitUntilFinished()`. The body gives up
+/// its slot while it waits, and another thread takes over immediately, up to ``threadLimit`` threads in the process.
+///
+/// The queue detects bodies that block in other ways within milliseconds. The queue gets more threads if no operation
+/// begins although one could, and the processor time of the process shows idle cores. The number of threads is limited
+/// by the width of the queue, and is at most 64. So 65 bodies that wait for each other by a semaphore or a latch never
+/// end, whatever the width is. Bodies that compute get no more threads. The additional threads end when the cores are
+/// busy again.
+///
+/// On all platforms, the quality of service determines the order in which operations of `normal` priority begin. On
+/// Apple platforms, a thread also takes the quality of service of the operation that it runs.
 ///
 /// ### Lifetime
 ///
-/// A queue that nobody holds any more runs what was added to it. If it is suspended then, nobody could ever resume it:
-/// what it holds is cancelled.
+/// A queue that your program no longer references still runs the operations that were added to it. If the queue is
+/// suspended at that point, your program could never resume it, so the queue cancels its operations.
 public final class QueueManager: Sendable {
     package let engine: QueueEngine
 
-    /// How many threads the queues of a process have at most, those included whose bodies wait.
+    /// The maximum number of threads of all queues in the process, including threads whose bodies wait.
     public static let threadLimit = WorkerPool.threadLimit
 
-    /// Makes a queue.
+    /// Creates a queue.
     ///
     /// - Parameters:
-    ///   - name: The name by which it shows itself in errors and pictures.
-    ///   - width: How many operations may run at once; nil for as many as are ready. Below one, it is one.
+    ///   - name: The name of the queue in errors and diagrams.
+    ///   - width: The maximum number of operations that run at the same time. The default is `nil`, which sets no
+    ///     maximum. A value below one counts as one.
     public convenience init(_ name: String = "unnamed", width: Int? = nil) {
         self.init(engine: QueueEngine(name: name, width: width.map { max($0, 1) }))
     }
@@ -55,81 +62,98 @@ public final class QueueManager: Sendable {
     }
 
     deinit {
-        // Nothing can read the list of failures any more, and the operations in it may hold the engine.
+        // No code can read the list of failures anymore, and the operations in the list may hold the engine.
         failureLimit = 0
         if isSuspended { engine.cancelAll(because: .shutDown(name)) }
         engine.endSuspension()
     }
 
-    /// The queue's name.
+    /// The name of the queue.
     public var name: String { engine.name }
 }
 
-// Adding.
+// Adding operations.
 extension QueueManager {
-    /// Adds an operation, which runs when its turn comes.
+    /// Adds an operation, which begins when its turn comes.
     ///
-    /// - Throws: If it is in a queue, was started, or ended; if the queue is full or was shut down.
+    /// - Throws: A ``QueueError`` if the operation is already in a queue, was started or has ended. The method also
+    ///   throws if the queue is full or was shut down.
     public func add(_ operation: ManagedOperation) throws(QueueError) {
         try engine.add(operation)
     }
 
     /// Adds a Foundation operation of any kind.
     ///
-    /// Its priority is read now, and later changes are not seen.
+    /// The queue reads the priority of a plain `Foundation.Operation` when you add it. Later changes of the priority
+    /// have no effect.
     ///
-    /// - Throws: If it is in a queue, was started, or ended; if the queue is full or was shut down.
+    /// - Throws: A ``QueueError`` if the operation is already in a queue, was started or has ended. The method also
+    ///   throws if the queue is full or was shut down.
     @_disfavoredOverload
     public func add(_ operation: Operation) throws(QueueError) {
         if let own = operation as? ManagedOperation { return try engine.add(own) }
         try engine.add(foreign: operation)
     }
 
-    /// Adds operations, all or none, in their order.
+    /// Adds operations in their order, either all of them or none.
     ///
-    /// - Throws: If one of them is in a queue, was started, or ended; if there is no room for all.
+    /// - Throws: A ``QueueError`` if one of the operations is already in a queue, was started or has ended. The method
+    ///   also throws if the queue has no room for all of them or was shut down.
     public func add(_ operations: [ManagedOperation]) throws(QueueError) {
         try engine.add(operations)
     }
 
-    /// Adds a closure, without making an operation of it: cheaper, and nothing can wait for it.
+    /// Adds a closure without creating an operation.
+    ///
+    /// A closure costs less than an operation. No operation can depend on a closure.
     ///
     /// - Parameters:
-    ///   - priority: How urgent it is.
-    ///   - name: The name by which it shows itself in pictures.
-    ///   - body: What to run.
-    /// - Throws: If the queue is full or was shut down.
+    ///   - priority: The priority of the closure in the queue.
+    ///   - name: The name of the closure in diagrams.
+    ///   - body: The closure to run.
+    /// - Throws: A ``QueueError`` if the queue is full or was shut down.
     public func add(
         priority: Operation.QueuePriority = .normal, name: String? = nil, _ body: @escaping @Sendable () -> Void
     ) throws(QueueError) {
         try engine.add(closure: body, level: QueueLevel(priority), name: name)
     }
 
-    /// Adds an operation that runs alone: after all that was added before, and before all that is added later.
+    /// Adds an operation that runs alone.
     ///
-    /// What was added before must not wait for what is added later: neither would ever run.
+    /// The operation begins after every earlier entry of the queue has ended. Every later entry begins after the
+    /// operation has ended.
+    ///
+    /// An earlier entry must not depend on a later one. Otherwise, neither of them ever runs.
+    ///
+    /// - Throws: A ``QueueError`` for the same reasons as `add`.
     public func addBarrier(_ operation: ManagedOperation) throws(QueueError) {
         try engine.add(operation, isBarrier: true)
     }
 
-    /// Adds a closure that runs alone: after all that was added before, and before all that is added later.
+    /// Adds a closure that runs alone.
+    ///
+    /// The closure begins after every earlier entry of the queue has ended. Every later entry begins after the closure
+    /// has ended.
+    ///
+    /// - Throws: A ``QueueError`` if the queue is full or was shut down.
     public func addBarrier(_ body: @escaping @Sendable () -> Void) throws(QueueError) {
         try engine.add(closure: body, level: .normal, isBarrier: true)
     }
 
-    /// What becomes of the rest of a chain when one of it gives no result.
+    /// The rule for the rest of a chain after an operation of the chain ends without a result.
     ///
     /// More cases may be added.
     public enum ChainRule: Sendable {
-        /// The rest is cancelled.
+        /// The queue cancels the rest of the chain.
         case stopAtFailure
-        /// The rest runs all the same.
+        /// The rest of the chain still runs.
         case runThrough
     }
 
     /// Adds operations that run one after another, in their order.
     ///
-    /// - Throws: If one cannot be added, or cannot wait for the one before it; then none is added, and none waits.
+    /// - Throws: A ``QueueError`` if an operation cannot be added, or cannot depend on the operation before it. In this
+    ///   case, the queue adds none of the operations, and none of them depends on another.
     public func addChain(_ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure) throws(QueueError) {
         try addChain(operations, rule, hasPlaces: false)
     }
@@ -159,7 +183,237 @@ extension QueueManager {
     }
 }
 
-/// The rule of an edge that cancels the dependent when there is no result.
+/// A rule that cancels the dependent operation if its dependency has no result.
 private let cancelDependent: DependencyEdge.Judge = { upstream in
     UnsuccessfulDependency(upstream).map { .cancel($0.cause) } ?? .proceed
+}
+
+/// The name under which a queue is defined once and found anywhere in the process.
+///
+/// ```swift
+/// extension QueueName {
+///     static let images: QueueName = "images"
+/// }
+///
+/// try QueueManager.define(.images, width: 4)
+/// let load = ClosureOperation { 42 }
+/// try QueueManager.named(.images).add(load)
+/// ```
+public struct QueueName: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+    /// The text of the name.
+    public let description: String
+
+    /// Creates a name from any text, such as a text in a configuration file.
+    public init(_ text: String) { description = text }
+
+    /// Creates a name from a literal.
+    public init(stringLiteral text: String) { description = text }
+}
+
+extension QueueManager {
+    private static let defined = Locked<[QueueName: QueueManager]>([:])
+
+    /// Defines a queue of the process, which ``named(_:)`` then finds by its name.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the queue.
+    ///   - width: The maximum number of operations that run at the same time. The default is `nil`, which sets no
+    ///     maximum.
+    /// - Returns: The new queue.
+    /// - Throws: A ``QueueError`` if a queue with this name is already defined, or if the width is below one.
+    @discardableResult
+    public static func define(_ name: QueueName, width: Int? = nil) throws(QueueError) -> QueueManager {
+        if let width, width < 1 { throw .badWidth(width, queue: name.description) }
+        let queue = QueueManager(name.description, width: width)
+        let isNew = defined.withLock { defined in
+            guard defined[name] == nil else { return false }
+            defined[name] = queue
+            return true
+        }
+        guard isNew else {
+            throw QueueError(
+                .name, queue: name.description,
+                "A queue named \(name) is defined already. Define each once, and find it by `named(_:)`.")
+        }
+        return queue
+    }
+
+    /// Returns the queue that was defined with a name.
+    ///
+    /// - Throws: A ``QueueError`` if no queue was defined with this name. The message of the error lists the names that
+    ///   are defined.
+    public static func named(_ name: QueueName) throws(QueueError) -> QueueManager {
+        let (queue, names) = defined.withLock { ($0[name], $0.keys) }
+        if let queue { return queue }
+        let known = names.isEmpty ? "none" : names.map(\.description).sorted().joined(separator: ", ")
+        throw QueueError(
+            .name, queue: name.description,
+            "No queue is named \(name). Define it before it is used, by `define(_:)`. Defined are: \(known).")
+    }
+
+    /// The names of all defined queues, sorted.
+    public static var definedNames: [QueueName] {
+        defined.withLock { Array($0.keys) }.sorted { $0.description < $1.description }
+    }
+
+    /// Removes the definition of a queue.
+    ///
+    /// The queue still runs the operations that it already has.
+    ///
+    /// - Returns: The queue, or `nil` if no queue was defined with this name.
+    @discardableResult
+    public static func undefine(_ name: QueueName) -> QueueManager? {
+        defined.withLock { $0.removeValue(forKey: name) }
+    }
+}
+
+// Adding to a queue that may be full: see `capacity`.
+//
+// Waiting callers are notified in the order of their calls, and their slots are reserved from then on. For a caller
+// that adds several operations, the queue reserves slots as they become free.
+extension QueueManager {
+    /// Adds an operation as soon as the queue has room for it.
+    ///
+    /// The queue notifies waiting callers in the order of their calls. From then on, a slot is reserved for each of
+    /// them.
+    ///
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
+    ///   it waits. The operation is not added in this case.
+    public func addWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
+        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
+            try engine.add(operation, hasPlace: hasPlace)
+        }
+    }
+
+    /// Adds a Foundation operation of any kind as soon as the queue has room for it.
+    ///
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
+    ///   it waits.
+    @_disfavoredOverload
+    public func addWhenThereIsRoom(_ operation: Operation) async throws(QueueError) {
+        if let own = operation as? ManagedOperation { return try await addWhenThereIsRoom(own) }
+        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
+            try engine.add(foreign: operation, hasPlace: hasPlace)
+        }
+    }
+
+    /// Adds operations in their order, either all of them or none, as soon as the queue has room for all of them.
+    ///
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `full` if there are more operations than
+    ///   the capacity of the queue. The code is `cancelled` if the task is canceled while it waits.
+    public func addWhenThereIsRoom(_ operations: [ManagedOperation]) async throws(QueueError) {
+        let count = operations.count
+        try await engine.whenThereIsRoom(for: count, toAdd: "Each of \(count)") { hasPlaces throws(QueueError) in
+            try engine.add(operations, hasPlaces: hasPlaces)
+        }
+    }
+
+    /// Adds a closure as soon as the queue has room for it.
+    ///
+    /// - Parameters:
+    ///   - priority: The priority of the closure in the queue.
+    ///   - name: The name of the closure in diagrams.
+    ///   - body: The closure to run.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
+    ///   it waits.
+    public func addWhenThereIsRoom(
+        priority: Operation.QueuePriority = .normal, name: String? = nil, _ body: @escaping @Sendable () -> Void
+    ) async throws(QueueError) {
+        try await engine.whenThereIsRoom(for: 1, toAdd: name ?? "A closure") { hasPlace throws(QueueError) in
+            try engine.add(closure: body, level: QueueLevel(priority), name: name, hasPlace: hasPlace)
+        }
+    }
+
+    /// Creates an operation and adds it as soon as the queue has room for it.
+    ///
+    /// If the operation fails, the queue can use the closure to create another one: see ``add(remaking:)``.
+    ///
+    /// - Parameter make: A closure that creates a new operation each time it is called.
+    /// - Returns: The operation that was added.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
+    ///   it waits.
+    @discardableResult
+    public func addWhenThereIsRoom<Made: ManagedOperation>(
+        remaking make: @escaping @Sendable () -> Made
+    ) async throws(QueueError) -> Made {
+        let operation = make(), details = EntryDetails(remake: make)
+        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
+            try engine.add(operation, details: details, hasPlace: hasPlace)
+        }
+        return operation
+    }
+
+    /// Adds an operation that runs alone as soon as the queue has room for it: see `addBarrier`.
+    ///
+    /// The operation waits for the entries that were added before the queue had room for it.
+    ///
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
+    ///   it waits.
+    public func addBarrierWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
+        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
+            try engine.add(operation, isBarrier: true, hasPlace: hasPlace)
+        }
+    }
+
+    /// Adds a closure that runs alone as soon as the queue has room for it.
+    ///
+    /// The closure waits for the entries that were added before the queue had room for it.
+    ///
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
+    ///   it waits.
+    public func addBarrierWhenThereIsRoom(_ body: @escaping @Sendable () -> Void) async throws(QueueError) {
+        try await engine.whenThereIsRoom(for: 1, toAdd: "A closure") { hasPlace throws(QueueError) in
+            try engine.add(closure: body, level: .normal, isBarrier: true, hasPlace: hasPlace)
+        }
+    }
+
+    /// Adds operations that run one after another, in their order, as soon as the queue has room for all of them.
+    ///
+    /// - Throws: A ``QueueError`` for the same reasons as ``addChain(_:_:)``. The code is `full` if there are more
+    ///   operations than the capacity of the queue. The code is `cancelled` if the task is canceled while it waits.
+    public func addChainWhenThereIsRoom(
+        _ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure
+    ) async throws(QueueError) {
+        let count = operations.count
+        try await engine.whenThereIsRoom(for: count, toAdd: "A chain of \(count)") { hasPlaces throws(QueueError) in
+            try addChain(operations, rule, hasPlaces: hasPlaces)
+        }
+    }
+}
+
+/// The reasons why a queue is suspended: the user suspended it, or other parts of the program hold it.
+struct QueueSuspension: Sendable {
+    /// A Boolean value that indicates whether the user suspended the queue.
+    private(set) var isAskedFor = false
+    /// The reason that the user gave, or the name of the part of the program that suspended the queue.
+    private var reason: String?
+    private var holds: [ObjectIdentifier: String] = [:]
+    /// A Boolean value that indicates whether only the user can still suspend the queue.
+    private var isOver = false
+
+    var isSuspended: Bool { isAskedFor || !holds.isEmpty }
+
+    /// All reasons for the suspension.
+    var reasons: String? {
+        let said = (reason.map { [$0] } ?? []) + Set(holds.values).sorted()
+        return said.isEmpty ? nil : said.joined(separator: ", ")
+    }
+
+    mutating func set(_ isAskedFor: Bool, because reason: String?) {
+        self.isAskedFor = isAskedFor
+        self.reason = isAskedFor ? reason : nil
+    }
+
+    mutating func hold(_ hold: QueueHold, because reason: String) {
+        if !isOver { holds[ObjectIdentifier(hold)] = reason }
+    }
+
+    mutating func endHold(_ hold: QueueHold) { holds[ObjectIdentifier(hold)] = nil }
+
+    /// Ends the suspension for all reasons, because the queue was shut down and its remaining operations must be able
+    /// to end.
+    mutating func endAll() {
+        self = QueueSuspension()
+        isOver = true
+    }
 }

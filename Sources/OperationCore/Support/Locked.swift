@@ -133,3 +133,20 @@ struct Unchecked<Value>: @unchecked Sendable {
     @inlinable @inline(__always)
     init(_ value: consuming Value) { self.value = value }
 }
+
+#if !canImport(Darwin)
+    /// Runs a closure.
+    ///
+    /// Only Apple platforms have pools of objects that are released later.
+    package func autoreleasepool<Result>(invoking body: () throws -> Result) rethrows -> Result { try body() }
+#endif
+
+#if DEBUG
+    /// Reports each queue and each operation that is made, so that tests can check that all of them are freed.
+    package enum LifetimeProbe {
+        /// A closure that is called with each object made in the task, in debug builds only.
+        ///
+        /// The default is nil.
+        @TaskLocal package static var note: (@Sendable (AnyObject) -> Void)?
+    }
+#endif

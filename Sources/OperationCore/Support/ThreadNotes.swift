@@ -7,6 +7,9 @@ import Foundation
 ///
 /// Only that thread touches it, in steps that do not overlap. So no access to it is checked at run time.
 final class ThreadNotes {
+    /// How many threads all queues of the process may have.
+    static let mostQueueThreads = 512
+
     /// Whether the thread works through `pending`.
     @exclusivity(unchecked) var isWorking = false
     /// What it has still to do: see ``ThreadWorklist``.
@@ -17,7 +20,7 @@ final class ThreadNotes {
     @exclusivity(unchecked) var seat: WorkerSeat?
     /// The operations whose bodies run on the thread, or which must wait for other code on it, from the outermost to
     /// the innermost.
-    @exclusivity(unchecked) var bodies: [Unmanaged<ManagedOperation>] = []
+    @exclusivity(unchecked) var bodies: [RunningBody] = []
     /// The groups whose synchronous bodies run a shielded part on the thread, from the outermost to the innermost.
     @exclusivity(unchecked) var shields: [ObjectIdentifier] = []
     /// Whether a queue may begin on it what takes but a moment: see ``LentThread``.
@@ -85,10 +88,48 @@ final class ThreadNotes {
     }()
 }
 
+/// A body that runs on a thread.
+struct RunningBody {
+    /// Not retained, because the caller of the body holds the operation.
+    let operation: Unmanaged<ManagedOperation>
+    /// Whether it is a hook, for which the operation does not wait when it is canceled.
+    let isHook: Bool
+}
+
 /// A pool that lends its threads, and replaces a thread that waits for an operation.
 package protocol ThreadLender: Sendable {
     /// One of its threads is about to wait; false, and it must not, if too many wait already.
     func threadWillWait() -> Bool
 
     func threadDidWait()
+}
+
+/// One task that waits for something to end, or for its own cancellation: who sees that ends the wait.
+package final class TaskWait: Sendable {
+    private enum State {
+        case idle
+        case waiting(CheckedContinuation<Void, Never>)
+        case over
+    }
+
+    private let state = Locked(State.idle)
+
+    package init() {}
+
+    /// Lets the task go on, or pass if it has not come yet.
+    package func end() {
+        if case .waiting(let continuation) = state.withLock({ exchange(&$0, with: .over) }) { continuation.resume() }
+    }
+
+    /// Waits for `end()`.
+    package func passage() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if case .over = state { return true }
+                state = .waiting(continuation)
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
+    }
 }

@@ -7,9 +7,9 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// One request of a service as a value: what is asked of it, and what its answer is made into.
+/// A value that describes one request of a service and how to decode the response.
 ///
-/// Endpoints can be kept as static members, made by functions, or given by an enum, as you like:
+/// You can define endpoints as static members, as functions or as the cases of an enumeration:
 ///
 /// ```swift
 /// struct Album: Codable, Sendable { let title: String }
@@ -20,41 +20,53 @@ import Foundation
 /// }
 /// ```
 ///
-/// `Data` as the result is the body as it came, `String` its text, ``NoContent`` whatever it is; all of these accept a
-/// response of any type. Everything else is decoded from JSON, models that are classes included, and accepts nothing but
-/// JSON. An optional of any of these is nil where there is no body.
+/// The result type determines how the body is decoded:
+///
+/// - `Data` is the body without any changes, and `String` is its text. ``NoContent`` ignores the body. These types
+///   accept a response of any content type.
+/// - Every other type is decoded from JSON, including models that are classes, and accepts only JSON.
+/// - An optional of any of these types is `nil` if the response has no body.
 public struct Endpoint<ResultType: Sendable>: Sendable {
-    /// The method.
+    /// The HTTP method.
     public var method: String
-    /// The path beneath the base, not percent-encoded.
+    /// The path relative to the base, without percent-encoding.
     ///
-    /// Setting it replaces a URL of ``at(_:allowsOtherOrigin:)``.
+    /// If you set this property, the path replaces a URL from ``at(_:allowsOtherOrigin:)``.
     public var path: String {
         didSet { place = nil }
     }
-    /// What stands in the query; nil is left out, and arrays and nested values are written as the base's encoder says.
-    public var query: [String: (any Sendable)?]
-    /// Fields that are sent beside those of the base, and in the place of those of the same name.
-    public var headers: HeaderFields
-    /// Which types of a response are asked for, if neither ``headers`` nor the base have an `Accept` field.
+    /// The query parameters.
     ///
-    /// Unless ``ResponseRules/contentTypes`` says otherwise, no other types are accepted.
+    /// A `nil` value is omitted. The encoder of the base determines how arrays and nested values are encoded.
+    public var query: [String: (any Sendable)?]
+    /// The headers of the endpoint, which are sent in addition to the headers of the base.
+    ///
+    /// A header of the endpoint replaces the headers of the base with the same name.
+    public var headers: HeaderFields
+    /// The content types to request in the `Accept` header, if neither ``headers`` nor the base contain that header.
+    ///
+    /// Other content types are not accepted, unless ``ResponseRules/contentTypes`` allows them.
     public var accepts: String
-    /// Makes the body.
+    /// A closure that creates the request body.
     public var makeBody: @Sendable (NetworkBase) throws -> RequestBody
-    /// Makes the result.
+    /// A closure that decodes the result.
     public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType {
         didSet { read = nil }
     }
-    /// The same as ``decode``, where that does not need Foundation's form of the response: to make one takes longer than to
-    /// decode a small answer.
+    /// The counterpart of ``decode`` that needs no `HTTPURLResponse`.
+    ///
+    /// To create such a response takes longer than to decode a small body.
     private(set) var read: (@Sendable (Data, ResponseHead, NetworkBase) throws -> ResultType)?
-    /// The URL that takes the place of the path, if there is one.
+    /// The URL that replaces the path, if there is one.
     private var place: EndpointPlace?
-    /// The result of an answer without a body, in the place of ``decode``; if it is nil, that is asked for this, too.
+    /// A closure that creates the result of a response without a body.
+    ///
+    /// The default is `nil`, which calls ``decode`` for an empty body, too.
     public var emptyResult: (@Sendable () -> ResultType)?
 
-    /// Makes an endpoint of any kind, which accepts responses of any type unless you say which.
+    /// Creates an endpoint of any kind.
+    ///
+    /// By default, the endpoint accepts responses of any content type.
     public init(
         _ method: String, _ path: String, query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
         accepts: String = "*/*", makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none },
@@ -69,7 +81,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         self.decode = decode
     }
 
-    /// The same endpoint with fields more, in the place of those of the same name.
+    /// Returns the same endpoint with additional headers, which replace existing headers with the same name.
     public func adding(_ fields: HeaderFields) -> Self {
         var endpoint = self
         for field in fields { endpoint.headers[field.name] = nil }
@@ -77,16 +89,16 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         return endpoint
     }
 
-    /// The same endpoint with a field more.
+    /// Returns the same endpoint with the value of one header set.
     public func header(_ name: String, _ value: String) -> Self {
         var endpoint = self
         endpoint.headers[name] = value
         return endpoint
     }
 
-    /// Returns the same endpoint at a URL, which takes the place of the path and of the query.
+    /// Returns the same endpoint at a URL, which replaces the path and the query.
     ///
-    /// Use it for a URL that the service itself returns: the next page of a list, a file, a place for an upload.
+    /// Use this method for a URL that the service returns, such as the next page of a list, a file or an upload target.
     ///
     /// ```swift
     /// struct Album: Codable, Sendable { let title: String }
@@ -97,21 +109,23 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// }
     /// ```
     ///
-    /// A relative URL is resolved against the URL of the base: `songs/7` is appended to the path of the base, and `/songs/7` begins at the
-    /// host. The query of the base is not added. A name and a password in the URL are left out.
+    /// A relative URL is resolved against the URL of the base. `songs/7` is appended to the path of the base, and
+    /// `/songs/7` begins at the host. The query of the base is not added. A user name and a password in the URL are
+    /// left out.
     ///
-    /// A URL with another scheme, host or port than the base fails with ``NetworkError/Code/otherOrigin`` before anything is
-    /// sent. If you allow another origin, the request gets none of the secrets of the base:
+    /// A URL with another scheme, host or port than the base fails with ``NetworkError/Code/otherOrigin`` before
+    /// anything is sent. If you allow another origin, the request gets none of the secrets of the base:
     ///
     /// - The headers of the base are not sent there, because any of them may be a credential.
-    /// - The headers that the endpoint already has are sent there, except those that are secrets: see
-    ///   ``RedirectPolicy/secretHeaders``, whose own names have no effect here. Headers that you add afterwards are always
-    ///   sent.
-    /// - A realm gives its credential only if ``AuthenticationOptions/origins`` names that origin.
+    /// - The headers that the endpoint already has are sent there, except secret headers. For the headers that are
+    ///   secret, see ``RedirectPolicy/secretHeaders``. The names that you store in that property have no effect here.
+    ///   Headers that you add to the endpoint after this call are always sent.
+    /// - A realm adds its credential only if ``AuthenticationOptions/origins`` contains that origin.
     ///
     /// - Parameters:
     ///   - url: The URL, absolute or relative to the base.
-    ///   - allowsOtherOrigin: Whether the URL may have another scheme, host or port than the base. The default is `false`.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may have another scheme, host or port than
+    ///     the base. The default is `false`.
     public func at(_ url: URL, allowsOtherOrigin: Bool = false) -> Self {
         var endpoint = self
         (endpoint.path, endpoint.query) = ("", [:])
@@ -119,7 +133,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         return endpoint
     }
 
-    /// Makes the request of an operation, whose realms then keep their credentials from another origin.
+    /// Creates the request of an operation, and keeps the credentials of its realms from other origins.
     func request(at base: NetworkBase, for attempts: NetworkAttempts) throws -> NetworkRequest {
         if let place, place.allowsOtherOrigin {
             attempts.keepCredentials(at: RequestOrigin(of: base.url))
@@ -138,7 +152,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         } else {
             url = try base.address(of: path, query: query)
         }
-        // A body knows better what it is than the service does: the boundary of a form is in its type.
+        // The body's own content type takes precedence over the headers of the base, because a form's type contains its
+        // boundary.
         if body.contentType != nil { fields["Content-Type"] = nil }
         if body.contentEncoding != nil { fields["Content-Encoding"] = nil }
         for field in own { fields[field.name] = nil }
@@ -148,18 +163,18 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     }
 }
 
-/// The URL of an endpoint that has one instead of a path.
+/// The URL of an endpoint that has a URL instead of a path.
 private final class EndpointPlace: Sendable {
     let url: URL
     let allowsOtherOrigin: Bool
-    /// The headers that the endpoint had before it got the URL.
+    /// The headers that the endpoint had before the URL was set.
     private let headers: HeaderFields
 
     init(_ url: URL, allowsOtherOrigin: Bool, _ headers: HeaderFields) {
         (self.url, self.allowsOtherOrigin, self.headers) = (url, allowsOtherOrigin, headers)
     }
 
-    /// Returns those headers of the endpoint that are sent to another origin than that of the base.
+    /// Returns the headers of the endpoint that are sent to an origin other than that of the base.
     func headersElsewhere(_ all: HeaderFields) -> HeaderFields {
         let harmless = headers.withoutSecrets()
         return HeaderFields(all.filter { !headers.contains($0) || harmless.contains($0) })
@@ -167,57 +182,57 @@ private final class EndpointPlace: Sendable {
 }
 
 extension Endpoint where ResultType: Decodable {
-    /// Asks for something.
+    /// Creates a GET endpoint.
     public static func get(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("GET", path, query)
     }
 
-    /// Deletes something.
+    /// Creates a DELETE endpoint.
     public static func delete(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("DELETE", path, query)
     }
 
-    /// Sends a value as JSON by POST.
+    /// Creates a POST endpoint that sends a value as JSON.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
     ) -> Self {
         sending("POST", path, query, json: value)
     }
 
-    /// Sends a body by POST.
+    /// Creates a POST endpoint that sends a body.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody = .none
     ) -> Self {
         sending("POST", path, query, body: body)
     }
 
-    /// Sends a form by POST.
+    /// Creates a POST endpoint that sends a form.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], form: [String: (any Sendable)?]
     ) -> Self {
         reading("POST", path, query) { try .form(form.mapValues { $0 as Any? }, encoder: $0.formEncoder) }
     }
 
-    /// Sends a value as JSON by PUT.
+    /// Creates a PUT endpoint that sends a value as JSON.
     public static func put(
         _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
     ) -> Self {
         sending("PUT", path, query, json: value)
     }
 
-    /// Sends a body by PUT.
+    /// Creates a PUT endpoint that sends a body.
     public static func put(_ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody) -> Self {
         sending("PUT", path, query, body: body)
     }
 
-    /// Sends a value as JSON by PATCH.
+    /// Creates a PATCH endpoint that sends a value as JSON.
     public static func patch(
         _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
     ) -> Self {
         sending("PATCH", path, query, json: value)
     }
 
-    /// Sends a value as JSON by any method.
+    /// Creates an endpoint with any method that sends a value as JSON.
     public static func sending(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:],
         json value: some Encodable & Sendable
@@ -225,14 +240,14 @@ extension Endpoint where ResultType: Decodable {
         reading(method, path, query) { try .json(value, encoder: $0.makeEncoder()) }
     }
 
-    /// Sends a body by any method.
+    /// Creates an endpoint with any method that sends a body.
     public static func sending(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody
     ) -> Self {
         reading(method, path, query) { _ in body }
     }
 
-    /// Makes its result as ``DecodedBody`` does.
+    /// Creates an endpoint that decodes its result with ``DecodedBody``.
     private static func reading(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?],
         makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none }
@@ -244,12 +259,121 @@ extension Endpoint where ResultType: Decodable {
         return endpoint
     }
 
-    /// The types of a body of which ``DecodedBody`` can make the result.
+    /// The content types that ``DecodedBody`` can decode into the result type.
     private static var readable: String {
         let all: [Any.Type] = [
             Data.self, String.self, NoContent.self, Data?.self, String?.self, NoContent?.self,
         ]
         let takesAnything = all.contains { $0 == ResultType.self }
         return takesAnything ? "*/*" : "application/json"
+    }
+}
+
+extension Endpoint where ResultType == ImageData {
+    /// Creates a GET endpoint for an image.
+    public static func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
+        image(path, query) { $0 }
+    }
+}
+
+extension Endpoint {
+    /// Creates a GET endpoint for an image that your closure decodes.
+    ///
+    /// The result can be a type of an image library, a size or a thumbnail, for example.
+    ///
+    /// - Parameters:
+    ///   - path: The path relative to the base.
+    ///   - query: The query parameters.
+    ///   - decode: A closure that decodes the image. The operation calls the closure on the thread of the evaluation.
+    public static func image(
+        _ path: String, _ query: [String: (any Sendable)?] = [:],
+        decode: @escaping @Sendable (ImageData) throws -> ResultType
+    ) -> Self {
+        Endpoint("GET", path, query: query, headers: ["Accept": "image/*"]) { data, _, _ in
+            try decode(try ImageData(data))
+        }
+    }
+}
+
+extension NetworkBase {
+    /// Returns an operation that requests an image.
+    public func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> EndpointOperation<ImageData> {
+        operation(for: .image(path, query))
+    }
+}
+
+#if canImport(ImageIO)
+    extension Endpoint where ResultType == DecodedImage {
+        /// Creates a GET endpoint for an image that the system decodes on the thread of the evaluation.
+        public static func decodedImage(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
+            image(path, query) { try $0.decoded() }
+        }
+    }
+#endif
+
+/// A download from a service.
+///
+/// The base creates its request.
+final class EndpointDownload: NetworkDownloadOperation<URL>, @unchecked Sendable {
+    // Sendable: the class adds no mutable state.
+
+    private let makeEndpointRequest: @Sendable (NetworkBase, NetworkAttempts) throws -> NetworkRequest
+    private let base: NetworkBase
+
+    init<Ignored: Sendable>(_ endpoint: Endpoint<Ignored>, at base: NetworkBase) {
+        (makeEndpointRequest, self.base) = ({ try endpoint.request(at: $0, for: $1) }, base)
+        super.init(RequestDraft(head: .none), base.session, nil)
+        take(base)
+    }
+
+    package override var isPlain: Bool { true }
+
+    override func makeRequest() throws -> NetworkRequest { try makeEndpointRequest(base, networkAttempts) }
+
+    override var inheritedTransferOptions: TransferOptions { base.options }
+}
+
+extension NetworkBase {
+    /// Returns an operation that downloads a file to disk.
+    ///
+    /// ```swift
+    /// func cover(of album: Int, from shop: NetworkBase, into folder: URL) -> NetworkDownloadOperation<URL> {
+    ///     shop.download("albums/\(album)/cover", to: .folder(folder))
+    /// }
+    /// ```
+    ///
+    /// The result is the URL of the file. A temporary file remains until you remove it.
+    public func download(
+        _ path: String, _ query: [String: (any Sendable)?] = [:], to destination: DownloadDestination = .temporary
+    ) -> NetworkDownloadOperation<URL> {
+        download(Endpoint<Data>.get(path, query), to: destination)
+    }
+
+    /// Returns an operation that downloads a file from a URL of the service to disk.
+    ///
+    /// The result is the URL of the file. A temporary file remains until you remove it.
+    ///
+    /// - Parameters:
+    ///   - url: The URL, absolute or relative to the base. For details, see ``Endpoint/at(_:allowsOtherOrigin:)``.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may have another scheme, host or port than
+    ///     the base. An example is a file on a content delivery network. The default is `false`. The headers and the
+    ///     credentials of the base are not sent to another origin.
+    ///   - destination: The destination of the file.
+    public func download(
+        _ url: URL, allowsOtherOrigin: Bool = false, to destination: DownloadDestination = .temporary
+    ) -> NetworkDownloadOperation<URL> {
+        download(Endpoint<Data>.get("").at(url, allowsOtherOrigin: allowsOtherOrigin), to: destination)
+    }
+
+    /// Returns an operation that downloads the response of an endpoint to disk, with its method, its headers and its
+    /// body.
+    ///
+    /// The operation decodes nothing. The result is the URL of the file. A temporary file remains until you remove it.
+    public func download<ResultType: Sendable>(
+        _ endpoint: Endpoint<ResultType>, to destination: DownloadDestination = .temporary
+    ) -> NetworkDownloadOperation<URL> {
+        let operation = EndpointDownload(endpoint, at: self)
+        operation.destination = destination
+        return operation
     }
 }

@@ -7,9 +7,9 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// The operation of one endpoint: of a value, or of a subclass that says what it asks for.
+/// An operation that sends the request of one endpoint, which you pass as a value or define in a subclass.
 ///
-/// One class for the service and one small class per endpoint:
+/// For subclasses, define one class for the service and one small class for each endpoint:
 ///
 /// ```swift
 /// class ShopOperation<ResultType: Sendable>: EndpointOperation<ResultType>, @unchecked Sendable {
@@ -33,28 +33,31 @@ import Foundation
 /// }
 /// ```
 ///
-/// The base does the rest: address, fields, validation, decoding, log. Each attempt asks for both anew; validation, log and
-/// callback queue are taken from the base once, when the operation is made.
+/// The base provides everything else: the URL, headers, validation, decoding and logging. Each attempt reads both
+/// ``base`` and ``endpoint`` again. The operation copies the validation, the log and the callback queue from the base
+/// once, during initialization.
 open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
-    // Sendable: it adds nothing that changes.
+    // Sendable: the class adds no mutable state.
 
     private let given: (endpoint: Endpoint<ResultType>, base: NetworkBase)?
 
-    /// Makes the operation of an endpoint.
+    /// Creates an operation for an endpoint.
     public init(_ endpoint: Endpoint<ResultType>, at base: NetworkBase) {
         given = (endpoint, base)
         super.init(RequestDraft(head: .none), base.session, nil)
         take(base)
     }
 
-    /// Makes the operation of a subclass that overrides ``endpoint`` and ``base``.
+    /// Creates an operation of a subclass that overrides ``endpoint`` and ``base``.
     public init() {
         given = nil
         super.init(RequestDraft(head: .none), DefaultNetworkSession.standard, nil)
         take(base)
     }
 
-    /// The service: override it in a class for all endpoints of one service.
+    /// The base of the service.
+    ///
+    /// Override this property in a class for all endpoints of one service.
     open var base: NetworkBase {
         guard let given else {
             preconditionFailure("\(type(of: self)) must override base, or be made with one.")
@@ -62,7 +65,9 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return given.base
     }
 
-    /// What is asked for: override it in a class for one endpoint.
+    /// The endpoint of the operation.
+    ///
+    /// Override this property in a class for one endpoint.
     open var endpoint: Endpoint<ResultType> {
         guard let given else {
             preconditionFailure("\(type(of: self)) must override endpoint, or be made with one.")
@@ -70,15 +75,15 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return given.endpoint
     }
 
-    /// Makes the request of the endpoint at its base.
+    /// Creates the request of the endpoint at its base.
     open override func makeRequest() throws -> NetworkRequest {
         let base = base
-        // A hook of a subclass may send the request elsewhere.
+        // A subclass may have a hook that sends the request to another origin.
         if !isPlain { networkAttempts.keepCredentials(at: RequestOrigin(of: base.url)) }
         return try endpoint.request(at: base, for: networkAttempts)
     }
 
-    override var serviceOfHooks: OperationKnobs.Service? { base.service }
+    override var serviceOfHooks: NetworkOperationOptions.Service? { base.service }
 
     override var inheritedTransferOptions: TransferOptions { base.options }
 
@@ -88,7 +93,8 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     override var makesResultByEvaluator: Bool { false }
 
-    /// Makes the result as the endpoint says, or by ``evaluate(result:response:)`` in a subclass that overrides that.
+    /// Decodes the result with the endpoint, or with ``evaluate(result:response:)`` if a subclass overrides that
+    /// method.
     open override func evaluate(result: Data, head: ResponseHead) throws -> ResultType {
         guard isPlain, let given, let read = given.endpoint.read else {
             return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
@@ -97,7 +103,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return try read(result, head, given.base)
     }
 
-    /// Makes the result as the endpoint says.
+    /// Decodes the result with the endpoint.
     open override func evaluate(result: Data, response: HTTPURLResponse) throws -> ResultType {
         let endpoint = endpoint
         if result.isEmpty, let emptyResult = endpoint.emptyResult { return emptyResult() }

@@ -3,9 +3,10 @@
 
 import Dispatch
 import Foundation
+import OperationCore
 import Synchronization
 
-/// What all requests to one service have in common: where it is, what is always sent, how its answers are read.
+/// The settings that all requests to one service share, such as its URL, its headers and its rules for responses.
 ///
 /// ```swift
 /// struct Album: Decodable, Sendable { let title: String }
@@ -15,64 +16,84 @@ import Synchronization
 /// }
 /// ```
 public struct NetworkBase: Sendable {
-    /// The address beneath which the endpoints lie; its own query is sent with each.
+    /// The base URL, to which the paths of the endpoints are appended.
+    ///
+    /// Each request to a path also gets the query of this URL.
     public var url: URL
-    /// The session.
+    /// The session that sends the requests.
+    ///
+    /// The default is the default session of the platform: see ``DefaultNetworkSession``.
     public var session: any NetworkSession = DefaultNetworkSession.standard
-    /// Fields that are sent with every request, unless an endpoint has one of the same name.
+    /// The headers of every request.
     ///
-    /// Without an `Accept` field each endpoint says which types it can read. A `Content-Type` field goes with bodies that do
-    /// not know by themselves what they are, such as plain data; JSON, forms and multipart forms do.
+    /// A header of an endpoint replaces the header of the same name here.
+    ///
+    /// If these headers contain no `Accept` header, each endpoint names the content types that it can read. A
+    /// `Content-Type` header here applies only to a body without a content type of its own, such as plain data. JSON,
+    /// forms and multipart forms have a content type of their own.
     public var headers: HeaderFields = [:]
-    /// What is accepted as a response.
+    /// The rules that a response must satisfy to be accepted.
     public var rules = ResponseRules()
-    /// How requests are transferred.
+    /// The options for the transfer of each request, such as its timeouts.
     public var options = TransferOptions.standard
-    /// Writes queries and forms.
+    /// The encoder that writes queries and forms.
     public var formEncoder = FormEncoder()
-    /// Makes what reads JSON; called for each answer.
+    /// A closure that creates the JSON decoder, called for each response.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
-    /// Makes what writes JSON; called for each attempt.
+    /// A closure that creates the JSON encoder, called for each attempt.
     ///
-    /// The keys come in alphabetical order, so that the body is the same each time: see ``IdempotencyKey``.
+    /// The default encoder sorts the keys alphabetically, so that every attempt sends the same body: see
+    /// ``IdempotencyKey``.
     public var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
-    /// How operations repeat what failed; not at all if nil.
+    /// The retry behavior of the operations.
+    ///
+    /// The default is `nil`, which disables retries.
     public var retry: Retry?
-    /// The limit on how many requests of the service are sent in a time.
+    /// The limit on how many requests of the service are sent in a period of time.
     ///
-    /// The default is `nil`, so that the limit of the session applies if it has one.
+    /// The default is `nil`. The limit of the session then applies, if the session has one.
     ///
-    /// Retries and redirects count, too. Bases that share one object share the limit. See ``RateLimit``.
+    /// Retries and redirects also count. Bases that share one ``RateLimit`` object share the limit.
     public var rateLimit: RateLimit?
-    /// What operations do while the network is gone; they take no notice if nil.
+    /// The policy of the operations while there is no network.
+    ///
+    /// The default is `nil`, which sends every request without regard to the network.
     public var offline: OfflinePolicy?
-    /// Told of each decision about an attempt of the service that failed, on the callback queue.
+    /// A closure that is called on the callback queue with each decision about a failed attempt of the service.
     public var retryHandler: (@Sendable (RetryEvent) -> Void)?
-    /// Told that an operation of the service waits since the network is gone, on the callback queue.
+    /// A closure that is called on the callback queue when an operation of the service begins to wait for the network.
     public var offlineHandler: (@Sendable () -> Void)?
-    /// What the operations of the service call on the main actor.
+    /// The closures that the operations of the service call on the main actor.
     private(set) var mainActorCallbacks: [MainActorCallbacks.Callback] = []
-    /// Whose credentials the requests get: of the first one that covers the place of a request.
+    /// The authentication realms of the service.
     ///
-    /// See ``authenticate(by:)``.
+    /// A request gets the credential of the first realm that covers the URL of the request. See ``authenticate(by:)``.
     public var realms: [AuthenticationRealm] = []
-    /// Where operations are put aside if its rule says so; nowhere if nil.
-    public var postponed: PostponedOperations?
-    /// Where requests and answers are written down; nowhere if nil.
-    public var log: NetworkLog?
-    /// Who is told what the operations of the service do.
-    public var observers: [any NetworkObserver] = []
-    /// The queue on which the handlers of the operations are called, unless an operation has a callback queue of its own.
+    /// The list of operations that are paused until you run them again.
     ///
-    /// The default is `nil`, which leaves the choice to the group, the queue and the process: see `TypedOperation.callbackQueue`.
+    /// An operation of the service enters the list if an attempt fails and the rule of the list applies to that
+    /// attempt. The default is `nil`, which pauses no operation.
+    public var postponed: PostponedOperations?
+    /// The log that records requests and responses.
+    ///
+    /// The default is `nil`, which disables the log.
+    public var log: NetworkLog?
+    /// The observers that are notified of the events of the operations.
+    public var observers: [any NetworkObserver] = []
+    /// The queue on which the operations call their handlers, unless an operation has a callback queue of its own.
+    ///
+    /// The default is `nil`. The group, the queue or the process then chooses the queue: see
+    /// `TypedOperation.callbackQueue`.
     public var callbackQueue: DispatchQueue?
 
-    /// Makes a base with the stated defaults.
+    /// Creates a base with the default settings.
     public init(_ url: URL) {
         self.url = url
     }
 
-    /// Makes a base and sets it up in one place: a constant, which closures that run elsewhere may use.
+    /// Creates a base and configures it in a closure.
+    ///
+    /// The closure lets you store the base in a constant, which closures on other threads can capture.
     ///
     /// ```swift
     /// func shop(at url: URL) -> NetworkBase {
@@ -87,40 +108,42 @@ public struct NetworkBase: Sendable {
         setUp(&self)
     }
 
-    /// Calls `body` on the main actor with each decision about an attempt of the service that failed.
+    /// Adds a closure that is called on the main actor with each decision about a failed attempt of the service.
     ///
-    /// Each call of this method adds a closure, beside the ``retryHandler``.
+    /// Each call of this method adds a closure. The closures are called in addition to the ``retryHandler``.
     public mutating func onMainActor(retry body: @escaping @MainActor (RetryEvent) -> Void) {
         mainActorCallbacks.append { if case .decided(let event) = $1 { body(event) } }
     }
 
-    /// Calls `body` on the main actor with the operation each time one of the service begins to wait for the network.
+    /// Adds a closure that is called on the main actor each time an operation of the service begins to wait for the
+    /// network.
     ///
-    /// Each call of this method adds a closure, beside the ``offlineHandler``.
+    /// The closure receives that operation. Each call of this method adds a closure. The closures are called in
+    /// addition to the ``offlineHandler``.
     public mutating func onMainActor(offline body: @escaping @MainActor (any AnyNetworkOperation) -> Void) {
         mainActorCallbacks.append { if case .waitsForNetwork = $1 { body($0) } }
     }
 
-    /// What the requests of the service have in common.
-    var service: OperationKnobs.Service {
-        OperationKnobs.Service(
+    /// The settings that the requests of the service share.
+    var service: NetworkOperationOptions.Service {
+        NetworkOperationOptions.Service(
             origin: RequestOrigin(of: url), headers: headers, session: session, options: options,
             makeDecoder: makeDecoder)
     }
 
-    /// Makes the operation of an endpoint.
+    /// Creates the operation of an endpoint.
     public func operation<ResultType: Sendable>(for endpoint: Endpoint<ResultType>) -> EndpointOperation<ResultType> {
         EndpointOperation(endpoint, at: self)
     }
 
-    /// The address of a path beneath this one, with a query.
+    /// Returns the URL of a path under the base URL, with a query.
     func address(of path: String, query: [String: (any Sendable)?]) throws(NetworkError) -> URL {
         try Self.check(path)
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { throw Self.refusal(path) }
         let folder = parts.percentEncodedPath.hasSuffix("/") ? "" : "/"
         let names = path.drop { $0 == "/" }
         if !names.isEmpty {
-            // A question mark or a number sign in a path is a part of a name.
+            // A question mark or a number sign in a path is part of a name.
             guard let encoded = names.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) else {
                 throw Self.refusal(path)
             }
@@ -132,13 +155,13 @@ public struct NetworkBase: Sendable {
         return address
     }
 
-    /// The query of a URL with values added at its end.
+    /// Returns the query of a URL with values added at its end.
     private func added(
         _ query: [String: (any Sendable)?], to known: String?
     ) throws(NetworkError) -> String? {
         do {
             let text = try formEncoder.encode(query.mapValues { $0 as Any? })
-            // Of nothing but nil there is nothing to be said.
+            // A query of only `nil` values encodes to an empty text.
             if text.isEmpty { return known }
             return (known.map { $0.isEmpty ? "" : "\($0)&" } ?? "") + text
         } catch {
@@ -146,7 +169,7 @@ public struct NetworkBase: Sendable {
         }
     }
 
-    /// Refuses a path that contains a URL, and reports a path that contains a query.
+    /// Throws an error if the path contains a URL, and reports a notice if the path contains a query.
     private static func check(_ path: String) throws(NetworkError) {
         var (hasColon, hasQuestionMark) = (false, false)
         for byte in path.utf8 {
@@ -169,9 +192,9 @@ public struct NetworkBase: Sendable {
         }
     }
 
-    /// The address of a URL that was found on this service, with values added to its query.
+    /// Returns the address of a URL that was found on this service, with values added to its query.
     ///
-    /// - Returns: The address, and whether it is at another origin than the base.
+    /// - Returns: The address, and a Boolean value that indicates whether its origin differs from that of the base.
     func address(
         of reference: URL, adding query: [String: (any Sendable)?], allowsOtherOrigin: Bool
     ) throws(NetworkError) -> (url: URL, isElsewhere: Bool) {
@@ -182,14 +205,15 @@ public struct NetworkBase: Sendable {
             throw refusal(.invalidURL, "The URL of the base is no web address. Begin it with https:// and a host.")
         }
         let text = reference.absoluteString
-        // References are appended to the whole path of the base, as paths are.
+        // A reference is appended to the whole path of the base, as a path is.
         let isPath = !text.hasPrefix("?") && !text.hasPrefix("#")
         let folder = isPath && !home.path.hasSuffix("/") ? home.origin.description + home.path + "/" : home.text
         let address: WebAddress
         do {
             address = try WebAddress(text, foundAt: WebAddress(folder))
         } catch {
-            // The zone of an IPv6 address, which no server may name, is allowed if it is the base's own.
+            // A server may not name the zone of an IPv6 address. A URL with a zone is allowed if it is at the origin of
+            // the base.
             if let own = WebAddress(reference), own.origin == home.origin {
                 address = own
             } else if case .scheme(let scheme) = error {
@@ -219,9 +243,15 @@ public struct NetworkBase: Sendable {
     }
 }
 
-// Requests in one line.
+// Create the operation of a request in one line.
 extension NetworkBase {
-    /// Asks for something.
+    /// Creates an operation that sends a GET request to a path of the service.
+    ///
+    /// - Parameters:
+    ///   - path: The path, not percent-encoded, which is appended to the base URL.
+    ///   - query: The query. A value of `nil` is left out.
+    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
+    ///   - type: The type of the result.
     public func get<ResultType: Decodable & Sendable>(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
         as type: ResultType.Type = ResultType.self
@@ -229,7 +259,7 @@ extension NetworkBase {
         operation(for: .get(path, query).adding(headers))
     }
 
-    /// Sends a GET request to a URL of the service, such as the URL of the next page.
+    /// Creates an operation that sends a GET request to a URL of the service, such as the URL of the next page.
     ///
     /// ```swift
     /// func page(at url: URL, of shop: NetworkBase) -> EndpointOperation<[String]> {
@@ -237,14 +267,15 @@ extension NetworkBase {
     /// }
     /// ```
     ///
-    /// The query of the base is not added. See ``Endpoint/at(_:allowsOtherOrigin:)`` for what is sent to another origin, and
-    /// for requests with another method or a body.
+    /// The query of the base is not added. ``Endpoint/at(_:allowsOtherOrigin:)`` describes which headers another origin
+    /// gets. Use that method also for a request with another method or a body.
     ///
     /// - Parameters:
     ///   - url: The URL, absolute or relative to the base.
-    ///   - allowsOtherOrigin: Whether the URL may have another scheme, host or port than the base. The default is `false`,
-    ///     which lets the operation fail with ``NetworkError/Code/otherOrigin`` in this case, before anything is sent.
-    ///   - headers: Headers of this request. They are sent to any origin.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may have another scheme, host or port than
+    ///     the base. The default is `false`, which makes the operation fail with ``NetworkError/Code/otherOrigin`` for
+    ///     such a URL, before anything is sent.
+    ///   - headers: Headers of this request, which are sent to any origin.
     ///   - type: The type of the result.
     public func get<ResultType: Decodable & Sendable>(
         _ url: URL, allowsOtherOrigin: Bool = false, headers: HeaderFields = [:],
@@ -253,7 +284,15 @@ extension NetworkBase {
         operation(for: .get("").at(url, allowsOtherOrigin: allowsOtherOrigin).adding(headers))
     }
 
-    /// Sends a value as JSON, by POST unless you name another method.
+    /// Creates an operation that sends a value as JSON.
+    ///
+    /// - Parameters:
+    ///   - value: The value to encode.
+    ///   - path: The path, not percent-encoded, which is appended to the base URL.
+    ///   - query: The query. A value of `nil` is left out.
+    ///   - method: The HTTP method. The default is `POST`.
+    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
+    ///   - type: The type of the result.
     public func send<ResultType: Decodable & Sendable>(
         _ value: some Encodable & Sendable, to path: String, _ query: [String: (any Sendable)?] = [:],
         by method: String = "POST", headers: HeaderFields = [:], as type: ResultType.Type = ResultType.self
@@ -261,7 +300,15 @@ extension NetworkBase {
         operation(for: .sending(method, path, query, json: value).adding(headers))
     }
 
-    /// Sends a body, by POST unless you name another method.
+    /// Creates an operation that sends a body.
+    ///
+    /// - Parameters:
+    ///   - body: The body to send.
+    ///   - path: The path, not percent-encoded, which is appended to the base URL.
+    ///   - query: The query. A value of `nil` is left out.
+    ///   - method: The HTTP method. The default is `POST`.
+    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
+    ///   - type: The type of the result.
     public func send<ResultType: Decodable & Sendable>(
         body: RequestBody, to path: String, _ query: [String: (any Sendable)?] = [:], by method: String = "POST",
         headers: HeaderFields = [:], as type: ResultType.Type = ResultType.self
@@ -269,7 +316,13 @@ extension NetworkBase {
         operation(for: .sending(method, path, query, body: body).adding(headers))
     }
 
-    /// Deletes something.
+    /// Creates an operation that sends a DELETE request to a path of the service.
+    ///
+    /// - Parameters:
+    ///   - path: The path, not percent-encoded, which is appended to the base URL.
+    ///   - query: The query. A value of `nil` is left out.
+    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
+    ///   - type: The type of the result.
     public func delete<ResultType: Decodable & Sendable>(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
         as type: ResultType.Type = ResultType.self
@@ -279,7 +332,7 @@ extension NetworkBase {
 }
 
 extension NetworkOperation {
-    /// Applies what all operations of a service have in common, and returns the operation.
+    /// Applies the settings of a service to the operation, and returns the operation.
     ///
     /// ```swift
     /// func cover(at url: URL, of shop: NetworkBase) -> NetworkDownloadOperation<URL> {
@@ -287,31 +340,33 @@ extension NetworkOperation {
     /// }
     /// ```
     ///
-    /// In a subclass, call it after `super.init`. Call it before the operation starts, and set afterwards what differs from
-    /// the base. After the start it has no effect.
+    /// In a subclass, call this method after `super.init`. Call it before the operation starts, and set differing
+    /// values afterward. After the start, this method has no effect.
     ///
-    /// - The operation gets the base's ``NetworkBase/rules``, `retry`, `rateLimit`, `offline`, `realms`, `postponed`, `log`,
-    ///   `observers`, handlers and callback queue.
-    /// - Each request gets the ``NetworkBase/headers`` that it does not have itself, if it goes to the origin of
-    ///   ``NetworkBase/url``. A request to another origin gets none, because a header may be a credential. If a hook sends the
-    ///   request to another origin, the headers are removed again.
-    /// - A realm without ``AuthenticationOptions/origins`` gives its credential only to the origin of ``NetworkBase/url``.
-    /// - The session is the base's, unless the operation was made with a session. `.shared` counts as one.
-    /// - The ``NetworkBase/options`` count where neither the operation nor the request has options of its own.
+    /// - The operation gets the base's ``NetworkBase/rules``, `retry`, `rateLimit`, `offline`, `realms`, `postponed`,
+    ///   `log`, `observers`, handlers and callback queue.
+    /// - Each request to the origin of ``NetworkBase/url`` gets the ``NetworkBase/headers`` that it does not already
+    ///   have. A request to another origin gets none, because a header may be a credential. If a hook sends the request
+    ///   to another origin, the operation removes these headers again.
+    /// - A realm without ``AuthenticationOptions/origins`` gives its credential only to the origin of
+    ///   ``NetworkBase/url``.
+    /// - The session is the base's, unless the operation was created with a session. An operation that was created with
+    ///   `.shared` keeps that session.
+    /// - The ``NetworkBase/options`` apply if neither the operation nor the request has options of its own.
     /// - An operation without an evaluator reads JSON with ``NetworkBase/makeDecoder``.
     ///
-    /// The path and query of ``NetworkBase/url`` are not used.
+    /// The operation does not use the path and the query of ``NetworkBase/url``.
     @discardableResult
     public final func using(_ base: NetworkBase) -> Self {
         guard maySet("base") else { return self }
-        var service: OperationKnobs.Service? = base.service
+        var service: NetworkOperationOptions.Service? = base.service
         knobs.withLock { swap(&$0.service, &service) }
         hasService.store(true, ordering: .releasing)
         take(base)
         return self
     }
 
-    /// Takes over what all operations of a service have in common.
+    /// Copies the settings that all operations of a service share.
     func take(_ base: NetworkBase) {
         responseRules = base.rules
         if let queue = base.callbackQueue { setCallbackQueueOfBase(queue) }
@@ -327,5 +382,90 @@ extension NetworkOperation {
         }
         if !base.realms.isEmpty { realms = base.realms }
         if let list = base.postponed { postponed = list }
+    }
+}
+
+// Responses that are read piece by piece, without an operation. These requests use the URL, headers, session, rules,
+// options and rate limit of the base. Credentials of realms, retry, waiting for the network and the log are not used.
+extension NetworkBase {
+    /// Sends a GET request to a path, and returns the response as soon as its headers arrive.
+    ///
+    /// ```swift
+    /// func follow(_ shop: NetworkBase) async throws {
+    ///     for try await line in try await shop.stream("orders/log", ["since": 7]).lines {
+    ///         print(line)
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// The base's ``rules`` for the status, the content type and the server's own errors apply. The rule on the number
+    /// of bytes in memory does not apply, because the stream buffers at most about 64 KiB. The settings that only
+    /// operations use have no effect: ``realms``, ``retry``, ``offline`` and ``log``.
+    ///
+    /// - Parameters:
+    ///   - path: The path, not percent-encoded, which is appended to the base URL.
+    ///   - query: The query. A value of `nil` is left out.
+    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
+    /// - Throws: An error if the request is not valid, if the transfer fails, or if the rules reject the response.
+    public func stream(
+        _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:]
+    ) async throws -> ResponseStream {
+        try await stream(Endpoint<Data>.get(path, query).adding(headers))
+    }
+
+    /// Sends the request of an endpoint, and returns the response as soon as its headers arrive.
+    ///
+    /// The request has the method, the headers and the body of the endpoint. The body of the response is not decoded.
+    public func stream<ResultType: Sendable>(_ endpoint: Endpoint<ResultType>) async throws -> ResponseStream {
+        try await session.withPolicy.stream(limited(endpoint.request(at: self)), rules: rules)
+    }
+
+    /// Returns the server-sent events of a path.
+    ///
+    /// ```swift
+    /// func watch(_ shop: NetworkBase) async throws {
+    ///     for try await event in try shop.events("orders", silence: .seconds(45)) {
+    ///         print(event.kind, event.data)
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// Each connection uses the URL, the headers, the session, the options and the rate limit of the base.
+    /// ``ServerSentEvents`` decides which status and which content type are accepted. The settings that only operations
+    /// use have no effect.
+    ///
+    /// - Parameters:
+    ///   - path: The path, not percent-encoded, which is appended to the base URL.
+    ///   - query: The query. A value of `nil` is left out.
+    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
+    ///   - silence: How long a connection may be silent before the sequence opens a new one. The default is `nil`,
+    ///     which uses the idle timeout of the request: see ``ServerSentEvents/silence``.
+    /// - Throws: An error if the request is not valid.
+    public func events(
+        _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
+        silence: Duration? = nil
+    ) throws -> ServerSentEvents {
+        try events(Endpoint<Data>.get(path, query).adding(headers), silence: silence)
+    }
+
+    /// Returns the server-sent events that a server sends in response to the request of an endpoint.
+    ///
+    /// The request has the method, the headers and the body of the endpoint.
+    public func events<ResultType: Sendable>(
+        _ endpoint: Endpoint<ResultType>, silence: Duration? = nil
+    ) throws -> ServerSentEvents {
+        ServerSentEvents(limited(try endpoint.request(at: self)), silence: silence, session: session.withPolicy)
+    }
+
+    /// Returns a request that waits for the rate limit of the base before the session sends it.
+    private func limited(_ request: NetworkRequest) -> NetworkRequest {
+        rateLimit.map { request.with(RatePass($0)) } ?? request
+    }
+}
+
+extension NetworkBase {
+    /// Lets all operations of the service also use the credential of an authenticator.
+    public mutating func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
+        realms.append(authenticator.realm)
     }
 }

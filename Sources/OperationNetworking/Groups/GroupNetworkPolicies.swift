@@ -4,19 +4,19 @@
 import OperationCore
 import Synchronization
 
-/// What a group says of the network operations beneath it.
+/// The network policies that a group sets for the operations in it.
 struct GroupNetworkPolicies: Sendable {
-    /// What is said of one thing.
+    /// The setting of one policy.
     enum Word<Value: Sendable>: Sendable {
-        /// Nothing: ask the group around this one.
+        /// The group does not set the policy, so the enclosing group applies.
         case none
-        /// This, be it nil.
+        /// The group sets the policy to this value, which may be `nil`.
         case said(Value?)
 
         var value: Value? { if case .said(let value) = self { value } else { nil } }
     }
 
-    /// Realms, and for which refreshes they were given.
+    /// A list of realms, and the refreshes for which they were set.
     struct Realms: Sendable {
         let list: [AuthenticationRealm]
         let scope: RefreshScope
@@ -25,19 +25,24 @@ struct GroupNetworkPolicies: Sendable {
     var retry = Word<Retry>.none
     var offline = Word<OfflinePolicy>.none
     var realms = Word<Realms>.none
-    /// Who is told of what is beneath the group; those of all groups around an operation are.
+    /// The observers of the operations in the group.
+    ///
+    /// The observers of all enclosing groups apply.
     var observers: [any NetworkObserver] = []
 
     private static let someGroupIsObserved = Atomic<Bool>(false)
 
-    /// Some group of the process has an observer from now on: as long as none has, nobody looks for them.
+    /// Records that a group in the process has an observer.
+    ///
+    /// Until then, operations do not search for observers.
     static func noteObserver() { someGroupIsObserved.store(true, ordering: .releasing) }
 
     /// Whether a group may have an observer.
     static var mayHaveObservers: Bool { someGroupIsObserved.load(ordering: .acquiring) }
 
-    /// Adds what another says, where this one says nothing; returns what is still missing of those.
-    mutating func fill(_ missing: SaidPolicies, from other: GroupNetworkPolicies) -> SaidPolicies {
+    /// Adds the policies of another group that this value does not set, and returns the policies that are still
+    /// missing.
+    mutating func fill(_ missing: ExplicitPolicies, from other: GroupNetworkPolicies) -> ExplicitPolicies {
         var missing = missing
         if missing.contains(.retry), case .said = other.retry {
             retry = other.retry
@@ -55,32 +60,18 @@ struct GroupNetworkPolicies: Sendable {
     }
 }
 
-/// Those policies that somebody said something of.
-struct SaidPolicies: OptionSet, Sendable {
-    let rawValue: UInt8
-
-    static let retry = SaidPolicies(rawValue: 1)
-    static let offline = SaidPolicies(rawValue: 2)
-    static let realms = SaidPolicies(rawValue: 4)
-    static let all: SaidPolicies = [.retry, .offline, .realms]
-}
-
-extension NetworkAttempts {
-    /// Notes that somebody set it on the operation, which therefore does not inherit it.
-    func say(_ policy: SaidPolicies) { state.withLock { _ = $0.said.insert(policy) } }
-}
-
 extension NetworkOperation {
-    /// Takes over what the groups around the operation say, and it does not itself: it is about to begin.
+    /// Applies the policies of the enclosing groups that the operation does not set itself, before the operation
+    /// begins.
     final func inheritFromGroups() {
-        var missing = SaidPolicies.all.subtracting(networkAttempts.state.withLock { $0.said })
+        var missing = ExplicitPolicies.all.subtracting(networkAttempts.state.withLock { $0.said })
         let mayBeObserved = GroupNetworkPolicies.mayHaveObservers
         guard !missing.isEmpty || mayBeObserved else { return }
         var found = GroupNetworkPolicies()
         askGroups(for: GroupNetworkPolicies.self) { policies in
             missing = found.fill(missing, from: policies)
             found.observers += policies.observers
-            // Who says it all need not hear more, but all who observe are to be found.
+            // If no policy is missing, the search can end, but all observers must be found.
             return missing.isEmpty && !mayBeObserved
         }
         for observer in found.observers { networkAttempts.add(observer, of: self) }
@@ -95,10 +86,162 @@ extension NetworkAttempts {
         if let realms = policies.realms.value, !realms.list.isEmpty {
             set(CredentialAgent(realms.list, for: realms.scope))
         }
-        // Cancelled just now, it let go of those it had.
+        // The operation was canceled just now and has already released its earlier policies.
         guard isEnded else { return }
         let (policies, gates) = state.withLock { ($0.policies, $0.gates) }
         for policy in policies { policy.forget() }
         for gate in gates { gate.forget() }
+    }
+}
+
+// Policies that the network operations in a group inherit.
+extension GroupOperation {
+    /// The description of how the network operations in the group send a failed request again.
+    ///
+    /// ```swift
+    /// func songs(of service: NetworkBase) -> GroupOperation<[Data], GroupFailure> {
+    ///     let songs = GroupOperation.map(1...100, width: 4) { service.get("songs/\($0)", as: Data.self) }
+    ///     songs.retry = .standard
+    ///     songs.deadline = songs.clock.now.advanced(by: .seconds(60))
+    ///     return songs
+    /// }
+    /// ```
+    ///
+    /// Until you set this property, its value is `nil`, and the enclosing group's setting applies. An operation with
+    /// its own setting ignores this property. An operation has its own setting if you set its `retry` property or the
+    /// `retry` property of its ``NetworkBase``, even to `nil`.
+    ///
+    /// In nested groups, the nearest group with a setting applies. If you set this property to `nil`, the group's
+    /// operations without their own setting send no request again, regardless of the enclosing group. An operation uses
+    /// the setting at the time when it begins. The group releases the value when it ends.
+    public var retry: Retry? {
+        get { networkPolicies?.retry.value }
+        set { groupEngine?.changeNetworkPolicies { $0.retry = .said(newValue) } }
+    }
+
+    /// The policy of the network operations in the group for the time while the network is unavailable.
+    ///
+    /// The default is `nil`. An operation with its own setting ignores this property, in the same way as for ``retry``.
+    public var offline: OfflinePolicy? {
+        get { networkPolicies?.offline.value }
+        set { groupEngine?.changeNetworkPolicies { $0.offline = .said(newValue) } }
+    }
+
+    /// The realms whose credentials the network operations in the group use.
+    ///
+    /// An operation with its own realms ignores this property, in the same way as for ``retry``. If you set an empty
+    /// array, the operations use no credential of an enclosing group.
+    public var realms: [AuthenticationRealm] {
+        get { networkPolicies?.realms.value?.list ?? [] }
+        set { groupEngine?.changeNetworkPolicies { $0.set(newValue) } }
+    }
+
+    /// Adds a realm whose credential the network operations in the group use, unless they have their own realms.
+    ///
+    /// - Parameter authenticator: The authenticator of the realm.
+    public func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
+        groupEngine?.changeNetworkPolicies { $0.add(authenticator.realm) }
+    }
+
+    private var networkPolicies: GroupNetworkPolicies? { groupEngine?.offer() }
+}
+
+// The same policies, for use within the body of a group.
+extension GroupScope {
+    /// The description of how the network operations in the group send a failed request again.
+    ///
+    /// This property is the same as ``GroupOperation/retry``. A new value applies to operations that begin after you
+    /// set it.
+    public var retry: Retry? {
+        get { networkPolicies?.retry.value }
+        nonmutating set { engine.changeNetworkPolicies { $0.retry = .said(newValue) } }
+    }
+
+    /// The policy of the network operations in the group for the time while the network is unavailable.
+    ///
+    /// This property is the same as ``GroupOperation/offline``.
+    public var offline: OfflinePolicy? {
+        get { networkPolicies?.offline.value }
+        nonmutating set { engine.changeNetworkPolicies { $0.offline = .said(newValue) } }
+    }
+
+    /// The realms whose credentials the network operations in the group use.
+    ///
+    /// This property is the same as ``GroupOperation/realms``.
+    public var realms: [AuthenticationRealm] {
+        get { networkPolicies?.realms.value?.list ?? [] }
+        nonmutating set { engine.changeNetworkPolicies { $0.set(newValue) } }
+    }
+
+    /// Adds a realm whose credential the network operations in the group use, unless they have their own realms.
+    ///
+    /// - Parameter authenticator: The authenticator of the realm.
+    public func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
+        engine.changeNetworkPolicies { $0.add(authenticator.realm) }
+    }
+
+    private var networkPolicies: GroupNetworkPolicies? { engine.offer() }
+}
+
+extension GroupEngine {
+    fileprivate func changeNetworkPolicies(_ change: (inout GroupNetworkPolicies) -> Void) {
+        changeOffer(from: GroupNetworkPolicies(), change)
+    }
+}
+
+extension GroupNetworkPolicies {
+    /// Sets the realms, and records the refreshes that are running where they are set.
+    fileprivate mutating func set(_ list: [AuthenticationRealm]) {
+        realms = .said(Realms(list: list, scope: .current))
+    }
+
+    fileprivate mutating func add(_ realm: AuthenticationRealm) { set((realms.value?.list ?? []) + [realm]) }
+}
+
+// The observers of the network operations in a group.
+extension GroupOperation {
+    /// Adds an observer for the network operations in the group that begin from now on.
+    ///
+    /// The observer is called in addition to the observers of the operations, of their service and of the enclosing
+    /// groups. The observer receives no events of an operation that ends before it begins. After the end of the group,
+    /// the observer receives no events.
+    public func addNetworkObserver(_ observer: any NetworkObserver) {
+        if groupEngine?.add(observer) == true { return }
+        OperationDiagnostics.report(
+            .timing, by: self, "An observer came after the end of the group and is told nothing. Add it before.")
+    }
+
+    /// Removes an observer, which then receives no events of network operations in the group that begin from now on.
+    ///
+    /// The observer still receives the remaining events of operations that have already begun. The method finds an
+    /// object by its identity, and a ``NetworkLog`` by a copy with the same output. The method cannot find other
+    /// values.
+    public func removeNetworkObserver(_ observer: any NetworkObserver) { groupEngine?.remove(observer) }
+}
+
+extension GroupScope {
+    /// Adds an observer for the network operations in the group that begin from now on.
+    ///
+    /// This method is the same as ``GroupOperation/addNetworkObserver(_:)``. An observer that you add after the end of
+    /// the group receives no events.
+    public func addNetworkObserver(_ observer: any NetworkObserver) { engine.add(observer) }
+
+    /// Removes an observer, which then receives no events of network operations in the group that begin from now on.
+    ///
+    /// This method is the same as ``GroupOperation/removeNetworkObserver(_:)``.
+    public func removeNetworkObserver(_ observer: any NetworkObserver) { engine.remove(observer) }
+}
+
+extension GroupEngine {
+    @discardableResult
+    fileprivate func add(_ observer: any NetworkObserver) -> Bool {
+        GroupNetworkPolicies.noteObserver()
+        return changeOffer(from: GroupNetworkPolicies()) { $0.observers.append(observer) }
+    }
+
+    fileprivate func remove(_ observer: any NetworkObserver) {
+        changeOffer(from: GroupNetworkPolicies()) { policies in
+            policies.observers = policies.observers.filter { !NetworkObservation.isSame($0, observer) }
+        }
     }
 }

@@ -4,60 +4,70 @@
 import Foundation
 import OperationCore
 
-/// Something that a network operation did, for a ``NetworkObserver``.
+/// An event that a network operation sends to a ``NetworkObserver``.
 ///
-/// What is not known when it happens is nil. More properties, kinds, decisions and endings may be added.
+/// A property is `nil` if its value is not known at the time of the event. Future versions may add properties, kinds,
+/// decisions and endings.
 public struct NetworkEvent: Sendable {
-    /// What happened.
+    /// The kind of the event.
     public let kind: Kind
-    /// The number of the operation: no two of a process have the same.
+    /// The number of the operation, which is unique in the process.
     public let operationID: UInt64
-    /// The name of the operation, or of its class, when it told its first event.
+    /// The name of the operation or of its class, at the time of the operation's first event.
     public let operationName: String
-    /// Which attempt it is about, from 1; 0 before the first.
+    /// The number of the attempt.
+    ///
+    /// The first attempt has the number 1, and the value before it is 0.
     public let attempt: Int
-    /// Which request of the attempt as the session sends it, from 1; 0 before the first, and where the session does not tell.
+    /// The number of the request that the session sends within the attempt.
+    ///
+    /// The first request has the number 1. The value is 0 before the first request, and if the session does not report
+    /// its requests.
     public let hop: Int
-    /// When it happened, on the operation's clock.
+    /// The time of the event on the operation's clock.
     public let moment: OperationInstant
-    /// When it happened, by the calendar.
+    /// The calendar date and time of the event.
     public let date: Date
-    /// How long ago the operation began; nil if it did not.
+    /// The time since the operation began, or `nil` if it did not begin.
     public var sinceOperationBegan: Duration?
-    /// How long ago the attempt began; nil outside of one.
+    /// The time since the attempt began, or `nil` outside an attempt.
     public var sinceAttemptBegan: Duration?
-    /// How long ago the attempt's request was handed to the session; nil outside of an attempt, and before that.
+    /// The time since the operation passed the attempt's request to the session.
+    ///
+    /// The value is `nil` outside an attempt and before the request is passed to the session.
     public var sinceSending: Duration?
-    /// The last request that was made ready, or sent; its description shows no secrets, but its properties do.
+    /// The last request that was prepared or sent.
+    ///
+    /// The description of the request contains no secrets, but its properties do.
     public var request: NetworkRequest?
-    /// The head of the response of the hop or attempt, once it came.
+    /// The status and the headers of the response of the hop or the attempt, after the session received them.
     public var head: ResponseHead?
-    /// What the session measured of the hop, or of the last transfer of the attempt.
+    /// The measurements of the session for the hop, or for the last transfer of the attempt.
     public var metrics: TransferMetrics?
-    /// How the attempt or the operation ended.
+    /// The ending of the attempt or the operation.
     public var ending: Ending?
-    /// Why it failed.
+    /// The error with which the attempt or the operation failed.
     public var error: NetworkError?
-    /// Why the operation was cancelled.
+    /// The cause of the operation's cancellation.
     public var cancellationCause: CancellationCause?
-    /// What the request is held back for.
+    /// The reason for which the request is waiting.
     public var waitReason: WaitReason?
-    /// What was decided after an attempt that failed.
+    /// The decision after a failed attempt.
     public var decision: Decision?
-    /// The body of the response, of an attempt that ended, as far as it is in memory.
+    /// The body of the response after the end of an attempt, as far as it is in memory.
     public var responseBody: Data?
-    /// How many bytes of the response's body the operation had received, of an attempt that ended.
+    /// The number of bytes of the response body that the operation had received by the end of an attempt.
     public var receivedBytes: Int64?
 
-    /// The operation, as long as somebody else keeps it.
+    /// The operation, if another object still keeps it.
     public var operation: (any AnyNetworkOperation)? { source?.operation }
 
-    /// Who tells it; nil of an event that was made for a test.
+    /// The object that reports the event, or `nil` for an event that was created for a test.
     private let source: NetworkObservation?
-    /// Which object the operation is, for the record of its queue.
-    var operationObject: ObjectIdentifier? { source?.object }
+    /// The identity of the operation, for the record of its queue.
+    package var operationObject: ObjectIdentifier? { source?.object }
 
-    /// Makes an event, for tests of observers.
+    /// Creates an event, for tests of observers.
     public init(
         _ kind: Kind, operationID: UInt64 = 1, operationName: String = "", attempt: Int = 1, hop: Int = 0,
         moment: OperationInstant = OperationInstant(offset: .zero), date: Date = Date(timeIntervalSince1970: 0)
@@ -78,7 +88,7 @@ public struct NetworkEvent: Sendable {
 }
 
 extension NetworkEvent: CustomStringConvertible {
-    /// The event in a line, without secrets.
+    /// The event as one line of text, without secrets.
     public var description: String {
         var words = ["#\(operationID) \(operationName)", "\(kind)"]
         if attempt > 0 { words.append("attempt \(attempt)") }
@@ -91,5 +101,141 @@ extension NetworkEvent: CustomStringConvertible {
         if let decision { words.append("\(decision)") }
         if let cancellationCause { words.append("\(cancellationCause.code)") }
         return words.joined(separator: ", ").printable()
+    }
+}
+
+extension NetworkEvent {
+    /// A kind of event.
+    ///
+    /// Future versions may add kinds.
+    public struct Kind: Sendable, Hashable, CustomStringConvertible {
+        /// The name of the kind.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// The operation began.
+        public static let operationBegan = Kind("operationBegan")
+        /// The preparation of an attempt began.
+        public static let attemptBegan = Kind("attemptBegan")
+        /// The request is ready, but waits for a credential or for the network.
+        public static let held = Kind("held")
+        /// The wait for a credential or the network is over, and the operation creates the request again.
+        public static let wentOn = Kind("wentOn")
+        /// The operation is about to pass its request for the attempt to the session.
+        public static let sending = Kind("sending")
+        /// The session sends a request: the first request of the attempt, or a request that follows a redirect or a
+        /// challenge.
+        ///
+        /// The request contains the headers that the session adds, such as cookies. A session that does not follow
+        /// redirects or add cookies, such as `CurlSession` on its own or a session of yours, does not report hops.
+        public static let hopBegan = Kind("hopBegan")
+        /// The session received the headers of a response that is not the final response.
+        ///
+        /// Examples are a followed redirect, an answered challenge, the revalidation of a cached response, and a part
+        /// of a file that does not match.
+        public static let leftBehind = Kind("leftBehind")
+        /// The request of the hop received its response, or will not receive one.
+        public static let hopEnded = Kind("hopEnded")
+        /// The complete request body was passed on for sending.
+        ///
+        /// This event is not sent for a body whose length is not known in advance.
+        public static let bodySent = Kind("bodySent")
+        /// The headers of the final response arrived, not the headers of a redirect that is followed.
+        ///
+        /// A download sends this event when its file is ready for writing, and again for each further part that it
+        /// requests.
+        public static let responded = Kind("responded")
+        /// The attempt ended.
+        public static let attemptEnded = Kind("attemptEnded")
+        /// The operation decided how to continue after a failed attempt.
+        ///
+        /// This event is sent only if the operation has a policy that affects the decision.
+        public static let decided = Kind("decided")
+        /// The operation was suspended.
+        public static let suspended = Kind("suspended")
+        /// The operation was resumed.
+        public static let resumed = Kind("resumed")
+        /// The operation has its outcome.
+        ///
+        /// This event is the last one.
+        public static let operationEnded = Kind("operationEnded")
+    }
+
+    /// An ending of an attempt or an operation.
+    ///
+    /// Future versions may add endings.
+    public struct Ending: Sendable, Hashable, CustomStringConvertible {
+        /// The name of the ending, suitable as a metric label.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// The attempt or the operation has a result.
+        public static let success = Ending("success")
+        /// The attempt or the operation failed.
+        public static let failure = Ending("failure")
+        /// The attempt or the operation was canceled.
+        public static let cancelled = Ending("cancelled")
+        /// The request of the attempt was not sent, because its preparation was out of date when its turn came.
+        public static let takenBack = Ending("takenBack")
+    }
+}
+
+extension NetworkEvent {
+    /// A decision about how to continue after a failed attempt.
+    public struct Decision: Sendable, CustomStringConvertible {
+        /// A kind of decision.
+        ///
+        /// Future versions may add kinds.
+        public struct Kind: Sendable, Hashable, CustomStringConvertible {
+            /// The name of the kind, suitable as a metric label.
+            public let description: String
+
+            private init(_ name: String) { description = name }
+
+            /// No other attempt follows.
+            public static let fail = Kind("fail")
+            /// Another attempt follows.
+            public static let again = Kind("again")
+            /// Another attempt follows, and the failed attempt does not count, because the failure has another cause.
+            public static let replay = Kind("replay")
+            /// The operation is paused until a condition is met, such as a new credential.
+            public static let putAside = Kind("putAside")
+        }
+
+        /// The kind of the decision.
+        public let kind: Kind
+        /// The time until the next attempt.
+        public let pause: Duration?
+        /// The reason for which the operation waits.
+        public let waitReason: WaitReason?
+        /// The reason for the decision, if a ``Retry`` made it.
+        public let reason: RetryReason?
+        /// A description of the reason.
+        public let note: String?
+
+        /// Creates a decision, for tests of observers.
+        public init(
+            _ kind: Kind, pause: Duration? = nil, waitReason: WaitReason? = nil, reason: RetryReason? = nil,
+            note: String? = nil
+        ) {
+            (self.kind, self.pause, self.waitReason) = (kind, pause, waitReason)
+            (self.reason, self.note) = (reason, note)
+        }
+
+        init(_ answer: AttemptAnswer) {
+            let (kind, pause, wait): (Kind, Duration?, WaitReason?) =
+                switch answer.decision {
+                case .fail: (.fail, nil, nil)
+                case .again(let pause): (.again, pause, nil)
+                case .replay(let pause): (.replay, pause, nil)
+                case .park(let reason): (.putAside, nil, reason)
+                }
+            self.init(kind, pause: pause, waitReason: wait, reason: answer.reason, note: answer.note)
+        }
+
+        /// The decision as one line of text.
+        public var description: String { note ?? waitReason?.description ?? "\(kind)" }
     }
 }

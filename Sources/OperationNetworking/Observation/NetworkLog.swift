@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// Writes down what network operations send and get, without secrets unless you ask for them.
+/// A log of the requests and responses of network operations, without secrets unless you ask for them.
 ///
 /// ```swift
 /// func watch(_ operation: NetworkDataOperation<Int>) {
@@ -12,57 +12,61 @@ import OperationCore
 /// }
 /// ```
 ///
-/// For all operations of a service, set ``NetworkBase/log``.
+/// To log all operations of a service, set ``NetworkBase/log``.
 public struct NetworkLog: Sendable {
-    /// How much is written down.
+    /// A level of detail.
     public struct Level: Sendable, Hashable, Comparable {
         let rank: Int
 
-        /// A line for each request and each answer.
+        /// One line for each request and each response.
         public static let lines = Level(rank: 0)
-        /// The header fields, too.
+        /// The lines and the headers.
         public static let headers = Level(rank: 1)
-        /// The beginnings of bodies, too, as far as they are text in memory.
+        /// The lines, the headers and the beginning of each body that is text in memory.
         public static let bodies = Level(rank: 2)
 
-        /// Whether the left one is less.
+        /// Returns a Boolean value that indicates whether the left level has less detail.
         public static func < (left: Level, right: Level) -> Bool { left.rank < right.rank }
     }
 
-    /// How much is written down.
+    /// The level of detail.
     public var level: Level
-    /// What is left out.
+    /// The information that the log leaves out.
     public var redaction: LogRedaction
-    /// How many bytes of a body are shown: 1 KiB; none if it is negative.
+    /// The maximum number of bytes that the log shows of a body.
+    ///
+    /// The default is 1 KiB. A negative value shows no bytes.
     public var bodyBytes = 1 << 10
     private let writer: Writer
 
-    /// In an object of its own, by which copies of a log know each other.
+    /// An object that identifies the copies of a log.
     private final class Writer: Sendable {
         let take: @Sendable (Severity, NetworkEvent, String) -> Void
 
         init(_ take: @escaping @Sendable (Severity, NetworkEvent, String) -> Void) { self.take = take }
     }
 
-    /// Makes a log.
+    /// Creates a log.
     ///
     /// - Parameters:
-    ///   - level: How much is written down.
-    ///   - redaction: What is left out: the usual secrets.
-    ///   - write: Takes an entry, of one or more lines. Called on whatever thread something happens: it should hand over.
+    ///   - level: The level of detail. The default is ``NetworkLog/Level/lines``.
+    ///   - redaction: The information to leave out. The default leaves out the usual secrets.
+    ///   - write: A closure that receives an entry of one or more lines. The closure is called on the thread of the
+    ///     event. Pass the entry on and return quickly.
     public init(
         level: Level = .lines, redaction: LogRedaction = .secrets, write: @escaping @Sendable (String) -> Void
     ) {
         self.init(level: level, redaction: redaction) { _, _, text in write(text) }
     }
 
-    /// Makes a log that hands over more than the text, for a bridge to another package.
+    /// Creates a log that provides more than the text, for an adapter to another logging package.
     ///
     /// - Parameters:
-    ///   - level: How much is written down.
-    ///   - redaction: What is left out of the text: the usual secrets. The event has them.
-    ///   - write: Takes how much an entry matters, the event that it is about, and the entry. Called on whatever thread
-    ///     something happens: it should hand over.
+    ///   - level: The level of detail. The default is ``NetworkLog/Level/lines``.
+    ///   - redaction: The information to leave out of the text. The default leaves out the usual secrets. The event
+    ///     still contains this information.
+    ///   - write: A closure that receives the severity of an entry, its event and its text. The closure is called on
+    ///     the thread of the event. Pass the entry on and return quickly.
     public init(
         level: Level = .lines, redaction: LogRedaction = .secrets,
         write: @escaping @Sendable (_ severity: Severity, _ event: NetworkEvent, _ text: String) -> Void
@@ -72,19 +76,19 @@ public struct NetworkLog: Sendable {
         writer = Writer(write)
     }
 
-    /// Whether both are copies of one log, and write the same.
+    /// Returns whether both values are copies of one log with the same output.
     func writesAs(_ other: NetworkLog) -> Bool {
         writer === other.writer && level == other.level && bodyBytes == other.bodyBytes && redaction == other.redaction
     }
 
-    /// An entry: a sign, which operation it is, and the rest.
+    /// A log entry: a symbol, the operation and the details.
     private struct Entry {
         var severity = Severity.debug
         let sign: String
         let text: String
         var fields: HeaderFields?
         var body: Data?
-        /// The type of the body.
+        /// The content type of the body.
         var type: String?
 
         init(_ sign: String, _ text: String, _ severity: Severity = .debug) {
@@ -105,7 +109,7 @@ public struct NetworkLog: Sendable {
     }
 
     private func write(_ entry: Entry, _ event: NetworkEvent) {
-        // A server must neither add lines to a log nor control a terminal.
+        // A server must not be able to add lines to a log or control a terminal.
         var lines = ["\(entry.sign) #\(event.operationID) \(entry.text)".printable()]
         if level >= .headers, let fields = entry.fields {
             lines += fields.map(redaction.printable).map { "  \($0.name): \($0.value)" }
@@ -119,7 +123,7 @@ public struct NetworkLog: Sendable {
 }
 
 extension NetworkLog: NetworkObserver {
-    /// Writes down an event, if its kind is one for a log.
+    /// Writes an event to the log if the log includes its kind.
     public func observe(_ event: NetworkEvent) {
         if let entry = entry(for: event) { write(entry, event) }
     }
@@ -155,7 +159,7 @@ extension NetworkLog: NetworkObserver {
         case .takenBack:
             return Entry("↩", "not sent: what it waited with for a connection is out of date. \(place)", .info)
         default:
-            // One that was cancelled with its operation is told with that.
+            // The log reports the cancellation of the operation itself, not of its attempt.
             return event.error.map { Entry("✗", redaction.text(of: $0), .error).with($0.bodyPrefix, of: event.head) }
         }
     }
@@ -169,16 +173,45 @@ extension NetworkLog: NetworkObserver {
 }
 
 extension AnyNetworkOperation {
-    /// Writes down what the operation sends and gets; to be called before the start.
+    /// Adds a log for the requests and responses of the operation.
+    ///
+    /// Call this method before the operation starts.
     public func addLog(_ log: NetworkLog) { addNetworkObserver(log) }
 }
 
 extension RequestBody {
-    var bytesInMemory: Data? {
+    package var bytesInMemory: Data? {
         if case .data(let data) = source { data } else { nil }
     }
 }
 
 extension Duration {
     fileprivate var inMilliseconds: Int64 { saturatedNanoseconds / 1_000_000 }
+}
+
+extension NetworkLog {
+    /// The severity of a log entry.
+    ///
+    /// Future versions may add severities.
+    ///
+    /// The names match the log levels of swift-log.
+    public struct Severity: Sendable, Hashable, Comparable, CustomStringConvertible {
+        /// The name of the severity.
+        public let description: String
+        private let rank: Int
+
+        private init(_ name: String, _ rank: Int) { (description, self.rank) = (name, rank) }
+
+        /// A request, a response or a result.
+        public static let debug = Severity("debug", 0)
+        /// The request waits or resumes.
+        public static let info = Severity("info", 1)
+        /// A decision after a failure, or a cancellation.
+        public static let notice = Severity("notice", 2)
+        /// An attempt failed.
+        public static let error = Severity("error", 3)
+
+        /// Returns a Boolean value that indicates whether the left severity is lower.
+        public static func < (left: Severity, right: Severity) -> Bool { left.rank < right.rank }
+    }
 }

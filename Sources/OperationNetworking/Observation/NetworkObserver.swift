@@ -1,9 +1,11 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
 import OperationCore
+import Synchronization
 
-/// Is told what network operations do: what logs, meters, traces and archives are made of.
+/// An observer of the events of network operations, such as a log, a metrics collector or a tracer.
 ///
 /// ```swift
 /// final class Counting: NetworkObserver {
@@ -15,82 +17,371 @@ import OperationCore
 /// func watch(_ shop: inout NetworkBase) { shop.observers.append(Counting()) }
 /// ```
 ///
-/// Add one to an operation (`addNetworkObserver`), to all of a service (`NetworkBase.observers`), or to all that begin
-/// beneath a group (`group.addNetworkObserver`). An object is told once of each event, however often it was added, and so is
-/// a ``NetworkLog``, of which all copies that write the same count as one.
+/// Add an observer to an operation (`addNetworkObserver`), to all operations of a service (`NetworkBase.observers`), or
+/// to all operations that begin in a group (`group.addNetworkObserver`). An object receives each event once, even if
+/// you add it more than once. The same applies to a ``NetworkLog``, whose copies with the same output count as one
+/// observer.
 ///
-/// - Order: The events of one operation come one after the other, never two at once, in the order in which things happened.
-///   Those of different operations come whenever they like, at the same time, too.
-/// - Thread: That on which it happened, or that which was telling an earlier event of the same operation. It may be the
-///   session's, which all its tasks share, or the queue on which a cache or a download has its files: return soon, and
-///   never wait there.
-/// - Locks: None is held. The observer may do with the operation what it likes, cancel it for instance; what follows from
-///   that is told when it returns.
-/// - Ends: Each `operationBegan` is followed by one `operationEnded`, each `attemptBegan` by one `attemptEnded`, and each
-///   `hopBegan` by one `hopEnded`, also where the operation is cancelled, whenever that is. `operationEnded` is the last
-///   event. An operation that ends before it began tells nothing else.
-/// - Life: An event does not keep its operation alive. The operation keeps its observers until it has told its end.
-/// - Cost: An operation without observers makes no event.
+/// - Order: The events of one operation arrive one after another, in the order in which they happened, and never
+///   overlap. The events of different operations can arrive at the same time.
+/// - Thread: The observer is called on the thread of the event, or on the thread that is delivering an earlier event of
+///   the same operation. The thread can be the session's thread, which all its tasks share, or the queue for the files
+///   of a cache or a download. Return quickly, and never block the thread.
+/// - Locks: No lock is held during the call. The observer can use the operation in any way, for example cancel it. Any
+///   resulting events are delivered after the observer returns.
+/// - Pairs: Each `operationBegan` is followed by one `operationEnded`, each `attemptBegan` by one `attemptEnded`, and
+///   each `hopBegan` by one `hopEnded`. These pairs are complete even if the operation is canceled at any time.
+///   `operationEnded` is the last event. An operation that ends before it begins sends only `operationEnded`.
+/// - Lifetime: An event does not keep its operation alive. The operation keeps its observers until it has delivered its
+///   last event.
+/// - Cost: An operation without observers creates no events.
 public protocol NetworkObserver: Sendable {
-    /// Something happened.
+    /// Handles an event of a network operation.
     func observe(_ event: NetworkEvent)
 }
 
 extension AnyNetworkOperation {
-    /// Has the observer told what the operation does; to be called before the start.
+    /// Adds an observer for the events of the operation.
+    ///
+    /// Call this method before the operation starts. Otherwise, the observer receives no events.
     public func addNetworkObserver(_ observer: any NetworkObserver) {
         if state == .notStarted, networkAttempts.add(observer, of: self) { return }
         OperationDiagnostics.report(
             .timing, by: self, "An observer came after the start and is told nothing. Add it before.")
     }
 
-    /// Has the observer told nothing more of the operation, but for an event that is being told just now.
+    /// Removes an observer from the operation.
     ///
-    /// An object is known again, and a ``NetworkLog`` by its copies that write the same; other values are not.
+    /// The observer receives no more events, except an event that is being delivered now. The method finds an object by
+    /// its identity, and a ``NetworkLog`` by a copy with the same output. The method cannot find other values.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { networkAttempts.remove(observer) }
 }
 
-extension GroupOperation {
-    /// Has the observer told what the network operations beneath the group do that begin from now on.
-    ///
-    /// It stands beside their own, those of their service and those of groups around this one. An operation that ends before
-    /// it began is not told of. After the end of the group there is nothing to tell.
-    public func addNetworkObserver(_ observer: any NetworkObserver) {
-        if groupEngine?.add(observer) == true { return }
-        OperationDiagnostics.report(
-            .timing, by: self, "An observer came after the end of the group and is told nothing. Add it before.")
+/// Delivers the events of one operation to its observers, using the state in ``ObservationMachine``.
+///
+/// One of the threads that record events delivers them, including events that other threads record in the meantime.
+/// Deliveries never overlap, and an observer that acts on the operation is not called recursively.
+final class NetworkObservation: AttemptObservation {
+    private struct State {
+        var machine = ObservationMachine()
+        var observers: [any NetworkObserver] = []
+        var name: String?
+        var events = DeliveryQueue<NetworkEvent>()
+        var isOver = false
     }
 
-    /// Has the observer told nothing of the network operations beneath the group that begin from now on.
-    ///
-    /// It is told the rest of what began. An object is known again, and a ``NetworkLog`` by its copies that write the same;
-    /// other values are not.
-    public func removeNetworkObserver(_ observer: any NetworkObserver) { groupEngine?.remove(observer) }
-}
+    private static let lastNumber = Atomic<UInt64>(0)
 
-extension GroupScope {
-    /// Has the observer told what the network operations beneath the group do that begin from now on.
-    ///
-    /// The same as that of the group, see ``GroupOperation/addNetworkObserver(_:)``; one that comes after its end is told
-    /// nothing.
-    public func addNetworkObserver(_ observer: any NetworkObserver) { engine.add(observer) }
+    let number = NetworkObservation.lastNumber.add(1, ordering: .relaxed).newValue
+    let object: ObjectIdentifier
+    // Sendable: written once, in init; loading a weak reference is atomic.
+    private nonisolated(unsafe) weak var host: (any AnyNetworkOperation)?
+    private let state = Locked(State())
 
-    /// Has the observer told nothing of the network operations beneath the group that begin from now on.
-    ///
-    /// The same as that of the group, see ``GroupOperation/removeNetworkObserver(_:)``.
-    public func removeNetworkObserver(_ observer: any NetworkObserver) { engine.remove(observer) }
-}
-
-extension GroupEngine {
-    @discardableResult
-    fileprivate func add(_ observer: any NetworkObserver) -> Bool {
-        GroupNetworkPolicies.noteObserver()
-        return changeOffer(from: GroupNetworkPolicies()) { $0.observers.append(observer) }
+    init(of operation: any AnyNetworkOperation) {
+        host = operation
+        object = ObjectIdentifier(operation)
     }
 
-    fileprivate func remove(_ observer: any NetworkObserver) {
-        changeOffer(from: GroupNetworkPolicies()) { policies in
-            policies.observers = policies.observers.filter { !NetworkObservation.isSame($0, observer) }
+    var operation: (any AnyNetworkOperation)? { host }
+
+    /// The last request that was prepared or sent.
+    var lastRequest: NetworkRequest? { state.withLock { $0.machine.request } }
+
+    /// Adds an observer that is not present yet, and returns `false` if the operation has already begun.
+    func add(_ observer: any NetworkObserver) -> Bool {
+        state.withLock { state in
+            guard !state.isOver, !state.machine.hasBegun else { return false }
+            if !state.observers.contains(where: { Self.isSame($0, observer) }) { state.observers.append(observer) }
+            return true
         }
+    }
+
+    /// Removes an observer, which receives no more events except one that is being delivered now.
+    func remove(_ observer: any NetworkObserver) {
+        // The observer belongs to the app, so it is released outside the lock.
+        let left = state.withLock { state in
+            let left = state.observers
+            state.observers = left.filter { !Self.isSame($0, observer) }
+            return left
+        }
+        withExtendedLifetime(left) {}
+    }
+
+    /// Returns whether both values are the same object, or copies of one log with the same output.
+    ///
+    /// Other values are not compared, because a comparison would call code of the app.
+    static func isSame(_ left: any NetworkObserver, _ right: any NetworkObserver) -> Bool {
+        let (one, other) = (type(of: left) as Any.Type, type(of: right) as Any.Type)
+        guard one == other else { return false }
+        if one is AnyClass { return left as AnyObject === right as AnyObject }
+        guard let left = left as? NetworkLog, let right = right as? NetworkLog else { return false }
+        return left.writesAs(right)
+    }
+
+    /// Delivers the events of a step now, or after the events that are being delivered.
+    ///
+    /// - Parameter operation: The operation of the step, which may be about to be deallocated.
+    func note(_ step: AttemptStep, _ number: Int, by operation: any AnyNetworkOperation) {
+        // The name and the clock may call code of the app.
+        let name = state.withLock({ $0.name }) ?? operation.displayName
+        let now = operation.clock.now
+        // The last request may hold the last reference to an object of the app, so it is released outside the lock.
+        let (tells, left) = state.withLock { state in
+            let left = state.machine.request
+            if state.name == nil { state.name = name }
+            let events = state.machine.note(step, number, at: now) { kind, attempt, hop, moment in
+                NetworkEvent(kind, attempt, hop, moment, by: self, name)
+            }
+            var tells = false
+            for event in events where state.events.append(event) { tells = true }
+            return (tells, left)
+        }
+        withExtendedLifetime(left) {}
+        guard tells else { return }
+        while let (event, observers) = next() {
+            for observer in observers { observer.observe(event) }
+        }
+    }
+
+    private func next() -> (NetworkEvent, [any NetworkObserver])? {
+        // The observers belong to the app, so they are released outside the lock.
+        var left: [any NetworkObserver] = []
+        return state.withLock { state in
+            guard let event = state.events.next() else { return nil }
+            guard event.kind == .operationEnded else { return (event, state.observers) }
+            state.isOver = true
+            swap(&left, &state.observers)
+            return (event, left)
+        }
+    }
+}
+
+extension NetworkAttempts {
+    /// Adds an observer, and returns `false` if the operation has begun or ended, so that the observer would miss
+    /// events.
+    @discardableResult
+    package func add(_ observer: any NetworkObserver, of operation: any AnyNetworkOperation) -> Bool {
+        let known = state.withLock { $0.observation }
+        let made = known ?? NetworkObservation(of: operation)
+        let observation = state.withLock { state -> (any AttemptObservation)? in
+            // Another thread may have started or canceled the operation since it was checked, or may have added an
+            // observation.
+            guard state.machine.phase == .idle else { return nil }
+            if state.observation == nil { state.observation = made }
+            isObserved.store(true, ordering: .relaxed)
+            return state.observation
+        }
+        return (observation as? NetworkObservation)?.add(observer) ?? false
+    }
+
+    /// Removes an observer.
+    func remove(_ observer: any NetworkObserver) {
+        (state.withLock { $0.observation } as? NetworkObservation)?.remove(observer)
+    }
+}
+
+/// The state that determines the events for the steps of one operation, as a value that receives the time.
+///
+/// Several threads report steps, and read the clock before they do. No event has a time before the time of the previous
+/// event. A late step of an attempt that is over causes no event. When an outer part ends, its open inner parts end
+/// first, in the same way.
+package struct ObservationMachine: Sendable {
+    private struct Hop: Sendable {
+        let number: Int
+        var head: ResponseHead?
+    }
+
+    private struct Attempt: Sendable {
+        let number: Int
+        let began: OperationInstant
+        var sent: OperationInstant?
+        var hops = 0
+        var hop: Hop?
+        var head: ResponseHead?
+        var metrics: TransferMetrics?
+        var isHeld = false
+        var isBodySent = false
+        /// Whether the headers of the final response were reported, for the current hop if there is one.
+        var hasResponded = false
+    }
+
+    private var began: OperationInstant?
+    private var last = OperationInstant(offset: .seconds(-Int64.max))
+    private(set) var request: NetworkRequest?
+    private var lastHead: ResponseHead?
+    private var attempt: Attempt?
+    private var lastAttempt = 0
+    private var isEnded = false
+
+    /// Whether the start of the operation was reported.
+    ///
+    /// An observer that is added later is too late.
+    var hasBegun: Bool { began != nil }
+
+    /// Creates an event from a kind, an attempt, a hop and a time.
+    package typealias Make = (NetworkEvent.Kind, Int, Int, OperationInstant) -> NetworkEvent
+
+    package init() {}
+
+    /// Returns the events for a step, in their order.
+    package mutating func note(
+        _ step: AttemptStep, _ number: Int, at now: OperationInstant, _ make: Make
+    ) -> [NetworkEvent] {
+        guard !isEnded else { return [] }
+        let now = max(now, last)
+        last = now
+        var events: [NetworkEvent] = []
+        func add(_ kind: NetworkEvent.Kind, _ fill: (inout NetworkEvent) -> Void = { _ in }) {
+            events.append(event(kind, now, make, fill))
+        }
+        switch step {
+        case .started:
+            guard began == nil else { return [] }
+            began = now
+            add(.operationBegan)
+        case .suspended(let isSuspended):
+            guard began != nil else { return [] }
+            add(isSuspended ? .suspended : .resumed)
+        case .decided(let answer):
+            guard attempt == nil, number == lastAttempt, number > 0 else { return [] }
+            add(.decided) { $0.decision = NetworkEvent.Decision(answer) }
+        case .begins: begin(number, now, make, &events)
+        case .ended(let end, let error, let cause, let received):
+            let ending = end.ending
+            if attempt != nil {
+                // The operation may have ended independently in the middle of the attempt.
+                self.end(ending, now, make, &events) { event in
+                    (event.error, event.cancellationCause, event.receivedBytes) = (error, cause, received)
+                }
+            }
+            isEnded = true
+            add(.operationEnded) { ($0.ending, $0.error, $0.cancellationCause) = (ending, error, cause) }
+        case .held, .sends, .hopBegins, .left, .hopIsOver, .measured, .bodySent, .takenBack, .received, .evaluated,
+            .failed:
+            guard attempt?.number == number else { return [] }
+            noteInAttempt(step, now, make, &events)
+        }
+        return events
+    }
+
+    private mutating func begin(_ number: Int, _ now: OperationInstant, _ make: Make, _ events: inout [NetworkEvent]) {
+        if attempt?.number == number {
+            // After a wait or a long suspension, the request is created again.
+            guard attempt?.isHeld == true else { return }
+            attempt?.isHeld = false
+            return events.append(event(.wentOn, now, make))
+        }
+        guard number > lastAttempt, hasBegun else { return }
+        if attempt != nil { end(.takenBack, now, make, &events) }
+        attempt = Attempt(number: number, began: now)
+        lastAttempt = number
+        events.append(event(.attemptBegan, now, make))
+    }
+
+    private mutating func noteInAttempt(
+        _ step: AttemptStep, _ now: OperationInstant, _ make: Make, _ events: inout [NetworkEvent]
+    ) {
+        switch step {
+        case .held(let reason, let request):
+            self.request = request ?? self.request
+            attempt?.isHeld = true
+            events.append(event(.held, now, make) { $0.waitReason = reason })
+        case .sends(let request):
+            self.request = request
+            attempt?.sent = now
+            events.append(event(.sending, now, make))
+        case .hopBegins(let request):
+            endHop(now, make, &events)
+            self.request = request
+            let number = (attempt?.hops ?? 0) + 1
+            attempt?.hops = number
+            attempt?.hop = Hop(number: number)
+            attempt?.metrics = nil
+            attempt?.isBodySent = false
+            attempt?.hasResponded = false
+            events.append(event(.hopBegan, now, make))
+        case .left(let head):
+            guard attempt?.hop != nil else { return }
+            attempt?.hop?.head = head
+            events.append(event(.leftBehind, now, make) { $0.head = head })
+        case .hopIsOver: endHop(now, make, &events)
+        case .measured(let metrics):
+            attempt?.metrics = metrics
+            endHop(now, make, &events)
+        case .bodySent:
+            guard attempt?.isBodySent == false else { return }
+            attempt?.isBodySent = true
+            events.append(event(.bodySent, now, make))
+        case .takenBack: end(.takenBack, now, make, &events)
+        case .received(let head):
+            attempt?.head = head
+            // A local file has its own headers, which arrive after the headers of its last response were reported.
+            guard attempt?.hasResponded == false else { return }
+            attempt?.hasResponded = true
+            attempt?.hop?.head = head
+            events.append(event(.responded, now, make))
+        case .evaluated(let body, let count):
+            end(.success, now, make, &events) { ($0.responseBody, $0.receivedBytes) = (body, count) }
+        case .failed(let error, let count):
+            end(error.code == .cancelled ? .cancelled : .failure, now, make, &events) { event in
+                (event.error, event.responseBody, event.receivedBytes) = (error, error.bodyPrefix, count)
+            }
+        case .started, .begins, .decided, .suspended, .ended: break
+        }
+    }
+
+    /// Ends the current hop.
+    private mutating func endHop(_ now: OperationInstant, _ make: Make, _ events: inout [NetworkEvent]) {
+        guard let hop = attempt?.hop else { return }
+        events.append(event(.hopEnded, now, make) { $0.head = hop.head })
+        attempt?.hop = nil
+    }
+
+    private mutating func end(
+        _ ending: NetworkEvent.Ending, _ now: OperationInstant, _ make: Make, _ events: inout [NetworkEvent],
+        _ fill: (inout NetworkEvent) -> Void = { _ in }
+    ) {
+        endHop(now, make, &events)
+        let ended = event(.attemptEnded, now, make) { event in
+            event.ending = ending
+            fill(&event)
+        }
+        events.append(ended)
+        lastHead = attempt?.head
+        attempt = nil
+    }
+
+    private func event(
+        _ kind: NetworkEvent.Kind, _ now: OperationInstant, _ make: Make,
+        _ fill: (inout NetworkEvent) -> Void = { _ in }
+    ) -> NetworkEvent {
+        var event = make(kind, attempt?.number ?? lastAttempt, attempt?.hops ?? 0, now)
+        event.sinceOperationBegan = began?.duration(to: now)
+        event.sinceAttemptBegan = attempt?.began.duration(to: now)
+        event.sinceSending = attempt?.sent?.duration(to: now)
+        event.request = request
+        event.head = attempt == nil ? lastHead : attempt?.head
+        event.metrics = attempt?.metrics
+        fill(&event)
+        return event
+    }
+}
+
+extension AttemptStep.End {
+    fileprivate var ending: NetworkEvent.Ending {
+        switch self {
+        case .success: .success
+        case .failure: .failure
+        case .cancelled: .cancelled
+        }
+    }
+}
+
+extension AnyNetworkOperation {
+    /// The last request as it was sent to the server, as far as known, or `nil` before the first request.
+    package var sentRequest: NetworkRequest? {
+        let (observation, task, request) = networkAttempts.state.withLock { ($0.observation, $0.task, $0.request) }
+        return (observation as? NetworkObservation)?.lastRequest ?? (task as? ExchangeTask)?.sentRequest ?? request
     }
 }

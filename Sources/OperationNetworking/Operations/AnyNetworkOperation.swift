@@ -9,7 +9,9 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// A network operation of any type: what delegates get, and what all network operations have in common.
+/// A type that every network operation conforms to, whatever its result type is.
+///
+/// Delegates receive a value of this type.
 ///
 /// A delegate reads the outcome without a cast:
 ///
@@ -22,12 +24,14 @@ import OperationCore
 ///
 /// Only ``NetworkOperation`` conforms to it.
 public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkError {
-    /// What carries out the attempts; there is nothing in it for users.
+    /// The object that performs the attempts, which has no members for your code.
     var networkAttempts: NetworkAttempts { get }
-    /// The queue on which the operation calls its handlers, under a name that nobody else uses.
+    /// The queue on which the operation calls its handlers, under a name that no other type uses.
     var callbackQueueOfAttempts: DispatchQueue { get }
 
-    /// Starts, suspends or resumes the operation, whichever comes next, and returns the state after that.
+    /// Starts, suspends or resumes the operation, depending on its state.
+    ///
+    /// - Returns: The state of the operation after the call.
     @discardableResult
     func toggle() -> OperationState
 }
@@ -43,60 +47,64 @@ extension AnyNetworkOperation {
     /// The error of an operation that failed; `nil` before its end, after a success and after a cancellation.
     public var networkError: NetworkError? { anyOutcome?.error }
 
-    /// The body of the last response as it came, also if it could not be made into a result.
+    /// The unchanged body of the last response.
     ///
-    /// It is `nil` until the body is complete, if the status was not accepted, and if the operation does not keep the body
-    /// in memory. The first bytes of a response that was not accepted are the ``NetworkError/bodyPrefix`` of the
-    /// ``networkError``.
+    /// The value is also available if no result could be created from the body. The value is `nil` until the body is
+    /// complete, if the status was not accepted, and if the operation does not keep the body in memory. For a response
+    /// that was not accepted, ``NetworkError/bodyPrefix`` of the ``networkError`` contains the first bytes.
     public var receivedData: Data? { (self as? any AttemptHost)?.anyTaskResult as? Data }
 
-    /// The request of the present attempt, or the last one, as it was handed to the session; nil before that.
+    /// The request of the current or last attempt, as the session received it.
+    ///
+    /// The value is `nil` until the first attempt passes its request to the session.
     public var request: NetworkRequest? { networkAttempts.request }
 
-    /// The response of the present attempt, or the last one, as soon as its head came.
+    /// The response of the current or last attempt, available as soon as its headers arrive.
     public var response: HTTPURLResponse? { networkAttempts.response }
 
-    /// The head of that response, with its fields in their order.
+    /// The status and the headers of the ``response``, with the headers in their order.
     public var responseHead: ResponseHead? { networkAttempts.head }
 
-    /// The task of the present attempt, or the last one.
+    /// The task of the current or last attempt.
     ///
-    /// Cancelling it ends the operation as cancelled.
+    /// If you cancel the task, the operation is canceled.
     public var networkTask: (any NetworkTask)? { networkAttempts.task }
 
-    /// How the last transfer spent its time.
+    /// The time measurements of the last transfer.
     public var metrics: TransferMetrics? { networkAttempts.metrics }
 
-    /// How many attempts were begun.
+    /// The number of attempts that have begun.
     public var attemptCount: Int { networkAttempts.count }
 
-    /// How much of the request's body was sent.
+    /// The progress of sending the request's body.
     public var uploadProgress: TransferProgress { networkAttempts.teller.upload }
 
-    /// How much of the response's body was received.
+    /// The progress of receiving the response's body.
     public var downloadProgress: TransferProgress { networkAttempts.teller.download }
 
-    /// Called while the request's body is sent, on the callback queue; never after a cancellation.
+    /// A closure that is called on the callback queue while the request's body is sent, and never after a cancellation.
     public var uploadProgressHandler: (@Sendable (TransferProgress) -> Void)? {
         get { networkAttempts.teller.listeners { $0.upload } }
         set { networkAttempts.teller.set(\.upload, newValue) }
     }
 
-    /// Called while the response's body is received, on the callback queue; never after a cancellation.
+    /// A closure that is called on the callback queue while the response's body is received, and never after a
+    /// cancellation.
     public var downloadProgressHandler: (@Sendable (TransferProgress) -> Void)? {
         get { networkAttempts.teller.listeners { $0.download } }
         set { networkAttempts.teller.set(\.download, newValue) }
     }
 
-    /// How often progress is told.
+    /// The frequency of the progress reports.
     public var progressPacing: ProgressPacing {
         get { networkAttempts.teller.listeners { $0.pacing } }
         set { networkAttempts.teller.set(pacing: newValue) }
     }
 
-    /// The progress for Foundation, to be shown or to be hung into a tree of others; ask for it before the start.
+    /// A Foundation `Progress` object, to show in the user interface or to add to a tree of other `Progress` objects.
     ///
-    /// It is kept on the callback queue, counts bytes, and cancels, suspends and resumes the operation.
+    /// Read this property before the operation starts. The object is updated on the callback queue and counts bytes.
+    /// Canceling, pausing or resuming the object cancels, suspends or resumes the operation.
     public var progress: Progress {
         if let known = networkAttempts.teller.listeners({ $0.foundation }) { return known.progress }
         let made = FoundationProgress(for: self)
@@ -107,9 +115,10 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// An object that is told what happens, on the callback queue, beside the handlers; it is not kept alive.
+    /// The delegate, which is notified of events on the callback queue, in addition to the handlers.
     ///
-    /// For an object of the main actor, such as a view controller, see ``mainActorDelegate``.
+    /// The operation does not keep the delegate alive. For an object of the main actor, such as a view controller, see
+    /// ``mainActorDelegate``.
     public var delegate: (any NetworkOperationDelegate)? {
         get { networkAttempts.teller.listeners { $0.delegate } }
         set {
@@ -118,5 +127,197 @@ extension AnyNetworkOperation {
             networkAttempts.teller.set(delegate: newValue)
             host?.tellDelegateOfEnd()
         }
+    }
+}
+
+// Closures that receive the operation in its own type. These closures do not keep the operation alive.
+extension AnyNetworkOperation {
+    /// Sets a closure that is called with the operation and the progress while the request's body is sent.
+    ///
+    /// The closure is called on the callback queue, and never after a cancellation. The closure replaces the
+    /// ``uploadProgressHandler``.
+    @discardableResult
+    public func onUploadProgress(_ body: @escaping @Sendable (Self, TransferProgress) -> Void) -> Self {
+        uploadProgressHandler = { [weak self] progress in
+            if let self { body(self, progress) }
+        }
+        return self
+    }
+
+    /// Sets a closure that is called with the operation and the progress while the response's body is received.
+    ///
+    /// The closure is called on the callback queue, and never after a cancellation. The closure replaces the
+    /// ``downloadProgressHandler``.
+    @discardableResult
+    public func onDownloadProgress(_ body: @escaping @Sendable (Self, TransferProgress) -> Void) -> Self {
+        downloadProgressHandler = { [weak self] progress in
+            if let self { body(self, progress) }
+        }
+        return self
+    }
+
+    /// Adds a closure that is called with the operation and its result when the operation succeeds.
+    ///
+    /// The closure is called on the callback queue, after the handlers. Each call of this method adds a closure.
+    @discardableResult
+    public func onSuccess(_ body: @escaping @Sendable (Self, ResultType) -> Void) -> Self {
+        onEnd { outcome in
+            if case .success(let result) = outcome { { body($0, result) } } else { nil }
+        }
+    }
+
+    /// Adds a closure that is called with the operation and its error when the operation fails.
+    ///
+    /// The closure is called on the callback queue, after the handlers. Each call of this method adds a closure.
+    @discardableResult
+    public func onFailure(_ body: @escaping @Sendable (Self, NetworkError) -> Void) -> Self {
+        onEnd { outcome in
+            if case .failure(let error) = outcome { { body($0, error) } } else { nil }
+        }
+    }
+
+    /// Adds a closure that is called when the operation succeeds or fails.
+    ///
+    /// The closure receives the operation, and the error if the operation fails. The closure is called on the callback
+    /// queue, after the handlers, and never after a cancellation. The timeout and the deadline of an operation also
+    /// cancel it. Add ``onCancellation(_:)`` for these cases. Each call of this method adds a closure.
+    @discardableResult
+    public func onCompletion(_ body: @escaping @Sendable (Self, NetworkError?) -> Void) -> Self {
+        onEnd { outcome in
+            if outcome.cancellationCause == nil { { body($0, outcome.error) } } else { nil }
+        }
+    }
+
+    /// Adds a closure that is called with the operation and the cause when the operation is canceled.
+    ///
+    /// The closure is called on the callback queue, after the handlers. Keep a reference to the operation until then.
+    /// If a canceled operation is freed before, the closure is not called. Each call of this method adds a closure.
+    @discardableResult
+    public func onCancellation(_ body: @escaping @Sendable (Self, CancellationCause) -> Void) -> Self {
+        onEnd { outcome in
+            if case .cancelled(let cause) = outcome { { body($0, cause) } } else { nil }
+        }
+    }
+
+    /// Adds a closure for the end.
+    ///
+    /// - Parameter choose: Returns the closure to call for an outcome, or `nil`.
+    private func onEnd(
+        on queue: DispatchQueue? = nil,
+        _ choose: @escaping @Sendable (OperationOutcome<ResultType, NetworkError>) -> (@Sendable (Self) -> Void)?
+    ) -> Self {
+        addObserver(isWaiter: false) { [weak self] operation in
+            guard let operation = operation as? TypedOperation<ResultType, NetworkError>,
+                let outcome = operation.outcome, let body = choose(outcome)
+            else { return }
+            let queue = queue ?? operation.callbackQueue
+            let call = { @Sendable [weak self] in
+                if let self { body(self) }
+            }
+            // A cancellation may come from the operation's own `deinit`, where nothing may keep the operation.
+            if outcome.cancellationCause != nil {
+                queue.async(execute: call)
+            } else {
+                operation.enqueueHandler(on: queue, call)
+            }
+        }
+        return self
+    }
+}
+
+// Closures that run on the main actor. Each call adds a closure to the handlers and to the closures that were added
+// before.
+extension AnyNetworkOperation {
+    /// Adds a closure that is called on the main actor while the request's body is sent, and never after a
+    /// cancellation.
+    ///
+    /// The last progress report comes before the outcome.
+    @discardableResult
+    public func onMainActor(uploadProgress body: @escaping @MainActor (TransferProgress) -> Void) -> Self {
+        addOnMainActor { if case .sent(let progress) = $1 { body(progress) } }
+    }
+
+    /// Adds a closure that is called on the main actor while the response's body is received, and never after a
+    /// cancellation.
+    ///
+    /// The last progress report comes before the outcome.
+    @discardableResult
+    public func onMainActor(downloadProgress body: @escaping @MainActor (TransferProgress) -> Void) -> Self {
+        addOnMainActor { if case .received(let progress) = $1 { body(progress) } }
+    }
+
+    /// Adds a closure that is called on the main actor with each decision about a failed attempt, and never after a
+    /// cancellation.
+    ///
+    /// The operation releases the closure when it ends.
+    @discardableResult
+    public func onMainActor(retry body: @escaping @MainActor (RetryEvent) -> Void) -> Self {
+        addOnMainActor { if case .decided(let event) = $1 { body(event) } }
+    }
+
+    /// Adds a closure that is called on the main actor each time the operation begins to wait for the network.
+    ///
+    /// The closure receives the operation, and is never called after the end of the operation. The ``offline`` property
+    /// determines whether the operation waits at all.
+    @discardableResult
+    public func onMainActor(offline body: @escaping @MainActor (Self) -> Void) -> Self {
+        addOnMainActor { [weak self] _, event in
+            if case .waitsForNetwork = event, let self { body(self) }
+        }
+    }
+
+    /// Adds a closure that is called on the main actor when the operation succeeds or fails, and never after a
+    /// cancellation.
+    ///
+    /// The closure receives the operation, and the error if the operation fails.
+    ///
+    /// The timeout and the deadline of an operation also cancel it. So do not hide a progress indicator in this
+    /// closure. Use `onMainActor(outcome:)`, which is also called after a cancellation.
+    @discardableResult
+    public func onMainActor(completion body: @escaping @MainActor (Self, NetworkError?) -> Void) -> Self {
+        onEnd(on: .main) { outcome in
+            guard outcome.cancellationCause == nil else { return nil }
+            return { operation in MainActor.assumeIsolated { body(operation, outcome.error) } }
+        }
+    }
+
+    /// The delegate on the main actor, such as a view controller or a view model, which is notified of each event.
+    ///
+    /// The operation does not keep the delegate alive. The operation calls the methods of the delegate on the main
+    /// actor, whatever the callback queue is. These calls come in addition to the handlers and the ``delegate``. If you
+    /// set the delegate after the operation ended, the delegate is notified of the end immediately.
+    ///
+    /// ```swift
+    /// @MainActor
+    /// final class CoverModel: MainActorNetworkOperationDelegate {
+    ///     private(set) var fraction = 0.0
+    ///
+    ///     func load(_ operation: NetworkDataOperation<Data>) {
+    ///         operation.mainActorDelegate = self
+    ///         operation.start()
+    ///     }
+    ///
+    ///     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress) {
+    ///         fraction = progress.fraction ?? 0
+    ///     }
+    /// }
+    /// ```
+    @MainActor public var mainActorDelegate: (any MainActorNetworkOperationDelegate)? {
+        get { networkAttempts.teller.mainActorCallbacks?.delegate }
+        set {
+            guard let host = self as? any AttemptHost else { return }
+            networkAttempts.teller.mainActorCallbacks(of: host).delegate = newValue
+            if newValue != nil { host.tellDelegateOfEnd() }
+        }
+    }
+
+    @discardableResult
+    func addOnMainActor(_ callback: @escaping MainActorCallbacks.Callback) -> Self {
+        if let host = self as? any AttemptHost {
+            networkAttempts.teller.mainActorCallbacks(of: host).add(callback)
+            // After the end, this call releases the closure.
+            host.tellDelegateOfEnd()
+        }
+        return self
     }
 }

@@ -116,3 +116,78 @@ extension URLSessionConfiguration {
         return configuration
     }
 }
+
+extension NetworkSession {
+    /// Whether it is known to make and start a task in a moment, without a word to code of the user's and without reading
+    /// a file.
+    var startsTasksBriefly: Bool {
+        if let exchange = self as? ExchangeSession {
+            let configuration = exchange.configuration
+            return configuration.cache == nil && configuration.deadline == nil && configuration.rateLimit == nil
+                && exchange.transport.startsTasksBriefly
+        }
+        if let standard = self as? DefaultNetworkSession { return standard.isBrief }
+        #if OPERATIONKIT_LIBCURL
+            return self is CurlSession
+        #else
+            return false
+        #endif
+    }
+
+    /// Whether the session sends over the network by the platform's own means.
+    var isOfPlatform: Bool {
+        if let exchange = self as? ExchangeSession { return exchange.transport.isOfPlatform }
+        if let standard = self as? DefaultNetworkSession { return standard.session?.isOfPlatform ?? true }
+        #if OPERATIONKIT_LIBCURL
+            if self is CurlSession { return true }
+        #endif
+        return self is URLSession
+    }
+
+    /// The session itself, or the one that the default session uses, if it is an ``ExchangeSession``.
+    var exchange: ExchangeSession? {
+        if let exchange = self as? ExchangeSession { return exchange }
+        return (self as? DefaultNetworkSession)?.session as? ExchangeSession
+    }
+}
+
+/// The session that `createTask(with:using:)` gets: tasks made with it alone tell the operation what comes.
+final class BoundSession: NetworkSession {
+    let session: any NetworkSession
+    private let receiver: AttemptReceiver
+
+    init(_ session: any NetworkSession, _ receiver: AttemptReceiver) {
+        self.session = session
+        self.receiver = receiver
+    }
+
+    /// Whether its attempt is over.
+    ///
+    /// A hook that kept the session for a later attempt gets tasks that are not bound.
+    var isOutdated: Bool { receiver.isOver }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        TaskCreation.current?.noteBoundTask()
+        return session.makeTask(with: request, receiver: receiver)
+    }
+
+    func makeBoundTask(with request: NetworkRequest) -> any NetworkTask {
+        TaskCreation.current?.noteBoundTask()
+        return session.makeTask(with: request, receiver: receiver)
+    }
+}
+
+extension NetworkSession {
+    /// The session with what is done above it, if it is one of Foundation's: of such one expects that it follows redirects.
+    var withPolicy: any NetworkSession { self is URLSession ? ExchangeSession(over: self) : self }
+
+    /// Makes a task whose response goes to the operation to which the session was handed.
+    ///
+    /// It is for ``NetworkOperation/createTask(with:using:)->NetworkTask``, which gets a session that is bound to its
+    /// operation. The hook may also return a task that it made in this way with another session, as long as it does not
+    /// call that task itself. The response to any other task that was made in this way is dropped.
+    public func makeTask(with request: NetworkRequest) -> any NetworkTask {
+        guard let bound = self as? BoundSession else { return UnboundTask(self, request) }
+        return bound.isOutdated ? UnboundTask(bound.session, request) : bound.makeBoundTask(with: request)
+    }
+}

@@ -13,6 +13,10 @@ extension NetworkOperation: AttemptHost {
     package var adaptsRequests: Bool { !isPlain }
 
     package func requestOfAttempt() throws -> NetworkRequest {
+        try BodyWait.within(self, isHook: true) { try makeRequestOfAttempt() }
+    }
+
+    private func makeRequestOfAttempt() throws -> NetworkRequest {
         let (old, options) = knobs.withLock { (exchange(&$0.taken, with: nil), $0.draft.options) }
         withExtendedLifetime(old) {}
         try checkEvaluation()
@@ -31,6 +35,8 @@ extension NetworkOperation: AttemptHost {
     }
 
     package func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest {
+        let task = BodyTasks.begin(self)
+        defer { BodyTasks.end(task, of: self) }
         let adapted = try await adapt(request)
         return serviceOfHooks?.checked(adapted, madeOf: request) ?? adapted
     }
@@ -41,16 +47,18 @@ extension NetworkOperation: AttemptHost {
         try prepareAttempt()
         let session = attemptSession(over: operationSession)
         if isPlain { return session.withPolicy.makeTask(with: request, receiver: receiver) }
+        return try BodyWait.within(self, isHook: true) { try makeTask(request, receiver, session) }
+    }
+
+    /// Asks the hooks of a subclass for the task.
+    private func makeTask(
+        _ request: NetworkRequest, _ receiver: AttemptReceiver, _ session: any NetworkSession
+    ) throws -> any NetworkTask {
         if let task = try olderTask(request) {
-            // An upload task has a body by itself.
-            guard !request.losesBodyInFoundation || task is URLSessionUploadTask else {
+            if let error = refusal(of: task, for: request) {
                 // Its completion handler may finish the operation: first comes the reason.
                 observe(on: .global()) { _ in task.cancel() }
-                throw NetworkError(
-                    code: .unsupportedBody, phase: .waiting,
-                    message:
-                        "The older form of createTask(with:using:) takes no streamed body. Override the form with a "
-                        + "NetworkRequest, make an upload task, or send data or a whole file.")
+                throw error
             }
             return FoundationTask(task)
         }
@@ -75,12 +83,33 @@ extension NetworkOperation: AttemptHost {
         }
     }
 
+    /// Why a task of the older form of the hook must not be started; nil if it can be started.
+    private func refusal(of task: URLSessionTask, for request: NetworkRequest) -> NetworkError? {
+        guard operationSession.isOfPlatform else {
+            return NetworkError(
+                code: .preparationFailed, phase: .waiting,
+                message:
+                    "The older form of createTask(with:using:) sends over Foundation, not over the operation's "
+                    + "\(type(of: operationSession)). Override the form with a NetworkRequest, or give the operation a "
+                    + "URLSession.")
+        }
+        // An upload task brings its own body.
+        guard !request.losesBodyInFoundation || task is URLSessionUploadTask else {
+            return NetworkError(
+                code: .unsupportedBody, phase: .waiting,
+                message:
+                    "The older form of createTask(with:using:) takes no streamed body. Override the form with a "
+                    + "NetworkRequest, make an upload task, or send data or a whole file.")
+        }
+        return nil
+    }
+
     package func makeCollector(
         for head: ResponseHead, of request: NetworkRequest
     ) throws -> AnyResponseCollector {
         let rules = responseRules
         guard rules.accepts(head) else { return ErrorBodyCollector(limit: rules.keptErrorBytes) }
-        let collector = try makeCollector(for: head)
+        let collector = try BodyWait.within(self, isHook: true) { try makeCollector(for: head) }
         try check(collector)
         return collector
     }
@@ -90,6 +119,10 @@ extension NetworkOperation: AttemptHost {
     package var errorBodyBytes: Int { responseRules.errorBodyBytes }
 
     package func evaluate(_ answer: Answer) throws -> @Sendable () -> Void {
+        try BodyWait.within(self, isHook: true) { try checkAndEvaluate(answer) }
+    }
+
+    private func checkAndEvaluate(_ answer: Answer) throws -> @Sendable () -> Void {
         let (rules, validators, mayBeEmpty) = knobs.withLock { ($0.rules, $0.validators, $0.emptyResult != nil) }
         try rules.check(answer)
         if mayBeEmpty, let emptyResult,
@@ -103,13 +136,13 @@ extension NetworkOperation: AttemptHost {
                 code: .evaluationFailed, phase: .evaluating, message: "The collector gives no \(TaskResult.self).")
         }
         let taken = try collector.finish()
-        let kept = OperationKnobs.Taken(taken)
+        let kept = NetworkOperationOptions.Taken(taken)
         knobs.withLock { $0.taken = kept }
         for validator in validators {
-            if let rule = (validator as? OperationKnobs.Kept<ResponseRule>)?.closure {
+            if let rule = (validator as? NetworkOperationOptions.Kept<ResponseRule>)?.closure {
                 try Self.check { try rule(NetworkResponse(body: taken, head: answer.head)) }
             }
-            guard let rule = (validator as? OperationKnobs.Kept<Rule>)?.closure else { continue }
+            guard let rule = (validator as? NetworkOperationOptions.Kept<Rule>)?.closure else { continue }
             let response = try answer.needResponse()
             try Self.check { try rule(taken, response) }
         }

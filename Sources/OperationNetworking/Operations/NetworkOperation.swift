@@ -9,10 +9,10 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// A request as an operation, whose result an evaluator makes of the response.
+/// An operation that sends a request, and whose evaluator creates the result from the response.
 ///
-/// Most requests need one of its three subclasses, ``NetworkDataOperation``, ``NetworkDownloadOperation`` and
-/// ``NetworkUploadOperation``, and no more:
+/// Most requests need only one of its three subclasses: ``NetworkDataOperation``, ``NetworkDownloadOperation`` and
+/// ``NetworkUploadOperation``.
 ///
 /// ```swift
 /// struct Album: Decodable, Sendable { let title: String }
@@ -31,39 +31,45 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Subclass it, or one of the three, to change a step for a whole family of requests:
+/// To change a step for a whole family of requests, create a subclass of this class or of one of the three:
 ///
-/// - ``makeRequest()`` makes the request;
-/// - ``prepareRequest(_:)`` changes the request immediately;
-/// - ``adapt(_:)`` changes it when something must be waited for, such as a token;
-/// - ``createTask(with:using:)-(NetworkRequest,_)`` makes the task;
-/// - ``makeCollector(for:)`` takes in the body, for a `TaskResult` that is neither `Data` nor `URL`;
-/// - ``evaluate(result:head:)`` makes the result, or ``evaluate(result:response:)`` with Foundation's response.
+/// - ``makeRequest()`` creates the request.
+/// - ``prepareRequest(_:)`` changes the request synchronously.
+/// - ``adapt(_:)`` changes the request asynchronously, for example after a wait for a token.
+/// - ``createTask(with:using:)-(NetworkRequest,_)`` creates the task.
+/// - ``makeCollector(for:)`` creates the collector of the body, for a `TaskResult` that is neither `Data` nor `URL`.
+/// - ``evaluate(result:head:)`` creates the result. ``evaluate(result:response:)`` does the same with Foundation's
+///   response.
 ///
-/// Each attempt goes through all of them; the first three are called again after the request waited for something, such as a
-/// credential. The first two run on the thread that starts the operation or ends a wait, and ``adapt(_:)`` in Swift's pool; the
-/// evaluation runs on a thread of its own, never the session's, which it would hold up.
+/// The operation calls all of these hooks in each attempt. It calls the first three again after the request waited for
+/// something, such as a credential.
+///
+/// The first two hooks run on the thread that starts the operation or ends a wait. The ``adapt(_:)`` hook runs in
+/// Swift's thread pool. The evaluation runs on a thread of its own, because it would block a thread of the session.
 ///
 /// ### Without an evaluator
 ///
-/// An operation without an evaluator makes its result as the types say:
+/// An operation without an evaluator determines its result from the types:
 ///
 /// - The result of the task is the result of the operation if both have the same type: `NetworkDataOperation<Data>`,
 ///   `NetworkDownloadOperation<URL>`.
-/// - A body in memory is read as ``Endpoint`` reads it if the result is `Decodable`: `String` is the text, ``NoContent``
-///   ignores the body, an optional is nil where there is no body, and all other types are decoded from JSON.
+/// - If the result is `Decodable`, the operation decodes a body in memory as ``Endpoint`` does. A `String` is the text,
+///   and ``NoContent`` ignores the body. An optional is `nil` if there is no body. All other types are decoded from
+///   JSON.
 ///
-/// For any other result, such as `Void`, the three classes fail immediately when they start, before anything is sent. Use
-/// ``NoContent`` for a request without a result. Swift cannot tell whether a subclass overrides a hook. A subclass that neither
-/// has an evaluator nor overrides one of the two `evaluate` hooks therefore fails only when the response is complete.
+/// For any other result, such as `Void`, an operation of one of the three classes fails immediately when it starts,
+/// before it sends anything. Use ``NoContent`` for a request without a result.
 ///
-/// From its start to its end the operation is kept alive by its transfer.
+/// Swift cannot detect whether a subclass overrides a hook. A subclass may have no evaluator and override neither of
+/// the two `evaluate` hooks. Such an operation fails only when the response is complete.
+///
+/// The transfer keeps the operation alive from its start to its end.
 open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<ResultType, NetworkError>,
     AnyNetworkOperation, @unchecked Sendable
 {
-    // Sendable: what changes is behind locks.
+    // Sendable: all mutable state is behind locks.
 
-    /// Makes a result of what a task gave and of the response in Foundation's form.
+    /// A closure that creates a result from the result of the task and the response in Foundation's form.
     public typealias Evaluator = @Sendable (TaskResult, HTTPURLResponse) throws -> ResultType
 
     typealias ResponseEvaluator = @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -71,14 +77,16 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     typealias ResponseRule = @Sendable (NetworkResponse<TaskResult>) throws -> Void
     typealias EmptyResult = @Sendable () -> ResultType
 
-    /// What carries out the attempts; there is nothing in it for users.
+    /// The object that performs the attempts, which has no members for your code.
     public final let networkAttempts = NetworkAttempts()
     private let session: any NetworkSession
-    // One of the two, or none.
+    // At most one of these two closures is set.
     private let evaluator: Evaluator?
     private let responseEvaluator: ResponseEvaluator?
-    let knobs: Locked<OperationKnobs>
-    /// Whether there is an ``OperationKnobs/service``: operations without one are spared the lock.
+    let knobs: Locked<NetworkOperationOptions>
+    /// Whether there is an ``NetworkOperationOptions/service``.
+    ///
+    /// Operations without a service do not need to take the lock.
     let hasService = Atomic(false)
 
     init(
@@ -86,28 +94,30 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         _ responseEvaluator: ResponseEvaluator? = nil
     ) {
         (self.session, self.evaluator, self.responseEvaluator) = (session, evaluator, responseEvaluator)
-        knobs = Locked(OperationKnobs(draft: draft))
+        knobs = Locked(NetworkOperationOptions(draft: draft))
         super.init()
     }
 
-    // A subclass inherits these as they are, and may call each of them, only if none calls another.
+    // A subclass inherits these initializers, and may call each of them, only if none of them calls another.
 
-    /// Creates an operation that asks for a URL.
+    /// Creates an operation that sends a GET request to a URL.
     ///
     /// - Parameters:
-    ///   - url: What to ask for, by GET.
-    ///   - urlSession: The session: any ``NetworkSession``, such as `.shared` or a `URLSession`. The default is the default
-    ///     session of the platform: see ``DefaultNetworkSession``.
-    ///   - evaluator: Makes the result. The default is `nil`: see the section "Without an evaluator" of ``NetworkOperation``.
+    ///   - url: The URL of the GET request.
+    ///   - urlSession: Any ``NetworkSession``, such as `.shared` or a `URLSession`. The default is the default session
+    ///     of the platform: see ``DefaultNetworkSession``.
+    ///   - evaluator: A closure that creates the result, on a thread of its own. The default is `nil`: see the section
+    ///     "Without an evaluator" of ``NetworkOperation``.
     public init(
         url: URL, urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
-        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .url(url))))
+        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .url(url))))
         super.init()
     }
 
-    /// Creates an operation that asks for a URL, with an evaluator that needs no type of Foundation's networking.
+    /// Creates an operation that sends a GET request to a URL, with an evaluator that needs no type of Foundation's
+    /// networking.
     ///
     /// The evaluator has one parameter: `{ response in response.body.count }`.
     public init(
@@ -115,51 +125,51 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
-        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .url(url))))
+        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .url(url))))
         super.init()
     }
 
-    /// Creates an operation that sends a request of Foundation's.
+    /// Creates an operation that sends a `URLRequest`.
     public init(
         request: URLRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: Evaluator? = nil
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
-        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .foundation(request))))
+        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .foundation(request))))
         super.init()
     }
 
-    /// Creates an operation that sends a request of Foundation's, with an evaluator of one parameter.
+    /// Creates an operation that sends a `URLRequest`, with an evaluator of one parameter.
     public init(
         request: URLRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
-        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .foundation(request))))
+        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .foundation(request))))
         super.init()
     }
 
-    /// Creates an operation that sends a request that was checked.
+    /// Creates an operation that sends a checked request.
     public init(
         request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: Evaluator? = nil
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
-        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .checked(request))))
+        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .checked(request))))
         super.init()
     }
 
-    /// Creates an operation that sends a request that was checked, with an evaluator of one parameter.
+    /// Creates an operation that sends a checked request, with an evaluator of one parameter.
     public init(
         request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
-        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .checked(request))))
+        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .checked(request))))
         super.init()
     }
 
-    /// Creates an operation of a subclass that overrides ``makeRequest()``.
+    /// Creates an operation without a request, for a subclass that overrides ``makeRequest()``.
     ///
     /// An abstract base class needs no URL:
     ///
@@ -181,31 +191,36 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// ```
     public init(urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil) {
         (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
-        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .none)))
+        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .none)))
         super.init()
     }
 
-    /// Creates an operation of a subclass that overrides ``makeRequest()``, with an evaluator of one parameter.
+    /// Creates an operation without a request and with an evaluator of one parameter, for a subclass that overrides
+    /// ``makeRequest()``.
     public init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
-        knobs = Locked(OperationKnobs(draft: RequestDraft(head: .none)))
+        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .none)))
         super.init()
     }
 
     // Hooks.
 
-    /// Makes the request of an attempt.
+    /// Creates the request of an attempt.
     ///
-    /// It is called before ``prepareRequest(_:)``, at least once for each attempt, and again after the request waited for a
-    /// credential or for another reason. It runs on the thread that starts the operation or that ends the wait. What it throws
-    /// fails the operation before anything is sent. The one here returns the request that the operation was made with; an
-    /// operation that was made without one fails.
+    /// The operation calls this method before ``prepareRequest(_:)``, at least once for each attempt. It calls the
+    /// method again after the request waited for a credential or for another reason. The method runs on the thread that
+    /// starts the operation or that ends the wait.
     ///
-    /// Header fields and options of a service (see `using(_:)`) and the ``transferOptions`` of the operation are added to
-    /// what it returns.
+    /// The default implementation returns the request that the operation was created with. An operation that was
+    /// created without a request fails.
+    ///
+    /// The operation then adds the headers and the options of a service (see `using(_:)`) and its own
+    /// ``transferOptions`` to the returned request.
+    ///
+    /// - Throws: Any error, which makes the operation fail before it sends anything.
     open func makeRequest() throws -> NetworkRequest {
         if let request = try knobs.withLock({ $0.draft }).request() { return request }
         throw NetworkError(
@@ -214,78 +229,98 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
                 + "operation with a URL or a request.")
     }
 
-    /// Changes the request before it is sent; called after ``makeRequest()``, each time.
+    /// Changes the request before it is sent.
     ///
-    /// The operation sends the request that the hook returns. A body in memory is in `request`, so the hook can sign it,
-    /// replace it or remove it. A file or a stream is not in `request`, and is sent unless the hook sets a body. An error
-    /// that the hook throws fails the operation. The default implementation returns the request unchanged.
+    /// The operation calls this method after each call of ``makeRequest()``, and sends the request that the method
+    /// returns. The default implementation returns the request unchanged.
+    ///
+    /// If the body is in memory, `request` contains it, so the method can sign it, replace it or remove it. A file or a
+    /// stream is not in `request`, and the operation sends it unless the method sets a body.
+    ///
+    /// - Throws: Any error, which makes the operation fail.
     open func prepareRequest(_ request: URLRequest) throws -> URLRequest { request }
 
-    /// Changes the request when something must be waited for, such as a token or a signature; called after
-    /// ``prepareRequest(_:)``, each time.
+    /// Changes the request asynchronously, for example after a wait for a token or a signature.
     ///
-    /// Its task is cancelled when the operation is. The one here returns the request as it is.
+    /// The operation calls this method after each call of ``prepareRequest(_:)``. If the operation is canceled, the
+    /// task of this method is canceled too. The default implementation returns the request unchanged.
     open func adapt(_ request: NetworkRequest) async throws -> NetworkRequest { request }
 
-    /// Makes the task of an attempt, which the operation then resumes.
+    /// Creates the task of an attempt, which the operation then resumes.
+    ///
+    /// You may also return a task from `makeTask(with:)` of another session if you have called none of the methods of
+    /// the task. Such a task reports to the operation too. If you called one of its methods before, the operation fails
+    /// with the code ``NetworkError/Code/unboundTask``. A task with a receiver of your own reports only to that
+    /// receiver. Finish the operation yourself in that case.
+    ///
+    /// You may also return a task of your own type that wraps one of these tasks, under these rules:
+    ///
+    /// - If the wrapped task is a task of another session, it must be the only task that the hook creates by
+    ///   `makeTask(with:)`. Otherwise, the operation fails with ``NetworkError/Code/unboundTask``.
+    /// - If your task wraps no task, the hook must create no task by `makeTask(with:)`.
+    ///
+    /// The operation cannot detect which task you wrap. If the hook also creates a task with the operation's session
+    /// and drops it, the operation waits for that task.
     ///
     /// - Parameters:
-    ///   - request: What to send.
-    ///   - session: The operation's session, bound to it: what comes for a task made by `session.makeTask(with:)` goes to
-    ///     the operation. The same is true for a task that you made by `makeTask(with:)` of another session and return
-    ///     without having called it. If it was called before, the operation fails with the code
-    ///     ``NetworkError/Code/unboundTask``. A task with a receiver of your own reports only to that receiver. Finish
-    ///     the operation yourself in that case.
-    ///
-    /// You may also return a task of your own type that wraps one of these. If the wrapped task is one of another session,
-    /// it must be the only task that the hook makes by `makeTask(with:)`, or the operation fails with
-    /// ``NetworkError/Code/unboundTask``; if your task wraps no task, the hook must make none in this way. The operation cannot see which task you wrap: if the hook also makes a task with
-    /// the operation's session and drops it, the operation waits for that task.
+    ///   - request: The request to send.
+    ///   - session: The session of the operation, bound to the operation. A task from `session.makeTask(with:)` reports
+    ///     to the operation.
     open func createTask(
         with request: NetworkRequest, using session: any NetworkSession
     ) throws -> any NetworkTask {
         session.makeTask(with: request)
     }
 
-    /// Makes the task of an attempt with a session of Foundation's: the older form of the hook.
+    /// Creates the task of an attempt with a `URLSession`, in the older form of the hook.
     ///
-    /// A subclass that overrides the method makes a task with a completion handler, and the completion handler finishes the
-    /// operation: by ``evaluate(result:response:)`` and `finish(withResult:)`, or by `finish(withError:)`. The operation asks
-    /// the hook in every attempt. If it returns `nil`, as the default implementation does, the operation asks
-    /// ``createTask(with:using:)-(NetworkRequest,_)`` for the task.
+    /// A subclass that overrides the method creates a task with a completion handler. The completion handler finishes
+    /// the operation: by ``evaluate(result:response:)`` and `finish(withResult:)`, or by `finish(withError:)`. The
+    /// operation calls this method in every attempt. If the method returns `nil`, as the default implementation does,
+    /// the operation gets the task from ``createTask(with:using:)-(NetworkRequest,_)``.
     ///
-    /// The operation never sees the response to such a task. That decides what the operation does for it:
+    /// The operation never receives the response to a task of this method. So the operation does only the following for
+    /// the task:
     ///
-    /// - The operation makes and prepares the request: ``makeRequest()``, ``prepareRequest(_:)``, ``adapt(_:)``, the token of an
-    ///   authenticator, the header fields of a service. It resumes the task, and cancels it when the operation is canceled
-    ///   or when an attempt runs out of its time (``Retry/attemptTimeout``).
-    /// - Another attempt follows an attempt that ran out of its time, and an error that one of these hooks throws, as far as the
-    ///   retry rule allows. A `URLError` that this method throws counts as a failure of the transfer.
-    /// - The operation ends with the first result or error that the completion handler gives it. No retry follows, and no
-    ///   refresh of a token, whatever the error is.
-    /// - There is no progress, and ``responseRules``, `validate(_:)`, ``emptyResult`` and ``makeCollector(for:)`` are not asked.
-    ///   Check the status in the completion handler. `URLSession` follows redirects and keeps cookies by its own rules.
-    /// - On Linux, `suspend()` does not reach a task that runs.
+    /// - The operation creates and prepares the request. It uses ``makeRequest()``, ``prepareRequest(_:)``,
+    ///   ``adapt(_:)``, the token of an authenticator and the headers of a service.
+    /// - The operation resumes the task. It cancels the task when the operation is canceled or when an attempt exceeds
+    ///   its time limit (``Retry/attemptTimeout``).
+    /// - The operation makes another attempt after an attempt that exceeded its time limit, as far as the retry rule
+    ///   allows. The same is true for an error that one of these hooks throws. A `URLError` that this method throws
+    ///   counts as a failure of the transfer.
+    /// - The operation ends with the first result or error that the completion handler passes to it. It neither retries
+    ///   nor refreshes a token, whatever the error is.
+    /// - The operation reports no progress. It does not use ``responseRules``, `validate(_:)`, ``emptyResult`` and
+    ///   ``makeCollector(for:)``. Check the status in the completion handler. `URLSession` follows redirects and keeps
+    ///   cookies by its own rules.
+    /// - On Linux, `suspend()` does not suspend a running task.
     ///
-    /// To have these, override ``createTask(with:using:)-(NetworkRequest,_)`` instead. A subclass that only changes the request or
-    /// makes the result overrides ``prepareRequest(_:)`` or ``evaluate(result:head:)``, and no form of this method.
+    /// To get these features, override ``createTask(with:using:)-(NetworkRequest,_)`` instead. If a subclass only
+    /// changes the request or creates the result, override ``prepareRequest(_:)`` or ``evaluate(result:head:)`` and no
+    /// form of this method.
     ///
-    /// A task that the operation cancels calls its completion handler with `URLError.cancelled`. The completion handler must not
-    /// finish the operation then, because another attempt may have begun. If you cancel the task or invalidate the session
-    /// yourself, cancel the operation as well.
+    /// A task that the operation cancels calls its completion handler with `URLError.cancelled`. The completion handler
+    /// must not finish the operation in this case, because another attempt may have begun. If you cancel the task or
+    /// invalidate the session yourself, cancel the operation as well.
     ///
-    /// The request has the body if the body is in memory or a whole file. Any other body fails the operation, unless the task is
-    /// an upload task, which has a body of its own.
+    /// The `request` parameter contains the body if the body is in memory or a whole file. Any other body makes the
+    /// operation fail, unless the task is an upload task, which has a body of its own.
+    ///
+    /// The operation does not send the task through its own session. So if the operation has a session of another kind,
+    /// such as a `StubSession`, a task from this method makes the operation fail with `preparationFailed`.
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - session: The session that the operation was made with, if it is one of Foundation's, or else the shared one.
+    ///   - session: The session that the operation was created with if it is a `URLSession`, or else the shared
+    ///     session.
     /// - Returns: A task that was not resumed, or `nil`.
     open func createTask(with request: URLRequest, using session: URLSession) throws -> URLSessionTask? { nil }
 
-    /// Makes what takes in the body of a successful response.
+    /// Creates the collector that receives the body of a successful response.
     ///
-    /// The one here knows `Data` and temporary files (`URL`). Override it for a `TaskResult` of your own.
+    /// The default implementation supports `Data` and temporary files (`URL`). Override the method for a `TaskResult`
+    /// of your own.
     open func makeCollector(for head: ResponseHead) throws -> ResponseCollector<TaskResult> {
         if let collector = DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)
             as? ResponseCollector<TaskResult>
@@ -302,23 +337,27 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
             message: "There is no collector for \(TaskResult.self). Override makeCollector(for:) in \(type(of: self)).")
     }
 
-    /// Makes the result of what the task gave.
+    /// Creates the result of the operation from the result of the task.
     ///
-    /// It runs on a thread of its own. What it throws fails the operation. The one here calls
-    /// ``evaluate(result:response:)``, or the evaluator where that needs no response of Foundation's.
+    /// The method runs on a thread of its own. The default implementation calls ``evaluate(result:response:)``, or the
+    /// evaluator if the evaluator needs no response of Foundation's.
+    ///
+    /// - Throws: Any error, which makes the operation fail.
     open func evaluate(result: TaskResult, head: ResponseHead) throws -> ResultType {
-        // To make a response of Foundation's takes longer than to decode a small body.
+        // Creating a Foundation response takes longer than decoding a small body.
         if evaluator == nil, isPlain { return try makeResult(of: result, head) }
         return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
     }
 
-    /// Makes the result of what the task gave, with the response in Foundation's form.
+    /// Creates the result of the operation from the result of the task and the response in Foundation's form.
     ///
-    /// Override one of the two forms. The one here makes the result by the evaluator, or as the types say: see
-    /// ``NetworkOperation``. What it throws fails the operation.
+    /// Override one of the two forms. The default implementation creates the result with the evaluator, or from the
+    /// types: see ``NetworkOperation``.
+    ///
+    /// - Throws: Any error, which makes the operation fail.
     open func evaluate(result: TaskResult, response: HTTPURLResponse) throws -> ResultType {
         if let evaluator { return try evaluator(result, response) }
-        // An override may have called this with another response than the one that came.
+        // An override may have called this method with a response other than the received one.
         let own = networkAttempts.head.flatMap { networkAttempts.response(of: $0) === response ? $0 : nil }
         let head = own ?? networkAttempts.request.flatMap { ResponseHead(response, to: $0) }
         guard let head else {
@@ -329,7 +368,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         return try makeResult(of: result, head)
     }
 
-    /// Makes the result without Foundation's response: by an evaluator of one parameter, or as the types say.
+    /// Creates the result without Foundation's response, with an evaluator of one parameter or from the types.
     private func makeResult(of result: TaskResult, _ head: ResponseHead) throws -> ResultType {
         if let responseEvaluator { return try responseEvaluator(NetworkResponse(body: result, head: head)) }
         if let model = decodableResult, let data = result as? Data {
@@ -340,15 +379,15 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         throw missingEvaluator(.evaluating)
     }
 
-    /// The result, if the body is decoded where there is no evaluator.
+    /// The result type, if the operation decodes the body because it has no evaluator.
     private var decodableResult: (any Decodable.Type)? {
         TaskResult.self == Data.self ? ResultType.self as? any Decodable.Type : nil
     }
 
-    /// Whether the result of the task is the result of the operation where there is no evaluator.
+    /// Whether the result of the task is the result of the operation if there is no evaluator.
     private var isTaskResult: Bool { ResultType.self == TaskResult.self || ResultType.self == TaskResult?.self }
 
-    /// Refuses to send a request of whose response nothing could be made, as far as that can be known.
+    /// Throws an error before the request is sent, if it is known that no result can be created from the response.
     final func checkEvaluation() throws(NetworkError) {
         guard evaluator == nil, responseEvaluator == nil, makesResultByEvaluator else { return }
         guard decodableResult == nil, !isTaskResult else { return }
@@ -362,11 +401,11 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
                 + "\(ResultType.self). Give the operation an evaluator, or override evaluate(result:head:).")
     }
 
-    // Knobs, to be set before the start.
+    // Options, to be set before the start.
 
-    /// What is accepted as a response.
+    /// The rules that a response must satisfy to be accepted.
     ///
-    /// When the operation ends, it releases ``ResponseRules/decodeError``, which is `nil` from then on.
+    /// When the operation ends, it releases ``ResponseRules/decodeError`` and sets it to `nil`.
     public final var responseRules: ResponseRules {
         get { knobs.withLock { $0.rules } }
         set {
@@ -376,59 +415,65 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         }
     }
 
-    /// How the request is transferred: its time limits above all.
+    /// The options for the transfer of the request, such as its timeouts.
     ///
-    /// Once they are set here they stand in the place of those of the request, and of an endpoint's base.
+    /// If you set this property, it replaces the options of the request and those of an endpoint's base.
     public final var transferOptions: TransferOptions {
         get { ownTransferOptions ?? inheritedTransferOptions }
         set { knobs.withLock { $0.draft.options = newValue } }
     }
 
-    /// Those that were set on the operation itself.
+    /// The options that were set on the operation itself.
     final var ownTransferOptions: TransferOptions? { knobs.withLock { $0.draft.options } }
 
-    /// Those that stand as long as none were set on the operation.
+    /// The options that apply if none were set on the operation.
     var inheritedTransferOptions: TransferOptions {
         let (head, service) = knobs.withLock { ($0.draft.head, $0.service) }
         if case .checked(let request) = head, request.options != .standard { return request.options }
         return service?.options ?? .standard
     }
 
-    /// Adds a rule that sees the body, too; what it throws fails the operation.
+    /// Adds a validation rule that can also examine the body.
+    ///
+    /// An error that the closure throws makes the operation fail. If the error is no ``NetworkError``, the operation
+    /// fails with the code ``NetworkError/Code/responseRefused``.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (TaskResult, HTTPURLResponse) throws -> Void) -> Self {
-        let kept = OperationKnobs.Kept<Rule>(rule)
+        let kept = NetworkOperationOptions.Kept<Rule>(rule)
         knobs.withLock { $0.validators.append(kept) }
         releaseRulesIfEnded()
         return self
     }
 
-    /// Adds a rule that sees the body, too, and needs no type of Foundation's networking; what it throws fails the
-    /// operation.
+    /// Adds a validation rule that can also examine the body, and that needs no type of Foundation's networking.
     ///
-    /// The rule has one parameter: `{ response in … }`.
+    /// The rule has one parameter: `{ response in … }`. An error that the closure throws makes the operation fail. If
+    /// the error is no ``NetworkError``, the operation fails with the code ``NetworkError/Code/responseRefused``.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> Void) -> Self {
-        let kept = OperationKnobs.Kept<ResponseRule>(rule)
+        let kept = NetworkOperationOptions.Kept<ResponseRule>(rule)
         knobs.withLock { $0.validators.append(kept) }
         releaseRulesIfEnded()
         return self
     }
 
-    /// What an answer without a body gives: one with status 204 or 205, or to HEAD, or of no bytes.
+    /// A closure that creates the result for a response without a body.
     ///
-    /// If it is nil, as from the start, such an answer is evaluated like all others. When the operation ends, it releases the
+    /// A response with the status 204 or 205, a response to a HEAD request, and a response of no bytes have no body.
+    /// The default is `nil`, which evaluates such a response like all others. When the operation ends, it releases the
     /// closure.
     public final var emptyResult: (@Sendable () -> ResultType)? {
-        get { (knobs.withLock { $0.emptyResult } as? OperationKnobs.Kept<EmptyResult>)?.closure }
+        get { (knobs.withLock { $0.emptyResult } as? NetworkOperationOptions.Kept<EmptyResult>)?.closure }
         set {
-            var kept: (any AnyObject & Sendable)? = newValue.map { OperationKnobs.Kept<EmptyResult>($0) }
+            var kept: (any AnyObject & Sendable)? = newValue.map { NetworkOperationOptions.Kept<EmptyResult>($0) }
             knobs.withLock { swap(&$0.emptyResult, &kept) }
             releaseRulesIfEnded()
         }
     }
 
-    /// Releases the closures that nothing calls after the end: each may hold the operation, or all that a user holds.
+    /// Releases the closures that are no longer called after the end.
+    ///
+    /// Each of them may hold the operation or any object of the user.
     private func releaseRules() {
         let old = knobs.withLock { knobs in
             (
@@ -439,17 +484,19 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         withExtendedLifetime(old) {}
     }
 
-    /// Releases a closure that was set too late, which nothing would release later.
+    /// Releases a closure that was set after the end, because nothing would release it later.
     private func releaseRulesIfEnded() {
         if outcome != nil { releaseRules() }
     }
 
-    /// What the last task gave, as it came, also where it could not be made into a result; nil until it was complete, and
-    /// of an answer with a status that is not accepted.
+    /// The unchanged result of the last task.
     ///
-    /// A temporary file is there only if the evaluator left it there and gave its URL as the result.
+    /// The value is also available if no result could be created from it. The value is `nil` until the result of the
+    /// task is complete, and for a response whose status is not accepted.
+    ///
+    /// A temporary file still exists only if the evaluator left it in place and returned its URL as the result.
     public final var taskResult: TaskResult? {
-        (knobs.withLock { $0.taken } as? OperationKnobs.Taken<TaskResult>)?.result
+        (knobs.withLock { $0.taken } as? NetworkOperationOptions.Taken<TaskResult>)?.result
     }
 
     /// The queue on which the operation calls its handlers.
@@ -477,35 +524,39 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     @_spi(Subclassing) public final override var isBodyBrief: Bool { isBrief }
 
-    /// Whether an attempt begins in a moment, and nothing of the user's belongs to that.
+    /// Whether an attempt begins within a moment, without any code of the user.
     package var isBrief: Bool { false }
-    /// Whether it is one of our own classes, none of whose hooks is overridden.
+    /// Whether the operation's class is one of this package's own classes, without overridden hooks.
     package var isPlain: Bool { false }
-    /// Whether it is known that only an evaluator, or the types, make the result.
+    /// Whether it is certain that only an evaluator or the types create the result.
     var makesResultByEvaluator: Bool { isPlain || type(of: self) == NetworkOperation<TaskResult, ResultType>.self }
     /// The service to which the operation belongs.
-    final var service: OperationKnobs.Service? {
+    final var service: NetworkOperationOptions.Service? {
         hasService.load(ordering: .acquiring) ? knobs.withLock { $0.service } : nil
     }
-    /// The service whose headers no hook takes to another origin.
-    var serviceOfHooks: OperationKnobs.Service? { service }
-    /// The session that was given, or else that of the service.
+    /// The service whose headers no hook may send to another origin.
+    var serviceOfHooks: NetworkOperationOptions.Service? { service }
+    /// The session that the operation was created with, or else the session of the service.
     var operationSession: any NetworkSession {
         guard let service, session === DefaultNetworkSession.standard else { return session }
         return service.session
     }
-    /// Gets ready for another attempt; called before its task is made.
+    /// Prepares another attempt.
+    ///
+    /// This method is called before the task of the attempt is created.
     func prepareAttempt() throws(NetworkError) {}
-    /// The session that makes the task of an attempt, over the session that sends the request.
+    /// Returns the session that creates the task of an attempt, on top of the session that sends the request.
     func attemptSession(over session: any NetworkSession) -> any NetworkSession { session }
-    /// Refuses a collector that would get nothing.
+    /// Throws an error if a collector would receive nothing.
     func check(_ collector: AnyResponseCollector) throws(NetworkError) {}
-    /// No other attempt will begin, and the operation is about to fail: `fail` does that.
+    /// Calls `fail` when the operation may fail.
+    ///
+    /// No other attempt begins after this.
     func beforeFailure(_ fail: @escaping @Sendable () -> Void) { fail() }
-    /// The operation has its outcome, and no other attempt will begin.
+    /// Notifies the operation that it has its outcome and that no other attempt begins.
     func transfersAreOver() {}
 
-    /// The outcome, for those who observe.
+    /// The outcome, for the observers.
     private func ending(received: Int64) -> AttemptStep {
         switch outcome {
         case .success, nil: .ended(.success, nil, nil, received: received)

@@ -68,7 +68,7 @@ extension NetworkRequest {
     ///
     /// - Parameter prepared: What a hook made of ``foundation`` for the same attempt. If nothing changed the request since
     ///   then, no other one is made.
-    func foundationWithBody(_ prepared: OperationKnobs.Prepared?) -> URLRequest {
+    func foundationWithBody(_ prepared: NetworkOperationOptions.Prepared?) -> URLRequest {
         var request = prepared?.foundation ?? foundation
         if let prepared, !prepared.request.isSame(as: self) || prepared.foundation.url != url {
             request.url = url

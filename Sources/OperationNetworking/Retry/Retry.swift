@@ -1,9 +1,12 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
 import OperationCore
 
-/// How often, when and how much a request is sent again: three values that know nothing of each other.
+/// A description of whether, when and how often an operation sends a failed request again.
+///
+/// The policy, the backoff and the budget are independent of each other.
 ///
 /// ```swift
 /// func albums(at url: URL) -> NetworkDataOperation<Data> {
@@ -14,29 +17,37 @@ import OperationCore
 /// }
 /// ```
 ///
-/// For all operations of a service, set ``NetworkBase/retry``.
+/// To set the retry behavior for all operations of a service, set ``NetworkBase/retry``.
 public struct Retry: Sendable {
-    /// Whether a request may be sent again.
+    /// The policy that decides whether a request may be sent again.
     public var policy: RetryPolicy
-    /// How long to wait before.
+    /// The backoff that determines the pause before the next attempt.
     public var backoff: RetryBackoff
-    /// How long to wait where the server said that it is too much for it.
+    /// The backoff to use if the server reported that it is overloaded.
     public var throttledBackoff: RetryBackoff
-    /// How many may be sent again in all, of the operations that share it; without limit if nil.
+    /// The budget that limits the total number of repeated requests of all operations that share it.
+    ///
+    /// If the value is `nil`, the number is not limited.
     public var budget: RetryBudget?
-    /// Where it is noted which origins asked to be left alone, for all operations that share it; each heeds only what it was
-    /// told itself if nil, as from the start.
+    /// A store that records which origins asked for a pause, for all operations that share it.
+    ///
+    /// The default is `nil`, which makes each operation respect only the pauses in its own responses.
     public var originPauses: OriginPauses?
-    /// How long one attempt may take, from its preparation until its response is complete, on the operation's clock and
-    /// without the time for which it is suspended; as long as it likes if nil.
+    /// The maximum duration of one attempt.
+    ///
+    /// The default is `nil`, which sets no limit. The duration runs from the preparation of the attempt until its
+    /// response is complete. The operation's clock measures this time, without the time for which the operation is
+    /// suspended.
     public var attemptTimeout: Duration?
-    /// Gives a number from 0 up to 1 for each pause; what is beyond counts as the nearest of them.
+    /// A closure that returns a random number from 0 to 1 for each pause.
+    ///
+    /// A number outside this range counts as the nearest bound.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
-    /// Makes a way to repeat.
+    /// Creates a description of how to send failed requests again.
     ///
-    /// A budget limits only what shares it: one that is made anew for each operation limits nothing. Keep your own in a
-    /// `static let`.
+    /// A budget limits only the operations that share it. A new budget for each operation limits nothing. Store a
+    /// budget of your own in a `static let`.
     public init(
         policy: RetryPolicy = .standard, backoff: RetryBackoff = .standard,
         throttledBackoff: RetryBackoff = .throttled, budget: RetryBudget? = .shared
@@ -47,7 +58,93 @@ public struct Retry: Sendable {
         self.budget = budget
     }
 
-    /// Three attempts, with up to half a second before the second and up to a second before the third, twice that where the
-    /// server says that it is too much for it, as far as the budget goes.
+    /// Three attempts with the standard policy, backoff and budget.
+    ///
+    /// The pause is up to half a second before the second attempt and up to one second before the third. Both bounds
+    /// are doubled if the server reports that it is overloaded. The shared budget limits the number of repeated
+    /// requests.
     public static let standard = Retry()
+}
+
+/// A decision about whether a failed attempt is followed by another attempt.
+public struct RetryAnswer: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
+        case asPolicySays
+        case fail
+        case again(Duration?)
+    }
+
+    package let kind: Kind
+
+    /// The decision that the policy would make.
+    public static let asPolicySays = RetryAnswer(kind: .asPolicySays)
+    /// The operation fails without another attempt.
+    public static let fail = RetryAnswer(kind: .fail)
+    /// Another attempt, after the pause that the backoff determines.
+    public static let again = RetryAnswer(kind: .again(nil))
+    /// Returns the decision to make another attempt after the given pause.
+    public static func again(after pause: Duration) -> RetryAnswer { RetryAnswer(kind: .again(pause)) }
+}
+
+// Set these properties before the operation starts.
+extension AnyNetworkOperation {
+    /// The description of how the operation sends a failed request again.
+    ///
+    /// The default is `nil`, which disables further attempts. If you never set this property, the operation uses the
+    /// retry of its group from the start, if the group sets one.
+    public var retry: Retry? {
+        get { networkAttempts.policy(of: RetryAgent.self)?.retry }
+        set {
+            guard maySet("retry") else { return }
+            networkAttempts.markAsSet(.retry)
+            networkAttempts.set(newValue)
+        }
+    }
+
+    /// A closure that the operation calls on its callback queue with each decision about a failed attempt.
+    ///
+    /// The operation calls this closure before the failure handler, and never after a cancellation. The operation
+    /// releases the closure when it ends.
+    public var retryHandler: (@Sendable (RetryEvent) -> Void)? {
+        get { networkAttempts.state.withLock { $0.retryHandler } }
+        set {
+            var handler = newValue
+            networkAttempts.state.withLock { state in
+                if state.machine.phase != .ended { swap(&state.retryHandler, &handler) }
+            }
+        }
+    }
+
+    /// The attempts that failed so far, even if the operation was canceled.
+    ///
+    /// The array is empty if the operation has no ``retry``.
+    public var failedAttempts: [AttemptRecord] { networkAttempts.records }
+
+    /// A key that tells the server that a repeated request is the same request.
+    ///
+    /// If a request has a key, `POST` and `PATCH` requests are sent again, too. The default is `nil`.
+    public var idempotencyKey: IdempotencyKey? {
+        get { networkAttempts.state.withLock { $0.idempotencyKey } }
+        set { networkAttempts.state.withLock { $0.idempotencyKey = newValue } }
+    }
+}
+
+extension NetworkAttempts {
+    func set(_ retry: Retry?) {
+        set(retry.map(RetryAgent.init))
+        set(gate: retry?.originPauses.map(PauseGate.init))
+    }
+}
+
+extension RetryEvent {
+    init(
+        _ attempt: FailedAttempt, _ weighing: RetryMachine.Weighing, _ moment: RetryMachine.Moment, of retry: Retry
+    ) {
+        self.init(
+            attempt: attempt.number, error: attempt.error, pause: weighing.pause, reason: weighing.reason,
+            rule: weighing.rule,
+            budgetLeft: attempt.request.flatMap { request in retry.budget.map { $0.left(for: request.origin) } },
+            timeLeft: retry.policy.window.map { max($0 - moment.elapsed, .zero) },
+            deadlineLeft: moment.left.map { max($0, .zero) })
+    }
 }

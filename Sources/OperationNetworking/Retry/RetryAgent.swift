@@ -191,3 +191,226 @@ extension AttemptHost {
         }
     }
 }
+
+/// The attempts of one operation as far as repeating goes: a pure value, told time and chance.
+///
+/// It weighs what failed; what it may cost (``RetryBudget``) and how the wait is done is others' business.
+package struct RetryMachine: Sendable {
+    /// What the moment of a decision is like.
+    package struct Moment: Sendable {
+        /// How much of the window passed, what the user's rule took included.
+        let elapsed: Duration
+        /// How long until the operation's deadline or the end of its timeout, whichever comes first; nil without either.
+        let left: Duration?
+        /// From 0 to 1.
+        let chance: Double
+
+        /// Takes whatever number the chance is.
+        package init(elapsed: Duration, left: Duration? = nil, chance: Double) {
+            self.elapsed = elapsed
+            self.left = left
+            self.chance = chance >= 0 ? min(chance, 1) : 0
+        }
+    }
+
+    /// What comes of it.
+    package struct Weighing: Sendable, Equatable {
+        /// Nil if there is no other attempt.
+        package let pause: Duration?
+        package let reason: RetryReason
+        /// The rule that the failure is about, if there is one.
+        package let rule: RetryRule?
+    }
+
+    private var uses: [RetryRule: Int] = [:]
+    private var lastPause: Duration?
+
+    package init() {}
+
+    /// What becomes of an attempt, if it may cost something.
+    package func weigh(
+        _ attempt: FailedAttempt, _ answer: RetryAnswer, of retry: Retry, _ moment: Moment
+    ) -> Weighing {
+        let rule = retry.policy.rule(for: attempt.error)
+        func stop(_ reason: RetryReason) -> Weighing { Weighing(pause: nil, reason: reason, rule: rule) }
+        guard !attempt.error.isFinal else { return stop(.notWorthwhile) }
+        switch answer.kind {
+        case .fail: return stop(.userSaidSo)
+        case .asPolicySays:
+            if let reason = retry.policy.objection(to: attempt, rule, uses: uses) { return stop(reason) }
+        case .again: break
+        }
+        guard attempt.countedNumber < max(retry.policy.maximumAttempts, 1) else { return stop(.attemptsUsedUp) }
+        switch pause(attempt, answer, rule, retry, moment) {
+        case .failure(let no): return stop(no.reason)
+        case .success(let pause):
+            // What all else allows is asked for last: the error of the body takes the place of the failure.
+            guard attempt.request?.body.canBeSentNow != false else { return stop(.bodyNotRepeatable) }
+            return Weighing(pause: pause, reason: answer.kind == .asPolicySays ? .mayPass : .userSaidSo, rule: rule)
+        }
+    }
+
+    /// Why there is none.
+    private struct NoPause: Error {
+        let reason: RetryReason
+    }
+
+    private func pause(
+        _ attempt: FailedAttempt, _ answer: RetryAnswer, _ rule: RetryRule?, _ retry: Retry, _ moment: Moment
+    ) -> Result<Duration, NoPause> {
+        var (least, extra): (Duration, Duration)
+        if case .again(let wanted?) = answer.kind {
+            // Whoever says a pause knows what the server asks for.
+            (least, extra) = (max(wanted, .zero).clamped, .zero)
+        } else {
+            let asked = attempt.error.retryAfter.map { max($0, .zero).clamped }
+            if let asked, asked > retry.policy.longestRetryAfter {
+                return .failure(NoPause(reason: .askedToWaitTooLong))
+            }
+            let backoff = rule?.isThrottling == true ? retry.throttledBackoff : retry.backoff
+            least = backoff.pause(after: attempt.countedNumber, previous: lastPause, chance: moment.chance)
+            // Never earlier than told, and not all at the moment told.
+            if let asked { least = max(least, asked) }
+            extra = asked.map { $0 / 10 * moment.chance } ?? .zero
+        }
+        if let window = retry.policy.window {
+            let room = window - moment.elapsed
+            guard least <= room else { return .failure(NoPause(reason: .windowOver)) }
+            extra = min(extra, room - least)
+        }
+        if let left = moment.left {
+            let room = left - Self.leastTime
+            guard least <= room else { return .failure(NoPause(reason: .deadlineTooNear)) }
+            extra = min(extra, room - least)
+        }
+        return .success(least + extra)
+    }
+
+    /// An attempt that gets less than this before the deadline is not worth its request.
+    private static let leastTime = Duration.seconds(1)
+
+    /// What became of it: to be called for each attempt that failed.
+    package mutating func note(_ weighing: Weighing) {
+        if let rule = weighing.rule, weighing.pause != nil { uses[rule, default: 0] += 1 }
+        lastPause = weighing.pause
+    }
+}
+
+extension NetworkError {
+    /// Whether the operation was stopped from outside, or its session is gone, so that no attempt would be another one.
+    var isFinal: Bool { [.cancelled, .sessionClosed, .sessionUnavailable].contains(code) }
+}
+
+/// What is left of the right to send again to one origin: a pure value, told the time.
+///
+/// Each first attempt earns a share of a repetition, which lapses after a while; besides, a small reserve fills up with
+/// time. What was earned is spent before the reserve. So the load on a server that fails stays below 1 + share of what it
+/// would be anyway, and the reserve, however many fail.
+struct RetryAllowance: Sendable, Equatable {
+    /// What was earned in one slice of the window.
+    private struct Earning: Sendable, Equatable {
+        let slice: Int64
+        var amount: Double
+    }
+
+    private static let slicesInWindow: Int64 = 10
+
+    private var earnings: [Earning] = []
+    private var reserve: Double
+    private var counted: OperationInstant
+
+    init(_ terms: RetryTerms, now: OperationInstant) {
+        reserve = terms.reserve
+        counted = now
+    }
+
+    /// A request is sent for the first time.
+    mutating func earn(_ terms: RetryTerms, now: OperationInstant) {
+        settle(terms, now)
+        add(terms.share, terms, now)
+    }
+
+    private mutating func add(_ amount: Double, _ terms: RetryTerms, _ now: OperationInstant) {
+        guard amount > 0 else { return }
+        let slice = Self.slice(of: now, terms)
+        if let last = earnings.indices.last, earnings[last].slice == slice {
+            earnings[last].amount += amount
+        } else {
+            earnings.append(Earning(slice: slice, amount: amount))
+        }
+    }
+
+    /// A request is to be sent again; false if that would be too much.
+    mutating func spend(_ terms: RetryTerms, now: OperationInstant) -> Bool {
+        settle(terms, now)
+        // A tenth that was added ten times is a little less than one.
+        guard available > 1 - 1e-9 else { return false }
+        var price = 1.0
+        while price > 0, let first = earnings.first {
+            let part = min(price, first.amount)
+            price -= part
+            if part < first.amount { earnings[0].amount -= part } else { earnings.removeFirst() }
+        }
+        reserve = max(reserve - price, 0)
+        return true
+    }
+
+    /// A request for which it was spent is not sent.
+    mutating func refund(_ terms: RetryTerms, now: OperationInstant) {
+        settle(terms, now)
+        let toReserve = min(max(terms.reserve - reserve, 0), 1)
+        reserve += toReserve
+        add(1 - toReserve, terms, now)
+    }
+
+    /// How many requests could be sent again now.
+    mutating func left(_ terms: RetryTerms, now: OperationInstant) -> Int {
+        settle(terms, now)
+        return Int(min(available + 1e-9, 1e9))
+    }
+
+    /// Whether it is as a new one would be, or nobody asked for it for so long that it need not be kept.
+    mutating func isForgettable(_ terms: RetryTerms, now: OperationInstant) -> Bool {
+        let isOld = counted.duration(to: now) > max(Self.memory, terms.window)
+        settle(terms, now)
+        return isOld || earnings.isEmpty && reserve >= terms.reserve
+    }
+
+    /// A reserve that does not fill up would have to be kept for ever.
+    private static let memory = Duration.seconds(3600)
+
+    private var available: Double { earnings.reduce(reserve) { $0 + $1.amount } }
+
+    /// Lets go of what lapsed, and fills the reserve up.
+    private mutating func settle(_ terms: RetryTerms, _ now: OperationInstant) {
+        let oldest = Self.slice(of: now, terms) - Self.slicesInWindow
+        while let first = earnings.first, first.slice <= oldest { earnings.removeFirst() }
+        guard now > counted else { return }
+        let passed = Double(counted.duration(to: now).saturatedNanoseconds) / 1e9
+        reserve = min(reserve + passed * terms.refillPerSecond, max(terms.reserve, reserve))
+        counted = now
+    }
+
+    private static func slice(of now: OperationInstant, _ terms: RetryTerms) -> Int64 {
+        now.offset.saturatedNanoseconds / max(terms.window.saturatedNanoseconds / slicesInWindow, 1)
+    }
+}
+
+/// The numbers of a budget, none of them negative.
+struct RetryTerms: Sendable, Equatable {
+    /// How much of a repetition a first attempt earns.
+    let share: Double
+    /// When that lapses.
+    let window: Duration
+    /// How many repetitions there are without any first attempt.
+    let reserve: Double
+    /// How many of those come back in a second.
+    let refillPerSecond: Double
+
+    init(share: Double, window: Duration, reserve: Int, refillPerSecond: Double) {
+        self.share = share > 0 ? min(share, 1e6) : 0
+        self.window = max(window, .milliseconds(10)).clamped
+        self.reserve = Double(max(reserve, 0))
+        self.refillPerSecond = refillPerSecond > 0 ? min(refillPerSecond, 1e6) : 0
+    }
+}

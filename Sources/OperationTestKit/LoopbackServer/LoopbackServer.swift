@@ -185,3 +185,170 @@ extension LoopbackServer {
     /// So ``requests(atLeast:)`` and ``heads(atLeast:)`` still count those that were forgotten: add what ``counts`` said.
     public func forget() { journal.forget() }
 }
+
+extension LoopbackServer {
+    /// How a ``LoopbackServer`` listens, and how much it keeps of what it saw.
+    public struct Options: Sendable {
+        /// Where it listens; 127.0.0.1 on a free port if not set.
+        public var addresses: [LoopbackAddress] = [.ipv4]
+
+        /// The time for drips, pauses and slow reading, and for the moments that are written down.
+        public var clock: any OperationClock = .system
+
+        /// How many connections the system may hold ready before the server takes them.
+        public var backlog = 4_096
+
+        /// Whether connections are taken from the beginning; see ``LoopbackServer/setAccepting(_:)``.
+        public var accepts = true
+
+        /// After how many requests a connection is closed; never if nil.
+        public var requestsPerConnection: Int?
+
+        /// Whether the last answer on a connection says `Connection: close` before ``requestsPerConnection`` closes it.
+        public var announcesClosing = true
+
+        /// Whether `100 Continue` is sent to a client that waits for it.
+        public var sendsContinue = true
+
+        /// The size of each connection's receive buffer in the system, in bytes; the system's choice if nil.
+        ///
+        /// Make it small to see a client wait that uploads to a server that reads slowly.
+        public var receiveBufferSize: Int?
+
+        /// The size of each connection's send buffer in the system, in bytes; the system's choice if nil.
+        public var sendBufferSize: Int?
+
+        /// How many requests are kept, the latest ones; all are counted.
+        public var keptRequests = 10_000
+
+        /// How many bytes of each request's body are kept; all are counted.
+        public var keptBodyBytes = 1 << 20
+
+        /// Makes the options that a server has if nothing is said.
+        public init() {}
+    }
+}
+
+/// Why a ``LoopbackServer`` could not start.
+public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kind of the failure.
+    public let code: Code
+    /// The address that was to be listened on.
+    public let address: LoopbackAddress
+    /// The number of the system's error (`errno`), or 0.
+    public let systemErrorNumber: Int32
+
+    /// The failure as a sentence that says what to do.
+    public var description: String {
+        let number = systemErrorNumber == 0 ? "" : " (system error \(systemErrorNumber))"
+        return "A loopback server cannot listen on \(address): \(code.explanation)\(number)"
+    }
+
+    /// The kind of a failure.
+    ///
+    /// New kinds may be added; compare, and keep a way for those you do not know.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name of the kind.
+        public let description: String
+        let explanation: String
+
+        /// Somebody listens there already.
+        public static let addressInUse = Code(
+            description: "addressInUse",
+            explanation: "somebody else does already. Use port 0, which chooses a free port, or another path.")
+        /// The machine has no such address.
+        public static let addressNotAvailable = Code(
+            description: "addressNotAvailable",
+            explanation: "this machine has no such address. Listen on .ipv4 only, or switch IPv6 on.")
+        /// The path of a socket is empty or too long for the system.
+        public static let invalidPath = Code(
+            description: "invalidPath",
+            explanation: "the path is empty, too long for a socket (about 100 bytes), or its directory is missing. "
+                + "Choose a short path in an existing directory.")
+        /// The process has too many descriptors open.
+        public static let tooManyOpenFiles = Code(
+            description: "tooManyOpenFiles",
+            explanation: "too many files are open. Stop servers that are not needed, or raise the limit (ulimit -n).")
+        /// The process may not listen there.
+        public static let permissionDenied = Code(
+            description: "permissionDenied",
+            explanation: "the program lacks the permission. Use port 0, or another path.")
+        /// Anything else; the system's number says more.
+        public static let systemFailed = Code(
+            description: "systemFailed", explanation: "the system refused. Look up the error's number.")
+    }
+}
+
+/// Where a ``LoopbackServer`` listens: on this machine only.
+public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
+    package enum Kind: Hashable, Sendable {
+        case ipv4
+        case ipv6
+        case unixSocket(path: String)
+    }
+
+    package let kind: Kind
+    package let port: UInt16
+
+    /// 127.0.0.1 on a free port.
+    public static let ipv4 = LoopbackAddress(kind: .ipv4, port: 0)
+    /// [::1] on a free port: that of ``ipv4`` if the server listens on both.
+    public static let ipv6 = LoopbackAddress(kind: .ipv6, port: 0)
+
+    /// 127.0.0.1 on this port; 0 chooses a free one.
+    public static func ipv4(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv4, port: port) }
+
+    /// [::1] on this port; 0 chooses a free one.
+    public static func ipv6(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv6, port: port) }
+
+    /// A Unix-domain socket at this path, which must not exist; it is removed when the server stops.
+    public static func unixSocket(path: String) -> LoopbackAddress {
+        LoopbackAddress(kind: .unixSocket(path: path), port: 0)
+    }
+
+    /// The address as it stands in a URL, or the path.
+    public var description: String {
+        switch kind {
+        case .ipv4: "127.0.0.1:\(port)"
+        case .ipv6: "[::1]:\(port)"
+        case .unixSocket(let path): path
+        }
+    }
+
+    func with(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: kind, port: port) }
+}
+
+/// Which requests are answered by which closure.
+struct LoopbackRoutes: Sendable {
+    typealias Handler = @Sendable (LoopbackRequest) -> LoopbackAnswer
+
+    struct Route: Sendable {
+        let method: String?
+        let path: String
+        let isPrefix: Bool
+        let answersEarly: Bool
+        let handler: Handler
+
+        func matches(_ method: String, _ path: String) -> Bool {
+            if let wanted = self.method, wanted != method, !(wanted == "GET" && method == "HEAD") { return false }
+            return isPrefix ? path.hasPrefix(self.path) : path == self.path
+        }
+    }
+
+    private var routes: [Route] = []
+    /// What is done when a connection was taken, before anything was read from it.
+    var greeting: (@Sendable (Int) -> LoopbackAnswer?)?
+
+    /// Adds a route; a later one for the same comes first.
+    mutating func add(_ method: String?, _ path: String, early: Bool, _ handler: @escaping Handler) {
+        let isPrefix = path.hasSuffix("*")
+        routes.append(
+            Route(
+                method: method, path: isPrefix ? String(path.dropLast()) : path, isPrefix: isPrefix,
+                answersEarly: early, handler: handler))
+    }
+
+    func route(_ method: String, _ path: String) -> Route? {
+        routes.last { $0.matches(method, path) }
+    }
+}

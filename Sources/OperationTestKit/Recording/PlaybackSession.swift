@@ -43,7 +43,7 @@ public final class PlaybackSession: NetworkSession {
     private let redactor: RecordingRedactor
     private let bodyLimit: Int
     private let stub: StubSession
-    private let book: Locked<PlaybackBook>
+    private let book: Locked<PlaybackIndex>
     private let strangers = EventRecorder<String>()
 
     /// Makes a session that plays a recording.
@@ -65,7 +65,7 @@ public final class PlaybackSession: NetworkSession {
         self.bodyLimit = max(bodyLimit ?? recording.bodyLimit ?? RecordingSession.usualBodyLimit, 0)
         redactor = RecordingRedactor(redaction: recording.redaction)
         stub = StubSession(clock: .system, keptBodyBytes: self.bodyLimit)
-        book = Locked(PlaybackBook(recording.exchanges.map { $0.key(rules) }))
+        book = Locked(PlaybackIndex(recording.exchanges.map { $0.key(rules) }))
         stub.route(nil, "*") { [weak self] request in self?.answer(to: request) ?? .failure(.sessionClosed) }
     }
 
@@ -182,4 +182,117 @@ extension RecordedExchange {
         let body = whole.map { PlaybackKey.body($0) } ?? requestBody.checksum ?? PlaybackKey.anyBody
         return PlaybackKey(method: method, url: url, body: body, headers: requestHeaders, rules)
     }
+}
+
+/// Which recorded exchange answers which request: a pure value.
+struct PlaybackIndex: Sendable {
+    private let keys: [PlaybackKey]
+    /// The numbers of those that were not used yet, by what they answer.
+    private var left: [PlaybackKey: ArraySlice<Int>] = [:]
+    private var used: Set<Int> = []
+
+    init(_ keys: [PlaybackKey]) {
+        self.keys = keys
+        for (number, key) in keys.enumerated() { left[key, default: []].append(number) }
+    }
+
+    /// Those that were not used yet.
+    var unused: [Int] { keys.indices.filter { !used.contains($0) } }
+
+    /// Takes the first exchange that answers one of these forms of a request.
+    mutating func take(_ forms: [PlaybackKey]) -> Int? {
+        let fitting = forms.compactMap { key in left[key]?.first.map { (number: $0, key: key) } }
+        guard let first = fitting.min(by: { $0.number < $1.number }) else { return nil }
+        left[first.key]?.removeFirst()
+        used.insert(first.number)
+        return first.number
+    }
+
+    /// The exchange that is most like a request which none answers, and in what it differs.
+    func nearest(to key: PlaybackKey) -> (number: Int, differences: [PlaybackKey.Part])? {
+        let likeness = keys.map { $0.likeness(to: key) }
+        // Rather one that is left over than one that was used.
+        let nearest = keys.indices.max { left, right in
+            (likeness[left], used.contains(left) ? 0 : 1, right) < (likeness[right], used.contains(right) ? 0 : 1, left)
+        }
+        return nearest.map { ($0, keys[$0].differences(from: key)) }
+    }
+}
+
+/// What is compared of a request, part by part.
+struct PlaybackKey: Hashable, Sendable {
+    enum Part: String, CaseIterable {
+        case method, host, path, query, body
+        case headers = "header fields"
+    }
+
+    /// In the place of a body that is not known whole: it fits all.
+    static let anyBody = "any"
+
+    private let parts: [String]
+
+    init(method: String, url: String, body: String, headers: HeaderFields, _ rules: PlaybackRules) {
+        let mark = url.firstIndex(of: "?") ?? url.endIndex
+        let address = url[..<mark]
+        let start = address.range(of: "://")?.upperBound ?? address.startIndex
+        let slash = address[start...].firstIndex(of: "/") ?? address.endIndex
+        let pairs = url[mark...].dropFirst().split(separator: "&", omittingEmptySubsequences: false).filter { pair in
+            let name = pair.prefix { $0 != "=" }
+            return !rules.ignoredQueryNames.contains(name.removingPercentEncoding ?? String(name))
+        }
+        let fields = rules.comparedHeaders.map { $0.lowercased() }.sorted().map { name in
+            "\(name): \(headers.values(name).joined(separator: ", "))"
+        }
+        // A recording that was edited or made by an earlier version may spell the host differently.
+        let origin = AddressReference(String(address)).origin ?? String(address[..<slash])
+        parts = [
+            method, rules.comparesHost ? origin : "", String(address[slash...]),
+            pairs.joined(separator: "&"), rules.comparesBody ? body : "", fields.joined(separator: "; "),
+        ]
+    }
+
+    subscript(_ part: Part) -> String { parts[Part.allCases.firstIndex(of: part) ?? 0] }
+
+    /// In which parts they differ.
+    func differences(from other: PlaybackKey) -> [Part] {
+        Part.allCases.filter { !agrees(with: other, in: $0) }
+    }
+
+    /// How much they have in common: the path counts most.
+    func likeness(to other: PlaybackKey) -> Int {
+        let worth: [Part: Int] = [.path: 8, .method: 4, .host: 2, .query: 2, .body: 1, .headers: 1]
+        let same = Part.allCases.filter { agrees(with: other, in: $0) }.reduce(0) { $0 + (worth[$1] ?? 0) }
+        // Of two other paths, the one that begins in the same way.
+        return 100 * same + min(zip(self[.path], other[.path]).prefix { $0 == $1 }.count, 99)
+    }
+
+    private func agrees(with other: PlaybackKey, in part: Part) -> Bool {
+        self[part] == other[part] || part == .body && [self[part], other[part]].contains(Self.anyBody)
+    }
+
+    static func body(_ data: Data) -> String { SHA256.checksum(of: data, startingWith: SHA256()).hexadecimal }
+}
+
+/// What a request must have in common with a recorded one to get its answer.
+///
+/// From the start that is the method, the whole URL and the body, each without its secrets. Of several recorded
+/// exchanges that fit, the first that was not used yet is taken.
+public struct PlaybackRules: Sendable, Hashable {
+    /// Whether scheme, host and port must be the same; not for a server of which each test has its own.
+    public var comparesHost = true
+    /// Names in the query that may differ or be missing: a time, a number that is drawn.
+    public var ignoredQueryNames: Set<String> = []
+    /// Whether the body must be the same.
+    ///
+    /// A form in several parts that is longer than what a recording keeps never is: its boundary is another each
+    /// time. One that was not sent to its end when it was recorded, or of which the file could not be read, fits any.
+    public var comparesBody = true
+    /// Header fields that must be the same, such as `Range` or `Accept-Language`; a secret one cannot be compared.
+    public var comparedHeaders: Set<String> = []
+
+    /// Method, URL and body.
+    public static let standard = PlaybackRules()
+
+    /// Makes the rules that hold if nothing is said.
+    public init() {}
 }

@@ -124,3 +124,253 @@ struct RecordingRedactor: Sendable {
 
     private var addresses: RecordedAddresses { RecordedAddresses(redaction: redaction) }
 }
+
+/// Addresses without user and password, and without the secret values in their queries and fragments.
+struct RecordedAddresses {
+    let redaction: LogRedaction
+
+    /// One address, to its end: what has no name in its query or its fragment is left out, too.
+    func redacted(_ address: String) -> String {
+        redacted(address[...], hidesNameless: true)
+    }
+
+    /// A text in which addresses may stand: of those, what has no name stays.
+    ///
+    /// A fragment such as `#intro` is a part of what an app shows or compares; that of an answer to a sign-in has
+    /// names.
+    ///
+    /// Nothing here goes by characters: a sign that joins the one before would make another one of that.
+    func redacted(in text: String) -> String {
+        guard text.utf8.contains(where: { "?#@".utf8.contains($0) }) else { return text }
+        var result = ""
+        var rest = text.unicodeScalars[...]
+        while let first = rest.first {
+            let word = Substring(word(rest))
+            if word.isEmpty {
+                result.unicodeScalars.append(first)
+                rest = rest.dropFirst()
+            } else {
+                result += redacted(word, hidesNameless: false)
+                rest = rest[word.endIndex...]
+            }
+        }
+        return result
+    }
+
+    /// The pairs of a query, a fragment or a form.
+    func pairs(_ text: Substring, hidesNameless: Bool = false) -> String {
+        let pairs = text.unicodeScalars.split(separator: "&", omittingEmptySubsequences: false)
+        // One pair may say that the value of another is secret: name=password&value=…
+        let hidesValue = pairs.contains { pair in
+            pair.firstIndex(of: "=").map {
+                redaction.hidesNeighbours(meant(pair[..<$0]), meant(pair[$0...].dropFirst()))
+            }
+                ?? false
+        }
+        return pairs.map { pair in
+            guard let equals = pair.firstIndex(of: "=") else {
+                let isHidden = hidesNameless && !pair.isEmpty || hidesPart(of: meant(pair))
+                return isHidden ? RecordingRedactor.stars : String(pair)
+            }
+            // In a fragment there may be a path and a query, as in `#/signed-in?code=1`.
+            let plain = pair[..<equals].split(separator: "?").last.map(meant) ?? ""
+            let isHidden =
+                redaction.hides(plain) || hidesValue && LogRedaction.isValue(plain)
+                || hidesPart(of: meant(pair[equals...].dropFirst()))
+            return isHidden ? String(pair[...equals]) + RecordingRedactor.stars : String(pair)
+        }.joined(separator: "&")
+    }
+
+    private func meant(_ text: Substring.UnicodeScalarView) -> String {
+        let text = Substring(text).replacing("+", with: " ")
+        return text.removingPercentEncoding ?? String(text)
+    }
+
+    /// Whether the value itself shows that a part of it is secret, as JSON or a URL with a password does.
+    private func hidesPart(of value: String) -> Bool {
+        redaction.withoutSecrets(inHeader: value) != value || withoutUser(value.unicodeScalars[...]) != value
+    }
+
+    /// What belongs together at the beginning of a text: behind a question mark or a number sign, all but blanks and
+    /// what closes brackets and quotes may be a part of a secret.
+    private func word(_ text: Substring.UnicodeScalarView) -> Substring.UnicodeScalarView {
+        var isBehindMark = false
+        return text.prefix { letter in
+            if letter.properties.isWhitespace || ["\"", "<", ">"].contains(letter) { return false }
+            if letter == "?" || letter == "#" { isBehindMark = true }
+            return isBehindMark || letter != "'" && letter != ","
+        }
+    }
+
+    private func redacted(_ address: Substring, hidesNameless: Bool) -> String {
+        let scalars = address.unicodeScalars
+        let mark = scalars.firstIndex { $0 == "?" || $0 == "#" } ?? address.endIndex
+        let place = redaction.withoutSecrets(inPath: withoutUser(scalars[..<mark]))
+        let number = scalars[mark...].firstIndex(of: "#") ?? address.endIndex
+        let query = shown(scalars[mark..<number], hidesNameless)
+        return place + query + shown(scalars[number...], hidesNameless)
+    }
+
+    /// A query or a fragment with its mark, if there is one.
+    private func shown(_ text: Substring.UnicodeScalarView, _ hidesNameless: Bool) -> String {
+        guard let mark = text.first else { return "" }
+        return String(mark) + pairs(Substring(text.dropFirst()), hidesNameless: hidesNameless)
+    }
+
+    private func withoutUser(_ place: Substring.UnicodeScalarView) -> String {
+        guard let start = place.firstRange(of: ["/", "/"])?.upperBound else { return String(place) }
+        let end = place[start...].firstIndex(of: "/") ?? place.endIndex
+        guard let at = place[start..<end].lastIndex(of: "@") else { return String(place) }
+        return String(place[..<start]) + RecordingRedactor.stars + String(place[at...])
+    }
+}
+
+/// A `Set-Cookie` field without the values of its cookies.
+///
+/// Some sessions join all fields of that name with commas; a comma is in dates, too. What is not known to be harmless
+/// is left out.
+enum RecordedCookies {
+    private static let attributes: Set = [
+        "path", "domain", "expires", "max-age", "samesite", "priority", "version", "secure", "httponly", "partitioned",
+    ]
+
+    /// The field with names and attributes, and without values.
+    static func redacted(_ field: String) -> String {
+        cookies(in: field.unicodeScalars).map(cookie).joined(separator: ",")
+    }
+
+    // Not by characters: a sign that joins a comma would make another one of it.
+    private typealias Text = Substring.UnicodeScalarView
+
+    /// A cookie begins behind a comma where a name and an equals sign follow.
+    private static func cookies(in field: String.UnicodeScalarView) -> [Text] {
+        var cookies: [Text] = []
+        var (start, search) = (field.startIndex, field.startIndex)
+        while let comma = field[search...].firstIndex(of: ",") {
+            search = field.index(after: comma)
+            let name = field[search...].drop(while: \.properties.isWhitespace).prefix {
+                !["=", ";", ","].contains($0) && !$0.properties.isWhitespace
+            }
+            if !name.isEmpty, name.endIndex < field.endIndex, field[name.endIndex] == "=" {
+                cookies.append(field[start..<comma])
+                start = search
+            }
+        }
+        return cookies + [field[start...]]
+    }
+
+    private static func cookie(_ text: Text) -> String {
+        let parts = text.split(separator: ";", omittingEmptySubsequences: false)
+        let pair = parts.first ?? Text()
+        let name = pair.firstIndex(of: "=").map { String(pair[...$0]) } ?? ""
+        return ([name + RecordingRedactor.stars] + parts.dropFirst().map(attribute)).joined(separator: ";")
+    }
+
+    private static func attribute(_ text: Text) -> String {
+        let equals = text.firstIndex(of: "=") ?? text.endIndex
+        let name = String(text[..<equals]).trimmingCharacters(in: .whitespaces).lowercased()
+        let isKnown = attributes.contains(name) || text.allSatisfy(\.properties.isWhitespace)
+        guard isKnown else { return " " + RecordingRedactor.stars }
+        // Of a date the day of the week stands before a comma; behind any other there may be a cookie without a name.
+        let value = text[equals...].dropFirst()
+        let weekday = value.prefix {
+            name == "expires" && ($0.properties.isAlphabetic || $0.properties.isWhitespace)
+        }
+        let date = value[weekday.endIndex...]
+        let rest = !weekday.isEmpty && date.first == "," ? date.dropFirst() : value
+        guard let comma = rest.firstIndex(of: ",") else { return String(text) }
+        return String(text[...comma]) + " " + RecordingRedactor.stars
+    }
+}
+
+/// A body in several parts.
+struct RecordedMultipart {
+    /// What takes the place of boundaries, which are other ones each time.
+    static let usualBoundary = "recorded-boundary"
+
+    private let data: Data
+    private let boundary: String
+
+    init(_ data: Data, boundary: String) {
+        (self.data, self.boundary) = (data, boundary)
+    }
+
+    /// Where the boundary stands in a type; nil if that is none of bodies in parts, or names none.
+    static func boundary(in type: String) -> Range<String.Index>? {
+        guard type.lowercased().hasPrefix("multipart/"),
+            let start = type.range(of: "boundary=", options: .caseInsensitive)?.upperBound
+        else { return nil }
+        let value = type[start...]
+        let text = value.first == "\"" ? value.dropFirst().prefix { $0 != "\"" } : value.prefix { !"; ".contains($0) }
+        return text.isEmpty ? nil : text.startIndex..<text.endIndex
+    }
+
+    /// Returns the body with another boundary, and with other headers and contents of its parts.
+    ///
+    /// Nil if it has no such parts, or there is nothing in the place of the content of one. It may break off.
+    func rewritten(
+        boundary new: String, head: (String) -> String, content: (_ name: String?, _ type: String?, Data) -> Data?
+    ) -> Data? {
+        let marks = marks()
+        guard let first = marks.first else { return nil }
+        var result = Data(data[data.startIndex..<first.lowerBound])
+        for (number, mark) in marks.enumerated() {
+            result += Data("--\(new)".utf8)
+            let isLast = number + 1 == marks.count
+            let end = isLast ? data.endIndex : marks[number + 1].lowerBound
+            let piece = Data(data[mark.upperBound..<end])
+            guard let part = part(piece, breaksOff: isLast, head, content) else { return nil }
+            result += part
+        }
+        return result
+    }
+
+    /// Where lines begin that part one from another.
+    private func marks() -> [Range<Data.Index>] {
+        let line = Data("--\(boundary)".utf8)
+        var marks: [Range<Data.Index>] = []
+        var start = data.startIndex
+        while let found = data.range(of: line, in: start..<data.endIndex) {
+            start = found.upperBound
+            let isAtStart = found.lowerBound == data.startIndex || data[found.lowerBound - 1] == 0x0A
+            let isWhole = start == data.endIndex || [0x0D, 0x0A, 0x2D, 0x20, 0x09].contains(data[start])
+            if isAtStart && isWhole { marks.append(found) }
+        }
+        return marks
+    }
+
+    /// A part with its head, from behind one boundary to before the next; the last one has only an end, or breaks off.
+    private func part(
+        _ part: Data, breaksOff: Bool, _ shownHead: (String) -> String,
+        _ content: (_ name: String?, _ type: String?, Data) -> Data?
+    ) -> Data? {
+        if part.starts(with: Data("--".utf8)) { return part }
+        // One that breaks off within its head has no content.
+        guard let gap = part.range(of: Data("\r\n\r\n".utf8)) else { return breaksOff ? part : nil }
+        let head = String(decoding: part[part.startIndex..<gap.lowerBound], as: UTF8.self)
+        let lines = head.split(whereSeparator: \.isNewline)
+        let line = Data("\r\n".utf8)
+        var inside = part[gap.upperBound...]
+        let end = !breaksOff && inside.suffix(2).elementsEqual(line) ? line : Data()
+        inside = inside.dropLast(end.count)
+        let type = Self.value("Content-Type", in: lines)
+        guard let shown = content(Self.name(in: lines), type, Data(inside)) else { return nil }
+        let clean = shownHead(head)
+        if clean != head { return Data(clean.utf8) + Data("\r\n\r\n".utf8) + shown + end }
+        return part[part.startIndex..<gap.upperBound] + shown + end
+    }
+
+    /// The name of a field of a form.
+    private static func name(in lines: [Substring]) -> String? {
+        guard let value = value("Content-Disposition", in: lines),
+            let start = value.range(of: #"(^|[;\s])name\s*="#, options: [.regularExpression, .caseInsensitive])
+        else { return nil }
+        let rest = value[start.upperBound...].drop { $0 == " " }
+        return String(rest.first == "\"" ? rest.dropFirst().prefix { $0 != "\"" } : rest.prefix { $0 != ";" })
+    }
+
+    private static func value(_ name: String, in lines: [Substring]) -> String? {
+        let line = lines.first { $0.prefix { $0 != ":" }.lowercased() == name.lowercased() }
+        return line.map { $0.drop { $0 != ":" }.dropFirst().trimmingCharacters(in: .whitespaces) }
+    }
+}

@@ -175,3 +175,181 @@ extension RecordingRedactor {
             reason: head.reason, isDecoded: head.isDecoded)
     }
 }
+
+/// Hands on what is told of a task, and keeps it.
+final class ExchangeTap: NetworkReceiver {
+    /// What was seen of an exchange by its end.
+    struct Seen: Sendable {
+        let request: NetworkRequest
+        let body: BodyTap
+        var head: ResponseHead?
+        var received: BodyTally
+        var trailers: HeaderFields = [:]
+        var end = RecordedExchange.End.complete
+    }
+
+    private let receiver: any NetworkReceiver
+    private let seen: Locked<Seen>
+    private let tell: @Sendable (Seen) -> Void
+
+    init(
+        _ request: NetworkRequest, _ body: BodyTap, _ receiver: any NetworkReceiver, limit: Int,
+        _ tell: @escaping @Sendable (Seen) -> Void
+    ) {
+        (self.receiver, self.tell) = (receiver, tell)
+        seen = Locked(Seen(request: request, body: body, received: BodyTally(limit: limit)))
+    }
+
+    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
+        seen.withLock { $0.head = head }
+        receiver.task(task, didReceive: head)
+    }
+
+    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
+        seen.withLock { $0.received.take(bytes) }
+        receiver.task(task, didReceive: bytes)
+    }
+
+    func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields) {
+        seen.withLock { $0.trailers = fields }
+        receiver.task(task, didReceiveTrailers: fields)
+    }
+
+    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+        let seen = seen.withLock { seen in
+            if let error { seen.end = error.code == .cancelled ? .cancelled : .failed(error) }
+            return seen
+        }
+        // Before anybody can ask for it.
+        tell(seen)
+        receiver.task(task, didEndWith: error)
+    }
+
+    func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead) {
+        receiver.task(task, didReceiveInformational: head)
+    }
+
+    func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) {
+        receiver.task(task, didSend: count, of: total)
+    }
+
+    func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
+        receiver.task(task, didCollect: metrics)
+    }
+
+    func taskMayLeave(_ task: any NetworkTask) -> Bool { receiver.taskMayLeave(task) }
+
+    var nextReceiver: (any NetworkReceiver)? { receiver }
+}
+
+/// Sees the body of a request that is sent.
+final class BodyTap: Sendable {
+    /// What a producer gave.
+    private struct Produced {
+        var tally: BodyTally
+        var isAtEnd = false
+    }
+
+    private let body: RequestBody
+    private let limit: Int
+    private let produced: Locked<Produced>
+    /// The file, opened before anybody can delete it; nil if it cannot be opened, or there is none.
+    private let file: BodyFile?
+
+    init(_ body: RequestBody, limit: Int) {
+        (self.body, self.limit) = (body, limit)
+        produced = Locked(Produced(tally: BodyTally(limit: limit)))
+        if case .file(let region) = body.source { file = BodyFile(region) } else { file = nil }
+    }
+
+    /// The request, with a body whose bytes are seen.
+    func tapped(_ request: NetworkRequest) -> NetworkRequest {
+        guard case .stream(let makeProducer) = body.source else { return request }
+        let stream = RequestBody.stream(length: body.length, canBeSentAgain: body.canBeSentAgain) { [self] in
+            produced.withLock { $0 = Produced(tally: BodyTally(limit: limit)) }
+            return TappedProducer(try makeProducer(), self)
+        }
+        // What the body said of itself is among the headers by now.
+        let tapped = try? NetworkRequest(
+            request.method, url: request.url, headers: request.headers, body: stream, options: request.options)
+        return tapped ?? request
+    }
+
+    /// A producer gave these bytes.
+    fileprivate func note(_ bytes: UnsafeRawBufferPointer) { produced.withLock { $0.tally.take(bytes) } }
+
+    /// A producer has no more.
+    fileprivate func noteEnd() { produced.withLock { $0.isAtEnd = true } }
+
+    /// What was sent, with its secrets; a file is read for that, so not on a thread of a session.
+    func recorded() -> RecordedBody {
+        switch body.source {
+        case .none: return .none
+        case .data(let data):
+            var tally = BodyTally(limit: limit)
+            tally.take(data)
+            return tally.recorded
+        case .file(let region):
+            let bytes = file?.tally(limit: limit)
+            return bytes?.recorded ?? RecordedBody(leftOut: Int(clamping: region.length), because: .unreadable)
+        case .stream:
+            let produced = produced.withLock { $0 }
+            let seen = produced.tally.recorded
+            // One whose length is known need not be asked whether that was all.
+            if produced.isAtEnd || body.length == Int64(seen.count) { return seen }
+            return seen.data.map { RecordedBody(brokenOff: $0) }
+                ?? RecordedBody(leftOut: seen.count, because: .brokenOff)
+        }
+    }
+}
+
+/// Gives what another producer gives.
+private final class TappedProducer: BodyProducer {
+    private let producer: any BodyProducer
+    private let tap: BodyTap
+
+    init(_ producer: any BodyProducer, _ tap: BodyTap) {
+        (self.producer, self.tap) = (producer, tap)
+    }
+
+    func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
+        let portion = try producer.produce(into: buffer, waker: waker)
+        switch portion {
+        case .bytes(let count): tap.note(UnsafeRawBufferPointer(rebasing: buffer[..<min(max(count, 0), buffer.count)]))
+        case .end: tap.noteEnd()
+        case .notYet: break
+        }
+        return portion
+    }
+}
+
+/// The bytes of a body as they come: kept up to a limit, counted and summed up beyond it.
+struct BodyTally: Sendable {
+    private let limit: Int
+    private var data = Data()
+    private var count = 0
+    private var checksum = SHA256()
+
+    init(limit: Int) { self.limit = limit }
+
+    mutating func take(_ bytes: UnsafeRawBufferPointer) {
+        count += bytes.count
+        checksum.update(bytes)
+        if count <= limit {
+            data.append(contentsOf: bytes)
+        } else if !data.isEmpty {
+            data = Data()
+        }
+    }
+
+    mutating func take(_ bytes: Data) {
+        bytes.withUnsafeBytes { take($0) }
+    }
+
+    /// The bytes, or how many there were and what they come to.
+    var recorded: RecordedBody {
+        guard count > limit else { return RecordedBody(data) }
+        var checksum = checksum
+        return RecordedBody(leftOut: count, checksum: checksum.finish().hexadecimal, because: .tooLong)
+    }
+}

@@ -9,7 +9,7 @@ import OperationNetworking
 final class StubTask: NetworkTask {
     private let request: NetworkRequest
     private let session: StubSession
-    private let life = Locked(StubLife())
+    private let life = Locked(StubTaskState())
     private let receiver: Locked<(any NetworkReceiver)?>
     private let upload: StubUpload
 
@@ -51,7 +51,7 @@ final class StubTask: NetworkTask {
         }
     }
 
-    private func perform(_ action: StubLife.Action) {
+    private func perform(_ action: StubTaskState.Action) {
         switch action {
         case .send: send()
         case .tell(let step): tell(step)
@@ -62,7 +62,7 @@ final class StubTask: NetworkTask {
         }
     }
 
-    private func goOn(after wait: StubLife.Wait) {
+    private func goOn(after wait: StubTaskState.Wait) {
         life.withLock { $0.goOn(after: wait) }
         play()
     }
@@ -125,4 +125,219 @@ final class StubTask: NetworkTask {
             return error
         }
     }
+}
+
+/// Why a task of a stub session ends before its time.
+enum StubEnd: Sendable {
+    case code(NetworkError.Code)
+    case error(NetworkError)
+}
+
+extension StubAnswer.Step {
+    /// The end that the step is, if it is one.
+    fileprivate var end: StubEnd? {
+        switch kind {
+        case .failure(let code): .code(code)
+        case .error(let error): .error(error)
+        default: nil
+        }
+    }
+}
+
+/// The life of a task of a stub session: what is to be done next, given what is wanted.
+struct StubTaskState {
+    enum Action {
+        /// Read a portion of the request's body; after the last, ask for the answer.
+        case send
+        case tell(StubAnswer.Step)
+        case awaitGate(Gate, Wait)
+        case awaitTime(Duration, Wait)
+        case end(StubEnd?)
+    }
+
+    /// What it waits for.
+    enum Wait: Equatable {
+        /// The body's producer, or the end of the call that reads from it.
+        case body
+        /// A gate or a time; the number tells one from another.
+        case step(Int)
+    }
+
+    private enum State {
+        case created
+        case sending
+        case answering(ArraySlice<StubAnswer.Step>)
+        /// The end is decided.
+        case stopped(StubEnd)
+        case ended
+    }
+
+    private var state = State.created
+    private(set) var phase = NetworkError.Phase.waiting
+    var isSuspended = false
+    var isHeld = false
+    private var wait: Wait?
+    private var stepCount = 0
+
+    /// True if it is the first time.
+    mutating func resume() -> Bool {
+        isSuspended = false
+        guard case .created = state else { return false }
+        state = .sending
+        return true
+    }
+
+    /// Whether the end is decided.
+    var isStopped: Bool {
+        switch state {
+        case .stopped, .ended: true
+        case .created, .sending, .answering: false
+        }
+    }
+
+    /// What was waited for has come; it may also come too late, and then nothing happens.
+    mutating func goOn(after wait: Wait) {
+        if self.wait == wait { self.wait = nil }
+    }
+
+    mutating func answer(_ steps: [StubAnswer.Step]) {
+        guard case .sending = state else { return }
+        state = .answering(steps[...])
+        phase = .awaitingResponse
+        wait = nil
+    }
+
+    /// Decides the end, unless it is decided already.
+    mutating func stop(_ code: NetworkError.Code) {
+        switch state {
+        case .stopped, .ended: break
+        case .created, .sending, .answering: state = .stopped(.code(code))
+        }
+    }
+
+    /// What is to be done now; nil if nothing.
+    mutating func next() -> Action? {
+        if case .stopped(let end) = state {
+            state = .ended
+            return .end(end)
+        }
+        guard !isSuspended, wait == nil else { return nil }
+        switch state {
+        case .created, .stopped, .ended: return nil
+        case .sending:
+            phase = .sending
+            wait = .body
+            return .send
+        case .answering(let steps): return next(of: steps)
+        }
+    }
+
+    private mutating func next(of steps: ArraySlice<StubAnswer.Step>) -> Action? {
+        guard let step = steps.first else {
+            guard !isHeld else { return nil }
+            state = .ended
+            return .end(nil)
+        }
+        if let end = step.end {
+            state = .ended
+            return .end(end)
+        }
+        guard !isHeld else { return nil }
+        state = .answering(steps.dropFirst())
+        switch step.kind {
+        case .gate(let gate): return .awaitGate(gate, beginWait())
+        case .pause(let duration): return .awaitTime(duration, beginWait())
+        case .head(let status, _): if status >= 200 { phase = .receiving }
+        case .wholeHead: phase = .receiving
+        case .bytes, .trailers, .failure, .error: break
+        }
+        return .tell(step)
+    }
+
+    private mutating func beginWait() -> Wait {
+        stepCount += 1
+        wait = .step(stepCount)
+        return .step(stepCount)
+    }
+}
+
+/// Reads the body of a request into memory; used on the queue of its session alone.
+final class StubUpload: @unchecked Sendable {
+    // Sendable: only the serial queue of the session touches it.
+
+    struct Portion {
+        /// How many bytes were read by now; nil if none came with this portion.
+        var count: Int64?
+        let isLast: Bool
+    }
+
+    private static let portionSize = 1 << 16
+
+    private let body: RequestBody
+    private let limit: Int
+    private var producer: (any BodyProducer)?
+    private var checksum = SHA256()
+    /// The bytes: the first of them, if there are more than are kept.
+    private(set) var bytes = Data()
+    /// How many there were so far.
+    private(set) var count = 0
+
+    /// - Parameter limit: How many bytes are kept in memory; all if nil, and then there is no checksum.
+    init(_ body: RequestBody, keeping limit: Int?) {
+        self.body = body
+        self.limit = limit ?? .max
+    }
+
+    /// The SHA-256 of all bytes; empty if they are all kept.
+    ///
+    /// To be asked once, at the end.
+    func hash() -> String { limit == .max ? "" : checksum.finish().hexadecimal }
+
+    /// Reads the next portion; nil if the producer has nothing yet and will use the waker.
+    func read(_ waker: BodyWaker) throws -> Portion? {
+        switch body.source {
+        case .none: return Portion(isLast: true)
+        case .data(let data): take(data)
+        case .file(let region): try read(region)
+        case .stream(let makeProducer):
+            let producer = try self.producer ?? makeProducer()
+            self.producer = producer
+            return try read(from: producer, waker)
+        }
+        return Portion(count: Int64(count), isLast: true)
+    }
+
+    private func read(_ region: FileRegion) throws {
+        let file = try FileHandle(forReadingFrom: region.url)
+        defer { try? file.close() }
+        try file.seek(toOffset: UInt64(region.offset))
+        while count < region.length {
+            let wanted = min(Int(region.length) - count, Self.portionSize)
+            guard let portion = try file.read(upToCount: wanted), !portion.isEmpty else { return }
+            take(portion)
+        }
+    }
+
+    private func read(from producer: any BodyProducer, _ waker: BodyWaker) throws -> Portion? {
+        var buffer = [UInt8](repeating: 0, count: Self.portionSize)
+        switch try buffer.withUnsafeMutableBytes({ try producer.produce(into: $0, waker: waker) }) {
+        case .bytes(let count):
+            // A test's own producer may say anything.
+            take(Data(buffer.prefix(max(count, 0))))
+            return Portion(count: Int64(self.count), isLast: false)
+        case .notYet: return nil
+        case .end: return Portion(isLast: true)
+        }
+    }
+
+    private func take(_ data: Data) {
+        count += data.count
+        if bytes.count < limit { bytes += data.prefix(limit - bytes.count) }
+        if limit != .max { data.withUnsafeBytes { checksum.update($0) } }
+    }
+}
+
+extension [UInt8] {
+    /// The bytes as text, two digits each.
+    var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }

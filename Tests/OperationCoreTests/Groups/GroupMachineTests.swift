@@ -41,6 +41,19 @@ struct GroupMachineTests {
         #expect(machine.takeNext() == 0)
     }
 
+    @Test func `the width holds a child back while as many are active as it allows`() {
+        var machine = GroupMachine(policy: .failFast, width: 1)
+        for isReady in [true, true, false] { _ = machine.add(isReady: isReady) }
+        #expect(!machine.isHeldByWidth(1))
+        _ = machine.start()
+        #expect(machine.takeNext() == 0)
+        #expect((0..<3).map { machine.isHeldByWidth($0) } == [false, true, false])
+        machine.setSuspended(true)
+        #expect(machine.isHeldByWidth(1))
+        _ = machine.ended(0, .success)
+        #expect(!machine.isHeldByWidth(1))
+    }
+
     @Test func `fail fast: the first without a result dooms the others`() {
         var (machine, slots) = started(.failFast, children: 3)
         _ = machine.ended(slots[0], .success)

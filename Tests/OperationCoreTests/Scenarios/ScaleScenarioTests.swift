@@ -102,40 +102,42 @@ struct ScaleScenarioTests {
         #expect(isDone)
     }
 
-    // In a process of its own: where this goes wrong, it goes wrong by overflowing the stack.
-    @Test("Scenario 26: a cancellation runs along a long chain whose edges hand it on, and its causes are freed")
-    func cancellationHandedOn() async throws {
-        await #expect(processExitsWith: .success) {
-            let length = Rounds.count(ci: 20_000, soak: 1_000_000)
-            let isDone = try await TestThread.run(stackSize: smallStack) {
-                autoreleasing {
-                    let chain = (0..<length).map { _ in HeldWork() }
+    #if os(macOS) || os(Linux)
+        // In a process of its own: where this goes wrong, it goes wrong by overflowing the stack.
+        @Test("Scenario 26: a cancellation runs along a long chain whose edges hand it on, and its causes are freed")
+        func cancellationHandedOn() async throws {
+            await #expect(processExitsWith: .success) {
+                let length = Rounds.count(ci: 20_000, soak: 1_000_000)
+                let isDone = try await TestThread.run(stackSize: smallStack) {
+                    autoreleasing {
+                        let chain = (0..<length).map { _ in HeldWork() }
+                        for (operation, next) in zip(chain, chain.dropFirst()) {
+                            try? next.depend(on: operation, otherwise: .cancel)
+                        }
+                        for operation in chain { operation.start() }
+                        chain[0].cancel(because: .requested("the head"))
+                        return chain.allSatisfy { $0.isFinished && $0.isCancelled }
+                    }
+                }
+                #expect(isDone)
+            }
+        }
+
+        @Test("Scenario 26: the cause of a cancellation that was handed on along a long chain can be printed")
+        func longCausePrinted() async throws {
+            await #expect(processExitsWith: .success) {
+                try await TestThread.run(stackSize: smallStack) {
+                    let chain = (0..<2_000).map { _ in HeldWork() }
                     for (operation, next) in zip(chain, chain.dropFirst()) {
-                        try? next.depend(on: operation, otherwise: .cancel)
+                        try next.depend(on: operation, otherwise: .cancel)
                     }
                     for operation in chain { operation.start() }
                     chain[0].cancel(because: .requested("the head"))
-                    return chain.allSatisfy { $0.isFinished && $0.isCancelled }
+                    #expect(chain.last?.cancellationCause.map { "\($0)".count < 1_000_000 } == true)
                 }
             }
-            #expect(isDone)
         }
-    }
-
-    @Test("Scenario 26: the cause of a cancellation that was handed on along a long chain can be printed")
-    func longCausePrinted() async throws {
-        await #expect(processExitsWith: .success) {
-            try await TestThread.run(stackSize: smallStack) {
-                let chain = (0..<2_000).map { _ in HeldWork() }
-                for (operation, next) in zip(chain, chain.dropFirst()) {
-                    try next.depend(on: operation, otherwise: .cancel)
-                }
-                for operation in chain { operation.start() }
-                chain[0].cancel(because: .requested("the head"))
-                #expect(chain.last?.cancellationCause.map { "\($0)".count < 1_000_000 } == true)
-            }
-        }
-    }
+    #endif
 }
 
 /// Operations of which each waits for the one before it.

@@ -423,4 +423,29 @@ struct QueueSettingTests {
         await queue.drained()
         #expect(seen.events == [.waitsForItself])
     }
+
+    @Test func `an async body that awaits its own queue to run empty reports it`() async throws {
+        let queue = QueueManager("awaits itself"), notices = NoticeHub.recorder(for: queue.name)
+        let seen = EventRecorder<QueueError.Code?>()
+        let operation = TaskOperation {
+            blockUntilEmpty(queue, seen)
+            await queue.drained()
+        }
+        let group = GroupOperation.all([operation])
+        try queue.add(group)
+        #expect(await notices.events(atLeast: 1).map(\.kind) == [.waitsForItself])
+        group.cancel()
+        await queue.drained()
+        #expect(seen.events == [.waitsForItself] && notices.count == 1)
+    }
+}
+
+/// Blocks the thread of a task, which the compiler does not see here.
+private func blockUntilEmpty(_ queue: QueueManager, _ seen: EventRecorder<QueueError.Code?>) {
+    do throws(QueueError) {
+        try queue.waitUntilAllFinished()
+        seen.record(nil)
+    } catch {
+        seen.record(error.code)
+    }
 }

@@ -217,6 +217,17 @@ struct QueueWaitTests {
         #expect(mapped.cancellationCause?.code == .dependencyFailed)
     }
 
+    @Test func `a queue whose bodies all block in another way reports it once`() async throws {
+        let name = "bodies at a latch", notices = NoticeHub.recorder(for: name), release = Gate()
+        let queue = QueueManager(engine: QueueEngine(name: name, width: nil, source: HastySource()))
+        for _ in 0..<QueueThreads.mostThreads { try queue.add { release.wait() } }
+        try queue.add { release.open() }
+        #expect(await notices.events(atLeast: 1).map(\.kind) == [.tooManyWaits])
+        release.open()
+        await queue.drained()
+        #expect(notices.count == 1)
+    }
+
     @Test func `a queue that got no thread is offered one, even while it asks to be remembered`() async throws {
         let source = LateSource(), queue = QueueManager(engine: QueueEngine(name: "late", width: 1, source: source))
         try queue.add(SyncProbe { $0.finish(withResult: 1) })
@@ -302,4 +313,26 @@ private final class LateSource: WorkerSource {
     func endRest() {}
     var watchesForStalls: Bool { false }
     var now: UInt64 { 0 }
+}
+
+/// Gives each queue the threads that it asks for, on a clock that advances by a second at each look.
+private final class HastySource: WorkerSource {
+    private let seconds = Locked<UInt64>(0)
+
+    func provide(for engine: QueueEngine) -> Bool {
+        Thread { engine.work() }.start()
+        return true
+    }
+
+    func remember(_ engine: QueueEngine) -> Bool { true }
+    func beginRest() -> Bool { true }
+    func endRest() {}
+    var watchesForStalls: Bool { true }
+
+    var now: UInt64 {
+        seconds.withLock { seconds in
+            seconds += 1
+            return seconds * 1_000_000_000
+        }
+    }
 }

@@ -71,6 +71,30 @@ struct WaitCircleTests {
         #expect(try await operation.run() == 1)
     }
 
+    @Test("A run that asks for its own key gets an error, on a thread, in a task, and through another key")
+    func ownKey() async throws {
+        let (errors, shared) = (EventRecorder<any Error>(), SharedOperations<String, Int, any Error>())
+        let onThread = { @Sendable in
+            catching("run on thread", errors) {
+                _ = try shared.operation(for: "thread") { Closure { 2 } }.startAndWait()
+            }
+        }
+        let inTask = { @Sendable () -> Body in
+            let run = Body {
+                let other = shared.operation(for: "other") {
+                    Body { try await shared.operation(for: "task") { Body { 2 } }.run() }
+                }
+                do { _ = try await other.run() } catch { errors.record(error) }
+                return 1
+            }
+            run.name = "run in task"
+            return run
+        }
+        #expect(try await shared.operation(for: "thread", make: onThread).run() == 1)
+        #expect(try await shared.operation(for: "task", make: inTask).run() == 1)
+        #expect(errors.count == 2 && errors.events.allSatisfy { isCircle($0, "run ") })
+    }
+
     @Test("A child that waits for its own group gets an error, on a thread and in a task, at any depth")
     func ownGroup() async throws {
         let errors = EventRecorder<any Error>()

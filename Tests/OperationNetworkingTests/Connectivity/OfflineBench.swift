@@ -12,19 +12,19 @@ struct OfflineBench: Sendable {
     let bench: OperationBench
     let network = ManualConnectivity(.unsatisfied)
     let clock = ManualClock()
-    let lot: ParkingLot
+    let offlineWaiting: OfflineWaiting
 
     init(_ options: LoopbackServer.Options = .init(), capacity: Int = 10_000, perSecond: Double = 10) throws {
         bench = try OperationBench(options)
-        lot = ParkingLot(
-            monitor: network, capacity: capacity, pace: ParkingPace(perSecond: perSecond, settling: .seconds(1)),
+        offlineWaiting = OfflineWaiting(
+            monitor: network, capacity: capacity, pace: OfflineResumePace(perSecond: perSecond, settling: .seconds(1)),
             clock: clock, chance: { 0.5 })
         bench.server.route("/") { request in .text("Hello \(request.number)") }
     }
 
     /// The standard, for requests to this machine, too.
     func policy(_ change: (inout OfflinePolicy) -> Void = { _ in }) -> OfflinePolicy {
-        var policy = OfflinePolicy(lot: lot)
+        var policy = OfflinePolicy(waiting: offlineWaiting)
         policy.concerns = { _ in true }
         change(&policy)
         return policy
@@ -45,12 +45,12 @@ struct OfflineBench: Sendable {
 
     /// Waits until so many wait for the network, and the clock knows how long they may.
     func parked(_ count: Int) async {
-        await until { lot.parkedCount == count && (count == 0 || clock.nextDue != nil) }
+        await until { offlineWaiting.waitingCount == count && (count == 0 || clock.nextDue != nil) }
     }
 
     /// Waits until it waits for the network, and what ends that is in place: its timer is not there at once.
     func parked(_ operation: some AnyNetworkOperation) async {
-        await until { lot.parkedCount == 1 && operation.waitReason?.kind == .network }
+        await until { offlineWaiting.waitingCount == 1 && operation.waitReason?.kind == .network }
     }
 
     /// The network returns, and the first goes on.
@@ -62,6 +62,6 @@ struct OfflineBench: Sendable {
     /// Sees that nobody was left behind.
     func checkNothingIsLeft() async throws {
         try await bench.checkNothingIsLeft()
-        #expect(lot.parkedCount == 0 && clock.pendingCount == 0)
+        #expect(offlineWaiting.waitingCount == 0 && clock.pendingCount == 0)
     }
 }

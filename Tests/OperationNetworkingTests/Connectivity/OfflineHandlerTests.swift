@@ -36,7 +36,7 @@ struct OfflineHandlerTests {
             await bench.parked(operation)
             await until { lines.count == round + 1 }
             bench.comeBack()
-            await until { bench.lot.parkedCount == 1 || operation.outcome != nil }
+            await until { bench.offlineWaiting.waitingCount == 1 || operation.outcome != nil }
         }
         #expect(try await operation.value == "here again")
         await operation.ended()

@@ -99,14 +99,14 @@ struct OfflineLimitTests {
         let error = await failure(of: operations[2])
         #expect(error?.code == .tooManyOffline)
         for operation in operations { operation.cancel() }
-        #expect(bench.lot.parkedCount == 0)
+        #expect(bench.offlineWaiting.waitingCount == 0)
     }
 
     @Test func `told to fail at once, it does, and nothing is sent or repeated`() async throws {
         let bench = try OfflineBench()
         let operation = bench.operation { policy in
             policy = OfflinePolicy.failFast
-            policy.lot = bench.lot
+            policy.waiting = bench.offlineWaiting
             policy.concerns = { _ in true }
         }
         operation.retry = .standard
@@ -133,7 +133,7 @@ struct OfflineLimitTests {
             await bench.parked(operation)
             operation.cancel()
             #expect(operation.outcome?.cancellationCause == .requested)
-            #expect(bench.lot.parkedCount == 0 && bench.clock.pendingCount == 0)
+            #expect(bench.offlineWaiting.waitingCount == 0 && bench.clock.pendingCount == 0)
         }
         await log.ended.passage()
         await bench.bench.settled()
@@ -149,7 +149,7 @@ struct OfflineLimitTests {
         operation.start()
         #expect(operation.suspend())
         bench.comeBack()
-        #expect(bench.lot.parkedCount == 0 && bench.bench.server.counts.heads == 0)
+        #expect(bench.offlineWaiting.waitingCount == 0 && bench.bench.server.counts.heads == 0)
         #expect(operation.resume())
         #expect(try await operation.value == "Hello 0")
     }
@@ -177,7 +177,7 @@ struct OfflineLimitTests {
         await bench.parked(operation)
         #expect(operation.suspend())
         bench.clock.advance(by: .seconds(3_600))
-        #expect(bench.lot.parkedCount == 0 && operation.outcome == nil)
+        #expect(bench.offlineWaiting.waitingCount == 0 && operation.outcome == nil)
         #expect(operation.resume())
         await bench.parked(operation)
         bench.clock.advance(by: .seconds(59))
@@ -194,7 +194,7 @@ struct OfflineLimitTests {
         operation.offline = nil
         #expect(operation.offline != nil)
         operation.cancel()
-        #expect(bench.lot.parkedCount == 0)
+        #expect(bench.offlineWaiting.waitingCount == 0)
     }
 
     @Test func `a deadline ends the wait`() async throws {
@@ -204,6 +204,6 @@ struct OfflineLimitTests {
         operation.start()
         bench.clock.advance(by: .seconds(5))
         #expect(operation.outcome?.cancellationCause?.code == .timedOut)
-        #expect(bench.lot.parkedCount == 0 && bench.clock.pendingCount == 0)
+        #expect(bench.offlineWaiting.waitingCount == 0 && bench.clock.pendingCount == 0)
     }
 }

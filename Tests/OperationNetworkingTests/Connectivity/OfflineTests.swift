@@ -20,7 +20,7 @@ struct OfflineTests {
             let operation = bench.operation()
             operation.start()
             #expect(operation.waitReason?.kind == .network)
-            #expect(operation.state == .executing && bench.lot.parkedCount == 1)
+            #expect(operation.state == .executing && bench.offlineWaiting.waitingCount == 1)
             bench.clock.advance(by: .seconds(100))
             #expect(bench.bench.server.counts.heads == 0)
             bench.network.write(.satisfied)
@@ -136,7 +136,7 @@ struct OfflineTests {
         bench.network.write(.satisfied)
         await bench.bench.server.stopped()
         #expect(await failure(of: bench.operation())?.code == .cannotConnect, "the network is there")
-        #expect(bench.lot.parkedCount == 0)
+        #expect(bench.offlineWaiting.waitingCount == 0)
     }
 
     @Test func `requests to this machine need no network unless one says so`() async throws {
@@ -211,7 +211,8 @@ struct OfflineTests {
             network.write(.unsatisfied)
             bench.clock.advance(by: .milliseconds(20))
             // Those that went on come to their answer, or to where they wait again.
-            while bench.lot.parkedCount + operations.filter({ $0.outcome != nil }).count < operations.count {
+            while bench.offlineWaiting.waitingCount + operations.filter({ $0.outcome != nil }).count < operations.count
+            {
                 await Task.yield()
             }
         }
@@ -230,7 +231,7 @@ struct OfflineTests {
             #expect(try await operation.value == "Hello \(number)")
         }
         #expect(operations.count == 20 && bench.bench.server.counts.heads == 40)
-        #expect(bench.lot.parkedCount == 0 && bench.clock.pendingCount == 0)
+        #expect(bench.offlineWaiting.waitingCount == 0 && bench.clock.pendingCount == 0)
     }
 
     @Test func `a base gives its policy to all its operations`() async throws {

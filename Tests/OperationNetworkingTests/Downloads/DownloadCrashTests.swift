@@ -114,7 +114,7 @@
                     let card = names.first { $0.hasSuffix(".card") }.flatMap { bench.bytes("in/\($0)") }
                     let part = names.first { $0.hasSuffix(".part") }.map { bench.url("in/\($0)").path }
                     let status = part.flatMap { try? FileManager.default.attributesOfItem(atPath: $0) }
-                    let isCardRight = card.flatMap { DownloadCard(text: $0) }?.validator == .entityTag(tag)
+                    let isCardRight = card.flatMap { DownloadMetadata(text: $0) }?.validator == .entityTag(tag)
                     let isEnough = isCardRight || card == nil && count < 64 << 10
                     if (status?[.size] as? NSNumber)?.intValue == count, isEnough { return true }
                     usleep(1000)

@@ -15,7 +15,7 @@ struct DownloadMachineTests {
     }
 
     private var part: DownloadPart {
-        var card = DownloadCard(source: "s")
+        var card = DownloadMetadata(source: "s")
         card.validator = .entityTag("\"a\"")
         card.total = 100
         return DownloadPart(card: card, length: 40)
@@ -146,7 +146,7 @@ struct DownloadMachineTests {
     func `pieces are asked for one after another, but not for ever if they are small`(size: Int) throws {
         var (machine, position, piece) = (DownloadMachine(source: "s"), 1000, 0)
         let total = 200 * (64 << 10)
-        var card = DownloadCard(source: "s")
+        var card = DownloadMetadata(source: "s")
         (card.validator, card.total) = (.entityTag("\"a\""), Int64(total))
         while true {
             _ = machine.ask(havingPart: DownloadPart(card: card, length: Int64(position)))
@@ -257,7 +257,7 @@ struct DownloadMachineTests {
             var machine = DownloadMachine(source: "s")
             // Which version each byte of the part came from.
             var file: [Int] = []
-            var card: DownloadCard?
+            var card: DownloadMetadata?
             let totals = [Int64.random(in: 1...6, using: &generator), Int64.random(in: 1...6, using: &generator)]
             for _ in 0..<12 {
                 let version = Int.random(in: 0...1, using: &generator)

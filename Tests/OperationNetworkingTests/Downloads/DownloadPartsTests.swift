@@ -54,18 +54,18 @@ struct DownloadPartsTests {
     }
 
     @Test func `a card that is damaged anywhere is none`() throws {
-        var card = DownloadCard(source: "abc")
+        var card = DownloadMetadata(source: "abc")
         card.validator = .entityTag("\"x\"")
         card.total = 100
         card.synchronized = 50
         card.boot = "now"
         let text = try card.text()
-        #expect(DownloadCard(text: text) == card)
+        #expect(DownloadMetadata(text: text) == card)
         for index in text.indices {
             var damaged = text
             damaged[index] ^= 1
-            #expect(DownloadCard(text: damaged) == nil, "byte \(index)")
-            #expect(DownloadCard(text: Array(text[..<index])) == nil)
+            #expect(DownloadMetadata(text: damaged) == nil, "byte \(index)")
+            #expect(DownloadMetadata(text: Array(text[..<index])) == nil)
         }
         #expect(card.trusted(of: 70, boot: "now") == 70)
         #expect(card.trusted(of: 70, boot: "later") == 50)

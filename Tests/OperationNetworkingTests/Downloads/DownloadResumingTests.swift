@@ -251,7 +251,7 @@ struct DownloadResumingTests {
         #expect(try await bench.download(to: .file(bench.url("file"))).error != nil)
         // The system went down; the file system had made the file longer, and not yet written what belongs there.
         let url = try #require(bench.cardURL)
-        var card = try #require(DownloadCard(text: Array(try Data(contentsOf: url))))
+        var card = try #require(DownloadMetadata(text: Array(try Data(contentsOf: url))))
         #expect(card.synchronized == 400_000)
         card.boot = "before"
         let (cardFile, part) = (

@@ -128,9 +128,11 @@ struct DownloadSafetyTests {
     }
 
     /// Changes the card of a part that was left.
-    private func changeCard(_ bench: DownloadBench, in folder: String, _ change: (inout DownloadCard) -> Void) throws {
+    private func changeCard(_ bench: DownloadBench, in folder: String, _ change: (inout DownloadMetadata) -> Void)
+        throws
+    {
         let name = try #require(bench.names(folder).first { $0.hasSuffix(".card") })
-        var card = try #require(DownloadCard(text: bench.bytes("\(folder)/\(name)") ?? []))
+        var card = try #require(DownloadMetadata(text: bench.bytes("\(folder)/\(name)") ?? []))
         change(&card)
         let file = try FileHandle(forUpdating: bench.url("\(folder)/\(name)"))
         try file.truncate(atOffset: 0)

@@ -81,6 +81,6 @@ struct GroupCredentialTests {
         offline.comeBack()
         #expect(try await group.value.count == 2)
         await group.ended()
-        #expect(offline.lot.parkedCount == 0 && offline.clock.pendingCount == 0)
+        #expect(offline.offlineWaiting.waitingCount == 0 && offline.clock.pendingCount == 0)
     }
 }

@@ -3,6 +3,7 @@
 
 #if os(Linux) || os(macOS)
     import Foundation
+    import OperationExporters
     import OperationNetworking
     import OperationTestKit
     import Testing

@@ -184,12 +184,28 @@ struct OperationHookTests {
         #expect(try await upload(.data(Data("in memory".utf8))).run() == "in memory")
         #expect(try await upload(.file(FileRegion(file.url))).run() == "from a file")
         let stream = RequestBody.stream(canBeSentAgain: true) { PieceProducer([1], size: 1) }
-        // The task is cancelled, and its completion handler may tell of that before the reason is told.
+        // The task is canceled, and its completion handler may run before the reason is reported.
         for _ in 0..<20 {
             let error = await failure(of: upload(stream))
             #expect(error?.code == .unsupportedBody, "\(String(describing: error))")
         }
         #expect(bench.server.counts.heads == 2)
+    }
+
+    @Test("The older form refuses a session that it would bypass, and sends nothing", arguments: [false, true])
+    func oldFormWithStub(isWrapped: Bool) async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/older") { _ in .text("Hello") }
+        let stub = StubSession()
+        let session: any NetworkSession = isWrapped ? ExchangeSession(over: stub) : stub
+        // The task is canceled, and its completion handler may run before the reason is reported.
+        for _ in 0..<20 {
+            let operation = SometimesOlder(url: bench.server.url("/older"), urlSession: session)
+            let error = await failure(of: operation)
+            #expect(error?.code == .preparationFailed, "\(String(describing: error))")
+            #expect(error?.message.contains(isWrapped ? "ExchangeSession" : "StubSession") == true)
+        }
+        #expect(bench.server.counts.heads == 0)
     }
 
     @Test("A subclass may leave some of its requests to the superclass, also the first ones")
@@ -340,6 +356,32 @@ struct OperationHookTests {
         #expect(try await operation.run() == "text/plain Hi")
     }
 
+    @Test("A hook that waits for its own operation gets an error", arguments: SelfAwaiting.Hook.allCases)
+    func waitsForItself(hook: SelfAwaiting.Hook) async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hi") }
+        let operation = SelfAwaiting(hook, bench)
+        #expect(try await operation.run() == "Hi")
+        #expect(operation.errors.events.map { "\($0)".contains("waitsForItself") } == [true])
+    }
+
+    @Test("An evaluator that waits for an operation of its own queue gives up its place meanwhile", arguments: [1, 2])
+    func waitsInItsQueue(width: Int) async throws {
+        let bench = try OperationBench()
+        bench.server.route("GET", "/") { _ in .text("Hi") }
+        let queue = QueueManager("requests", width: width)
+        let outer = (0..<6).map { _ in
+            NetworkDataOperation<String>(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
+                let inner = bench.text("/")
+                try queue.add(inner)
+                return try inner.startAndWait() + String(decoding: data, as: UTF8.self)
+            }
+        }
+        try queue.add(outer)
+        for operation in outer { #expect(try await operation.value == "HiHi") }
+        await queue.drained()
+    }
+
     @Test("A policy may repeat an attempt, which goes through the whole preparation again")
     func repeated() async throws {
         let bench = try OperationBench()
@@ -358,6 +400,54 @@ struct OperationHookTests {
         hopeless.networkAttempts.set(Again(most: 3))
         #expect(await failure(of: hopeless)?.status == 404)
         #expect(hopeless.attemptCount == 3)
+    }
+}
+
+/// Waits for its own end in one of its hooks.
+final class SelfAwaiting: NetworkDataOperation<String>, @unchecked Sendable {
+    enum Hook: CaseIterable { case makeRequest, prepareRequest, adapt, createTask, evaluate }
+
+    let errors = EventRecorder<any Error>()
+    private let awaiting: Hook
+
+    init(_ awaiting: Hook, _ bench: OperationBench) {
+        self.awaiting = awaiting
+        super.init(url: bench.server.url("/"), urlSession: bench.session)
+        callbackQueue = bench.callbacks
+        bench.census.track(self)
+    }
+
+    private func wait(in hook: Hook) {
+        guard hook == awaiting else { return }
+        do { _ = try startAndWait() } catch { errors.record(error) }
+    }
+
+    override func makeRequest() throws -> NetworkRequest {
+        wait(in: .makeRequest)
+        return try super.makeRequest()
+    }
+
+    override func prepareRequest(_ request: URLRequest) -> URLRequest {
+        wait(in: .prepareRequest)
+        return request
+    }
+
+    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
+        guard awaiting == .adapt else { return request }
+        do { _ = try await value } catch { errors.record(error) }
+        return request
+    }
+
+    override func createTask(
+        with request: NetworkRequest, using session: any NetworkSession
+    ) throws -> any NetworkTask {
+        wait(in: .createTask)
+        return session.makeTask(with: request)
+    }
+
+    override func evaluate(result: Data, head: ResponseHead) -> String {
+        wait(in: .evaluate)
+        return String(decoding: result, as: UTF8.self)
     }
 }
 

@@ -49,8 +49,8 @@ struct ReachingWaitsTests {
             #expect(group.isCancelled && operation.isFinished)
             bench.clock.advance(by: .seconds(3600))
             #expect(bench.bench.server.counts.heads == [.backoff: 1, .network: 0, .originPause: 1, .list: 1][wait])
-            await until { bench.lot.parkedCount == 0 }
-            #expect(bench.lot.parkedCount == 0 && pauses.waitingCount == 0 && list.operations.isEmpty)
+            await until { bench.offlineWaiting.waitingCount == 0 }
+            #expect(bench.offlineWaiting.waitingCount == 0 && pauses.waitingCount == 0 && list.operations.isEmpty)
         }
     }
 
@@ -72,7 +72,7 @@ struct ReachingWaitsTests {
         narrow.start()
         await bench.parked(parked)
         #expect(try await queue.add(ClosureOperation { 42 }).value == 42, "the queue is free")
-        #expect(bench.lot.parkedCount == 1, "the group is not")
+        #expect(bench.offlineWaiting.waitingCount == 1, "the group is not")
         bench.comeBack()
         #expect(try await narrow.value.count == 2)
     }

@@ -110,7 +110,7 @@ extension ResilienceWorld {
     var rest: String {
         let states = operations.indices.map { "\(operations[$0].state) \(phase($0))" }
         return "\(states), \(queue.counts), \(server.openCount) tasks, \(refreshes.count) refreshes, "
-            + "\(clock.pendingCount) timers, \(lot.parkedCount) parked, \(authenticator.postponedCount) postponed"
+            + "\(clock.pendingCount) timers, \(offlineWaiting.waitingCount) parked, \(authenticator.postponedCount) postponed"
     }
 
     /// Lets everything come to its end; false if it does not.
@@ -130,7 +130,9 @@ extension ResilienceWorld {
         }
         // What the realm, the throttle and others had planned finds nothing to be done.
         clock.advance(by: .seconds(3_600))
-        while !refreshes.isEmpty || clock.pendingCount > 0 || lot.parkedCount > 0 || authenticator.postponedCount > 0 {
+        while !refreshes.isEmpty || clock.pendingCount > 0 || offlineWaiting.waitingCount > 0
+            || authenticator.postponedCount > 0
+        {
             if began.duration(to: .now) > .seconds(120) { return false }
             refreshes.open(.success(goodToken))
             clock.advance(by: .seconds(3_600))

@@ -11,7 +11,7 @@ import OperationTestKit
     import FoundationNetworking
 #endif
 
-/// Real operations in a real queue, with retry, a realm, a lot and a throttle on one manual clock, against the model of a
+/// Real operations in a real queue, with retry, a realm, a offlineWaiting and a throttle on one manual clock, against the model of a
 /// server; what happens next is drawn from a seed.
 ///
 /// What they do on threads of their own is waited for as a rule, and sometimes not: so each schedule is one order of many.
@@ -27,7 +27,7 @@ struct ResilienceWorld {
     let server = ModelServer()
     let workers = ManualWorkers()
     let queue: QueueManager
-    let lot: ParkingLot
+    let offlineWaiting: OfflineWaiting
     let throttle: OperationThrottle
     let callbacks = DispatchQueue(label: "ResilienceWorld.callbacks")
     let refreshes = PendingGates()
@@ -51,8 +51,8 @@ struct ResilienceWorld {
         var generator = SeededGenerator(seed: seed)
         let (clock, network, server, callbacks) = (clock, network, server, callbacks)
         queue = workers.makeQueue("world", width: 2)
-        lot = ParkingLot(
-            monitor: network, pace: ParkingPace(perSecond: 10, settling: .milliseconds(100)), clock: clock,
+        offlineWaiting = OfflineWaiting(
+            monitor: network, pace: OfflineResumePace(perSecond: 10, settling: .milliseconds(100)), clock: clock,
             chance: { 0.5 })
         throttle = OperationThrottle(clock: clock)
         var options = AuthenticationOptions()
@@ -80,7 +80,7 @@ struct ResilienceWorld {
             retry.attemptTimeout = generator.chance(1, in: 4) ? .seconds(20) : nil
             if generator.chance(7, in: 8) { operation.retry = retry }
             operation.authenticate(by: authenticator)
-            var policy = OfflinePolicy(lot: lot)
+            var policy = OfflinePolicy(waiting: offlineWaiting)
             policy.longestWait = .seconds(30)
             if generator.chance(7, in: 8) { operation.offline = policy }
             if generator.chance(1, in: 3) {

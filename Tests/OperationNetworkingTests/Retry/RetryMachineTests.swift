@@ -145,7 +145,7 @@ struct RetryMachineTests {
     func story() {
         func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
         let error = NetworkError(code: .connectionLost, phase: .receiving, message: "")
-        var story = AttemptStory()
+        var story = AttemptHistory()
         #expect(story.elapsed(at: at(5)) == .zero)
         story.suspend(true, now: at(5))
         story.begin(1, now: at(10), isSuspended: false)
@@ -171,7 +171,7 @@ struct RetryMachineTests {
     @Test("A download that got somewhere begins anew, one that drips does not")
     func progress() {
         func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
-        var story = AttemptStory()
+        var story = AttemptHistory()
         story.begin(1, now: at(0), isSuspended: false)
         story.fail(1, saved: 1 << 20, now: at(100))
         #expect(story.uncounted(0) == 0 && story.elapsed(at: at(101)) == .seconds(1))

@@ -50,6 +50,8 @@ private final class ScriptedTransfer: SystemTask {
 /// The system: keeps tasks, and reports what the test says.
 private final class ScriptedBackgroundSystem: BackgroundSystem {
     private let tasks: Locked<[ScriptedTransfer]>
+    /// The work of a delegate when the system creates a task.
+    let whenMade = Locked<(@Sendable () -> Void)?>(nil)
 
     init(_ running: [ScriptedTransfer] = []) { tasks = Locked(running) }
 
@@ -68,11 +70,13 @@ private final class ScriptedBackgroundSystem: BackgroundSystem {
     func findTasks(_ completion: @escaping @Sendable ([any SystemTask]) -> Void) { completion(all) }
 
     private func add(_ make: (Int) -> ScriptedTransfer) -> ScriptedTransfer {
-        tasks.withLock { tasks in
+        let task = tasks.withLock { tasks in
             let task = make(tasks.count + 1)
             tasks.append(task)
             return task
         }
+        whenMade.withLock { $0 }?()
+        return task
     }
 }
 
@@ -173,12 +177,47 @@ struct BackgroundTransfersTests {
         await bench.settle()
         let task = try #require(bench.system.all.first)
         #expect(task.calls == ["resume"])
+        // The time limit is that of the session.
+        let usual = URLRequest(url: try BackgroundBench.url("file"))
+        #expect(task.originalRequest?.timeoutInterval == usual.timeoutInterval)
         try bench.complete(task, String(repeating: "x", count: 200_000), headers: ["Content-Length": "200000"])
         let record = await recorder.ended()
         #expect(record.status == 200 && record.bodyCount == 200_000 && record.error == nil && record.disorder == [])
         #expect(record.ends.count == 1 && record.metrics.count == 1)
         await bench.settle()
         #expect(bench.files == [])
+    }
+
+    @Test func `a delegate may close the session while a transfer is being made`() async throws {
+        let bench = BackgroundBench(), recorder = TransferRecorder()
+        defer { bench.remove() }
+        bench.system.whenMade.withLock { $0 = { [session = bench.session] in session.close() } }
+        _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
+        #expect(await recorder.ended().code == .sessionClosed)
+        #expect(bench.system.all.map(\.calls) == [["resume", "cancel"]])
+    }
+
+    @Test func `closing the session waits for the transfer that another thread makes`() async throws {
+        let bench = BackgroundBench(), recorder = TransferRecorder()
+        defer { bench.remove() }
+        let (isMaking, mayGoOn, order) = (Gate(), Gate(), EventRecorder<String>())
+        bench.system.whenMade.withLock {
+            $0 = {
+                isMaking.open()
+                mayGoOn.wait()
+                order.record("made")
+            }
+        }
+        _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
+        await isMaking.passage()
+        Thread { [session = bench.session] in
+            session.close()
+            order.record("closed")
+        }.start()
+        try await waitUntil("the closing") { [session = bench.session] in session.isClosed }
+        mayGoOn.open()
+        #expect(await order.events(atLeast: 2) == ["made", "closed"])
+        #expect(await recorder.ended().code == .sessionClosed)
     }
 
     @Test func `a file that is too short is an error`() async throws {

@@ -20,7 +20,7 @@ private final class CountingTask: SuspendableTask, Sendable {
 struct CountedSuspensionTests {
     @Test func `a task that is held and then paused resumes at one resume`() {
         let task = CountingTask()
-        var (machine, suspension, wishes) = (TaskMachine(), CountedSuspension(), TaskWishes())
+        var (machine, suspension, wishes) = (TaskMachine(), CountedSuspension(), TaskDemands())
         // The shell of a session: what the machine asks for is done to the task.
         func follow() {
             if case .brake(let brakes) = machine.wish(wishes.take()) { suspension.set(!brakes.isEmpty, on: task) }

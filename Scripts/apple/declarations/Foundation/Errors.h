@@ -62,4 +62,10 @@ __attribute__((swift_bridge("Swift.Error")))
 @property (readonly, copy) NSArray<NSError *> *underlyingErrors;
 @end
 
+// https://developer.apple.com/documentation/foundation/nsexception
+@interface NSException : NSObject
+@property (readonly, copy) NSString *name;
+@property (nullable, readonly, copy) NSString *reason;
+@end
+
 NS_ASSUME_NONNULL_END

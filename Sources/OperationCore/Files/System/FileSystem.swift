@@ -175,3 +175,278 @@ extension FileSystem {
         }.ignoring(\.meansNoSuchAttribute)
     }
 }
+
+// What is done with names in directories.
+extension FileSystem {
+    /// What stands under a name; a symbolic link is not followed.
+    package func status(of entry: FolderEntry) -> Result<FileStatus, SystemError> {
+        call(.status, entry.name, asking: { entry.with { PosixCalls.status($0, $1) } })
+    }
+
+    package func makeDirectory(_ entry: FolderEntry, permissions: UInt16) -> Result<Void, SystemError> {
+        call(.makeDirectory, entry.name) { _ in
+            entry.with { PosixCalls.makeDirectory($0, $1, permissions) }
+        }.map { _ in }
+    }
+
+    func makeSymbolicLink(_ entry: FolderEntry, to target: PathBytes) -> Result<Void, SystemError> {
+        call(.makeSymbolicLink, entry.name) { _ in
+            FolderEntry(target).with { _, target in
+                entry.with { PosixCalls.makeSymbolicLink(target, $0, $1) }
+            }
+        }.map { _ in }
+    }
+
+    func readSymbolicLink(_ entry: FolderEntry) -> Result<PathBytes, SystemError> {
+        // No system has a longer one; what fills the buffer may have been cut off.
+        let capacity = 4097
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: capacity) { buffer in
+            call(.readSymbolicLink, entry.name) { _ in
+                entry.with { PosixCalls.readSymbolicLink($0, $1, buffer) }
+            }.flatMap { count in
+                guard count < capacity else { return .failure(SystemError(ENAMETOOLONG)) }
+                return .success(PathBytes(buffer.prefix(count).map { UInt8(bitPattern: $0) }))
+            }
+        }
+    }
+
+    /// Renames, and replaces what bore the new name, in one step.
+    package func rename(_ entry: FolderEntry, to new: FolderEntry) -> Result<Void, SystemError> {
+        call(.rename, entry.name) { _ in
+            entry.with { folder, name in new.with { PosixCalls.rename(folder, name, to: $0, $1) } }
+        }.map { _ in }
+    }
+
+    package func remove(_ entry: FolderEntry, isDirectory: Bool) -> Result<Void, SystemError> {
+        call(.remove, entry.name) { _ in
+            entry.with { PosixCalls.remove($0, $1, isDirectory: isDirectory) }
+        }.map { _ in }
+    }
+
+    /// Renames unless the new name is taken: of many who try at once, one succeeds and the others fail with EEXIST.
+    package func renameExclusively(
+        _ entry: FolderEntry, to new: FolderEntry, isDirectory: Bool
+    ) -> Result<Void, SystemError> {
+        let inOneStep = call(.renameExclusively, entry.name) { _ in
+            entry.with { folder, name in new.with { PosixCalls.renameExclusively(folder, name, to: $0, $1) } }
+        }
+        switch inOneStep {
+        case .success: return .success(())
+        case .failure(let error) where error.meansUnsupported:
+            return isDirectory ? renameByClaiming(entry, new) : renameByLinking(entry, new)
+        case .failure(let error): return .failure(error)
+        }
+    }
+
+    /// A second name is never given to something that has it already, and the first is then taken away.
+    private func renameByLinking(_ entry: FolderEntry, _ new: FolderEntry) -> Result<Void, SystemError> {
+        let link = call(.makeLink, entry.name) { _ in
+            entry.with { folder, name in new.with { PosixCalls.makeLink(folder, name, to: $0, $1) } }
+        }
+        if case .failure(let error) = link {
+            return .failure(error.number == EPERM ? SystemError(ENOTSUP) : error)
+        }
+        return remove(entry, isDirectory: false).mapError { error in
+            _ = remove(new, isDirectory: false)
+            return error
+        }
+    }
+
+    /// An empty directory is made, which only one can do, and replaced: a rename never replaces one that was filled.
+    private func renameByClaiming(_ entry: FolderEntry, _ new: FolderEntry) -> Result<Void, SystemError> {
+        makeDirectory(new, permissions: 0o700).flatMap {
+            rename(entry, to: new).mapError { error in
+                _ = remove(new, isDirectory: true)
+                return error
+            }
+        }
+    }
+}
+
+extension SystemError {
+    /// Another user could have written to the file or directory, or it is a symbolic link, or has several names.
+    package static let untrusted = SystemError(EPERM)
+}
+
+// Files that are read back later must be those that this program wrote.
+extension FileSystem {
+    /// Opens a regular file for reading, unless another user could have written to it or it has several names.
+    ///
+    /// It does not follow a symbolic link and does not wait for a pipe. It judges the open file and not its name.
+    package func openTrusted(_ entry: FolderEntry) -> Result<(file: OpenFile, status: FileStatus), SystemError> {
+        switch open(entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) {
+        case .failure(SystemError(ELOOP)): return .failure(.untrusted)
+        case .failure(let error): return .failure(error)
+        case .success(let file):
+            return status(of: file).flatMap { status in
+                if status.kind == .directory { return .failure(SystemError(EISDIR)) }
+                return status.isTrusted(as: .regular) ? .success((file, status)) : .failure(.untrusted)
+            }
+        }
+    }
+
+    /// Reads all bytes of a regular file, unless another user could have written to it or it has several names.
+    package func readTrusted(_ entry: FolderEntry, limit: Int) -> Result<[UInt8], SystemError> {
+        openTrusted(entry).flatMap { file, status in
+            guard status.size <= Int64(limit) else { return .failure(SystemError(EFBIG)) }
+            var bytes = [UInt8](repeating: 0, count: Int(status.size))
+            var count = 0
+            while count < bytes.count {
+                let result = bytes.withUnsafeMutableBytes { buffer in
+                    read(file, into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), at: Int64(count))
+                }
+                switch result {
+                case .failure(let error): return .failure(error)
+                case .success(0): return .failure(SystemError(EIO))
+                case .success(let portion): count += portion
+                }
+            }
+            return .success(bytes)
+        }
+    }
+
+    /// Returns whether other users can neither replace nor remove this program's files in a directory.
+    ///
+    /// A symbolic link is accepted if no other user could have created it and the same is true of the directory.
+    package func isTrustedFolder(_ entry: FolderEntry) -> Bool {
+        guard case .success(let named) = status(of: entry) else { return false }
+        guard named.kind == .symbolicLink else { return named.isTrusted(as: .directory) }
+        guard named.isOwnerTrusted, case .success(let folder) = openFolder(entry) else { return false }
+        return (try? status(of: folder).get())?.isTrusted(as: .directory) == true
+    }
+}
+
+/// What the system knows about a file.
+package struct FileStatus: Sendable {
+    package enum Kind: Sendable { case regular, directory, symbolicLink, device, other }
+
+    /// Which file it is, whatever its names.
+    package struct Identity: Hashable, Sendable {
+        let device: UInt64
+        let number: UInt64
+    }
+
+    /// A moment, as the file system keeps it.
+    package struct Time: Hashable, Sendable {
+        package let seconds: Int
+        package let nanoseconds: Int
+    }
+
+    package let kind: Kind
+    package let identity: Identity
+    package let size: Int64
+    /// The lower twelve bits of the mode.
+    package let permissions: UInt16
+    /// The number of the user whose it is.
+    package let owner: UInt32
+    package let linkCount: UInt64
+    package let accessed: Time
+    package let modified: Time
+
+    /// Whether it is something that a user puts there, and may want to be replaced.
+    var isReplaceable: Bool { kind != .device && kind != .other }
+
+    /// Returns whether this program can trust the file or directory, because no other user of the computer could have
+    /// written it.
+    ///
+    /// Caches, cookies and downloads all use this rule. The owner must be the user for whom this program runs, or the
+    /// administrator, who can change any file anyway. No other user may be able to write to it. A file with a second
+    /// name (a hard link) is not trusted, because another user may have put it here, or may write to it under its other
+    /// name. A directory with the sticky bit, such as `/tmp`, is trusted: other users can create files in it but cannot
+    /// replace files of other owners, and each file is judged separately.
+    ///
+    /// - Parameter expected: The kind that it must have. A symbolic link is neither a file nor a directory.
+    package func isTrusted(as expected: Kind) -> Bool {
+        // An open file without any name was replaced or removed after it was opened.
+        guard kind == expected, isOwnerTrusted, kind == .directory || linkCount <= 1 else { return false }
+        return permissions & 0o022 == 0 || kind == .directory && permissions & 0o1000 != 0
+    }
+
+    /// Whether its owner is the user for whom this program runs, or the administrator.
+    package var isOwnerTrusted: Bool { owner == PosixCalls.user || owner == 0 }
+
+    /// Whether it is the same file, and nothing was written to it in between; of a directory, whether it is the same.
+    package func hasContent(of other: FileStatus) -> Bool {
+        identity == other.identity && (kind == .directory || (size == other.size && modified == other.modified))
+    }
+}
+
+extension FileStatus {
+    init(_ value: stat) {
+        #if canImport(Darwin)
+            let (accessed, modified) = (value.st_atimespec, value.st_mtimespec)
+        #else
+            let (accessed, modified) = (value.st_atim, value.st_mtim)
+        #endif
+        self.init(
+            kind: Kind(mode: value.st_mode),
+            identity: Identity(
+                device: UInt64(truncatingIfNeeded: value.st_dev), number: UInt64(truncatingIfNeeded: value.st_ino)),
+            size: Int64(value.st_size),
+            permissions: UInt16(truncatingIfNeeded: value.st_mode & 0o7777),
+            owner: UInt32(value.st_uid),
+            linkCount: UInt64(value.st_nlink),
+            accessed: Time(seconds: Int(accessed.tv_sec), nanoseconds: Int(accessed.tv_nsec)),
+            modified: Time(seconds: Int(modified.tv_sec), nanoseconds: Int(modified.tv_nsec)))
+    }
+}
+
+extension FileStatus.Kind {
+    fileprivate init(mode: mode_t) {
+        switch mode & S_IFMT {
+        case S_IFREG: self = .regular
+        case S_IFDIR: self = .directory
+        case S_IFLNK: self = .symbolicLink
+        case S_IFCHR, S_IFBLK: self = .device
+        default: self = .other
+        }
+    }
+}
+
+/// A name in an open directory; in none, it is a path.
+package struct FolderEntry {
+    let folder: OpenFile?
+    let name: PathBytes
+
+    package init(_ name: PathBytes, in folder: OpenFile? = nil) {
+        self.folder = folder
+        self.name = name
+    }
+
+    func with<Result>(_ body: (Int32, UnsafePointer<CChar>) -> Result) -> Result {
+        name.withPointer { pointer in
+            guard let pointer else { preconditionFailure("A path always has its terminating zero.") }
+            guard let folder else { return body(PosixCalls.workingDirectory, pointer) }
+            return folder.withNumber { body($0, pointer) }
+        }
+    }
+}
+
+/// A path, or one name in a directory, as the system sees it: bytes, which need not be text.
+package struct PathBytes: Hashable, Sendable, CustomStringConvertible {
+    // With the zero at the end.
+    private let characters: [CChar]
+
+    /// Takes over bytes that have no zero among them.
+    package init(_ bytes: some Sequence<UInt8>) {
+        characters = bytes.map { CChar(bitPattern: $0) } + [0]
+    }
+
+    package init(_ text: String) {
+        self.init(text.utf8)
+    }
+
+    package static let here = PathBytes(".")
+    package static let up = PathBytes("..")
+
+    package var bytes: some RandomAccessCollection<UInt8> {
+        characters.dropLast().lazy.map { UInt8(bitPattern: $0) }
+    }
+
+    /// The text; bytes that are none are shown as replacement characters.
+    package var description: String { String(decoding: bytes, as: UTF8.self) }
+
+    func withPointer<Result>(_ body: (UnsafePointer<CChar>?) -> Result) -> Result {
+        characters.withUnsafeBufferPointer { body($0.baseAddress) }
+    }
+}

@@ -1,6 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
+
 #if canImport(Darwin)
     import Darwin
     import Foundation
@@ -245,4 +247,87 @@ extension Int32 {
 
     /// The number of a kind of socket, which is a number in other C libraries.
     package init(socket kind: Int32) { self = kind }
+}
+
+/// One call to the system that is about to be made: what tests intercept.
+package struct FileSystemCall: Sendable {
+    /// What is asked of the system.
+    package enum Kind: String, Sendable, CaseIterable {
+        case open, status, list, read, write, synchronize, close, setPermissions, setTimes
+        case truncate, claim, freeBytes
+        case makeDirectory, makeLink, makeSymbolicLink, readSymbolicLink, rename, renameExclusively, remove
+    }
+
+    /// What becomes of the call.
+    package enum Verdict: Sendable, Equatable {
+        /// It is made.
+        case proceed
+        /// It is made with at most so many bytes to read or write.
+        case shorten(Int)
+        /// It is not made, and seems to have failed with this number.
+        case fail(Int32)
+    }
+
+    package let kind: Kind
+    /// The name in question, for calls that have one.
+    package let name: PathBytes?
+}
+
+/// A file or directory that is open, and is closed at the latest when this object goes.
+///
+/// Not Sendable on purpose: it stays on the thread of the operation that opened it.
+package final class OpenFile {
+    private var number: Int32?
+
+    init(_ number: Int32) {
+        self.number = number
+    }
+
+    deinit {
+        if let number { _ = PosixCalls.close(number) }
+    }
+
+    func withNumber<Result>(_ body: (Int32) -> Result) -> Result {
+        // A closed file has no number; the system refuses this one.
+        withExtendedLifetime(self) { body(number ?? -1) }
+    }
+
+    /// The number, to be closed by the caller; nil if that was done.
+    func takeNumber() -> Int32? {
+        exchange(&number, with: nil)
+    }
+}
+
+/// The number with which a system call refused.
+package struct SystemError: Error, Hashable, Sendable {
+    package let number: Int32
+
+    package init(_ number: Int32) {
+        self.number = number
+    }
+
+    /// Whether the file system lacks what was asked for, so that another way to it may be tried.
+    var meansUnsupported: Bool { [EINVAL, ENOSYS, ENOTSUP, EOPNOTSUPP].contains(number) }
+
+    /// Whether an attribute cannot be set because the file system, or its owner, has no such thing.
+    var meansNoSuchAttribute: Bool { meansUnsupported || number == EPERM }
+
+    /// Whether there is nothing to bring to the disk: a device, a pipe, a file system that cannot be written to.
+    var meansNothingToSynchronize: Bool { meansUnsupported || number == EROFS }
+}
+
+extension Result where Failure == SystemError {
+    /// The value; otherwise the failure with the place at which it happened.
+    func get(at place: @autoclosure () -> FilePlace) throws(FileInterruption) -> Success {
+        switch self {
+        case .success(let value): return value
+        case .failure(let error): throw .failed(place().error(for: error))
+        }
+    }
+
+    /// Success without a value, if the failure is one that does not matter here.
+    func ignoring(_ isHarmless: (SystemError) -> Bool) -> Result<Void, SystemError> {
+        if case .failure(let error) = self, !isHarmless(error) { return .failure(error) }
+        return .success(())
+    }
 }

@@ -31,6 +31,14 @@ package struct AttemptReport: Sendable {
     }
 }
 
+extension FailedAttempt {
+    init(_ report: AttemptReport) {
+        self.init(
+            number: report.number, replays: report.replays, error: report.error, request: report.request,
+            head: report.head, elapsed: report.elapsed, earlier: report.earlier)
+    }
+}
+
 /// Decides what becomes of an attempt that failed: where retry and postponement stand.
 ///
 /// An operation may have several. They are asked in the order of their ranks, until one of them knows what to do.

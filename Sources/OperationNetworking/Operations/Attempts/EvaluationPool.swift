@@ -111,7 +111,7 @@ package final class EvaluationPool: ThreadLender {
 
     private func takeAll() {
         LentThread.lend(by: self) {
-            while let evaluation = next() { evaluation() }
+            while let evaluation = next() { autoreleasepool { evaluation() } }
         }
     }
 
@@ -160,5 +160,30 @@ package final class EvaluationPool: ThreadLender {
             if takesThread { addThread(threads) }
             if goesOn { watch() }
         }
+    }
+}
+
+/// Sees to it that the second of two pieces of news is told after the first, though another thread may come with it before.
+final class TurnTaking: Sendable {
+    private enum State {
+        case open
+        case waiting(@Sendable () -> Void)
+        case firstIsTold
+    }
+
+    private let state = Locked(State.open)
+
+    func first(_ tell: () -> Void) {
+        tell()
+        if case .waiting(let tellSecond) = state.withLock({ exchange(&$0, with: .firstIsTold) }) { tellSecond() }
+    }
+
+    func second(_ tell: @escaping @Sendable () -> Void) {
+        let mayTell = state.withLock { state in
+            if case .firstIsTold = state { return true }
+            state = .waiting(tell)
+            return false
+        }
+        if mayTell { tell() }
     }
 }

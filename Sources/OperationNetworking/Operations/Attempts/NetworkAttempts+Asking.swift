@@ -22,6 +22,9 @@ extension NetworkAttempts {
         state.withLock { $0.policies.first { Swift.type(of: $0) == Policy.self } } as? Policy
     }
 
+    /// The policy of that rank.
+    func policy(ofRank rank: Int) -> (any AttemptPolicy)? { state.withLock { $0.policies }.first { $0.rank == rank } }
+
     /// Sets the gate of that type, or takes it away.
     ///
     /// To be done before the start.

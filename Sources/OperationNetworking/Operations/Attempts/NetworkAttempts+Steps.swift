@@ -34,7 +34,9 @@ extension NetworkAttempts {
     }
 
     /// From now on requests are changed so, too.
-    func change(with change: @escaping PostponedOperations.Change) { state.withLock { $0.changes.append(change) } }
+    func change(with change: @escaping @Sendable (NetworkRequest) throws -> NetworkRequest) {
+        state.withLock { $0.changes.append(change) }
+    }
 
     private func changed(_ request: NetworkRequest) throws -> NetworkRequest {
         try state.withLock { $0.changes }.reduce(request) { try $1($0) }

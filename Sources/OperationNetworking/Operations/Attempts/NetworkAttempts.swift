@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import Foundation
 import OperationCore
 import Synchronization
@@ -50,14 +51,14 @@ public final class NetworkAttempts: Sendable {
         var policies: [any AttemptPolicy] = []
         var gates: [any AttemptGate] = []
         /// What was set on the operation itself, be it to nil.
-        var said: SaidPolicies = []
-        var story = AttemptStory()
+        var said: ExplicitPolicies = []
+        var story = AttemptHistory()
         /// How a request is changed that was made, since somebody ran the operation again.
-        var changes: [PostponedOperations.Change] = []
+        var changes: [@Sendable (NetworkRequest) throws -> NetworkRequest] = []
         /// Who has the operation's place in a queue of choice.
         weak var standIn: ManagedOperation?
         /// Who is told of each step; nil where nobody is.
-        var observation: NetworkObservation?
+        var observation: (any AttemptObservation)?
         var idempotencyKey: IdempotencyKey?
         /// The key that went with the first request.
         var firstKey: String?
@@ -193,4 +194,253 @@ extension NetworkAttempts: ResponseMaker {
             return state.response ?? made
         }
     }
+}
+
+// Places in queues: given up for a wait, and taken again.
+extension NetworkAttempts {
+    private var waitNumber: UInt32 { UInt32(truncatingIfNeeded: state.withLock { $0.machine.round }) }
+
+    /// Somebody takes the operation's place in another queue, and has one there, until it is put aside by hand again.
+    ///
+    /// Where a place of the operation's own queue is to be taken first, that other one is given up again until then.
+    func stand(_ standIn: ManagedOperation) {
+        state.withLock { $0.standIn = standIn }
+        guard let (host, _) = running(), !standIn.precedes(host) else { return }
+        standIn.rest(waitNumber, because: .place)
+    }
+
+    /// The one that stands for it, which does not from now on.
+    func takeStandIn() -> ManagedOperation? {
+        state.withLock { state in
+            defer { state.standIn = nil }
+            return state.standIn
+        }
+    }
+
+    func rest(_ host: any AttemptHost, _ reason: WaitReason) {
+        let (number, standIn) = (waitNumber, state.withLock { $0.standIn })
+        host.rest(number, because: reason)
+        standIn?.rest(number, because: reason)
+    }
+
+    /// Gets a place again: in its own queue, and in that of the one that stands for it, if there is one.
+    ///
+    /// - Parameter turns: What was put off and is to be told before the operation goes on.
+    func takePlace(_ turns: TurnTaking? = nil) -> AttemptMachine.Action { takePlaces(after: 0, turns) }
+
+    private func takePlaces(after taken: Int, _ turns: TurnTaking?) -> AttemptMachine.Action {
+        guard let (host, number) = running() else { return .none }
+        let places = places(of: host)
+        guard taken < places.count else { return state.withLock { $0.machine.returned(number) } }
+        let mayGoOn = places[taken].wake(waitNumber) { [weak self] in
+            guard let self else { return }
+            goOn(with: takePlaces(after: taken + 1, turns), after: turns)
+        }
+        if mayGoOn { return takePlaces(after: taken + 1, turns) }
+        // What it waits for now is no fault of the server's.
+        let now = host.clock.now
+        state.withLock { state in
+            if state.machine.phase == .returning, state.machine.attempt == number { state.story.putAside(now: now) }
+        }
+        return .none
+    }
+
+    /// Always in the same order: one that has a place waits for none that is had by one which waits for that.
+    private func places(of host: any AttemptHost) -> [ManagedOperation] {
+        guard let standIn = state.withLock({ $0.standIn }) else { return [host] }
+        return standIn.precedes(host) ? [standIn, host] : [host, standIn]
+    }
+
+    private func goOn(with action: AttemptMachine.Action, after turns: TurnTaking?) {
+        guard let turns, action != .none else { return perform(action) }
+        turns.second { self.perform(action) }
+    }
+
+    /// Performs what follows where others need this thread, as those do that wait behind the operation: only places are
+    /// taken and given up here, in the order in which that was said.
+    ///
+    /// - Parameter tell: Called on the other thread before all that follows.
+    func performElsewhere(_ action: AttemptMachine.Action, telling tell: (@Sendable () -> Void)? = nil) {
+        let turns = TurnTaking()
+        let next =
+            switch action {
+            case .takePlace: takePlace(turns)
+            case .rest(let reason): rest(reason)
+            default: action
+            }
+        DispatchQueue.global().async {
+            turns.first { tell?() }
+            self.perform(next)
+        }
+    }
+}
+
+// The time that one attempt may take, on the operation's clock.
+extension NetworkAttempts {
+    private var attemptTimeout: Duration? { state.withLock { $0.policies.lazy.compactMap(\.attemptTimeout).min() } }
+
+    /// The attempt is over, or waits for what it is not to blame for: its time begins anew with the next preparation.
+    func stopTime() {
+        state.withLock { $0.stopTime() }?.cancel()
+    }
+
+    /// Lets the time of the present attempt begin.
+    func beginTime(_ number: Int, _ host: any AttemptHost) {
+        guard let limit = attemptTimeout else { return }
+        let now = host.clock.now
+        state.withLock { state in
+            guard state.machine.attempt == number else { return }
+            state.time.begin(max(limit, .zero), now: now, isSuspended: state.machine.isSuspended)
+        }
+        watchTime(number, host)
+    }
+
+    /// The response that begins is refused: its rest is waited for so long at most.
+    func linger(_ head: ResponseHead, _ number: Int) {
+        guard let (host, present) = running(), present == number else { return }
+        let now = host.clock.now
+        let isNews = state.withLock { state in
+            guard state.machine.mayBeTold(number), !state.isLingering else { return false }
+            state.isLingering = true
+            if state.head == nil { state.head = head }
+            state.time.shorten(to: Self.longestLinger, now: now, isSuspended: state.machine.isSuspended)
+            return true
+        }
+        if isNews { watchTime(number, host) }
+    }
+
+    /// A connection is made anew in less.
+    private static let longestLinger = Duration.seconds(2)
+
+    /// The operation was suspended or resumed.
+    func timeMayRun(_ mayRun: Bool) {
+        guard let (host, number) = running(), state.withLock({ $0.time.isLimited }) else { return }
+        let now = host.clock.now
+        state.withLock { mayRun ? $0.time.resume(now: now) : $0.time.suspend(now: now) }
+        watchTime(number, host)
+    }
+
+    /// Sees to it that the end of the time is noticed, as far as one can tell now when that is.
+    private func watchTime(_ number: Int, _ host: any AttemptHost) {
+        guard let end = state.withLock({ $0.machine.attempt == number ? $0.time.end : nil }) else { return }
+        let timer = host.clock.schedule(at: end) { [weak self] in self?.timeMayBeOver(number) }
+        var old: (any OperationTimer)? = timer
+        state.withLock { state in
+            // Another thread may have changed the time meanwhile; it watches by itself.
+            if state.machine.attempt == number, state.time.end == end { swap(&old, &state.timeout) }
+        }
+        old?.cancel()
+    }
+
+    private func timeMayBeOver(_ number: Int) {
+        guard let (host, present) = running(), present == number else { return }
+        let (now, keptBytes) = (host.clock.now, host.errorBodyBytes)
+        var left: (task: (any NetworkTask)?, adaptation: Task<Void, Never>?)
+        // What an error carries is the user's, and goes outside of the lock.
+        var old: NetworkError?
+        // In one step, for the response may be complete in this moment.
+        let action = state.withLock { state in
+            guard state.machine.attempt == number, let end = state.time.end, end <= now else {
+                return AttemptMachine.Action.none
+            }
+            let error = state.timeoutError
+            let action = state.isLingering ? state.machine.transferred(number) : state.machine.ranOut(number)
+            guard [.deciding, .evaluating].contains(state.machine.phase) else { return action }
+            if state.isLingering {
+                // What came of it is all there is.
+                if state.collector == nil { state.collector = ErrorBodyCollector(limit: keptBytes) }
+            } else {
+                old = exchange(&state.error, with: error)
+            }
+            // This timer is the one that fires.
+            _ = state.stopTime()
+            left = (state.task, state.adaptation)
+            return action
+        }
+        withExtendedLifetime(old) {}
+        left.adaptation?.cancel()
+        left.task?.endForAttempt()
+        noteFailure(number)
+        perform(action)
+    }
+}
+
+extension NetworkAttempts.State {
+    /// The attempt is over, or its response complete; returns the timer that is to be cancelled, outside of the lock.
+    mutating func stopTime() -> (any OperationTimer)? {
+        time.stop()
+        return exchange(&timeout, with: nil)
+    }
+
+    /// That the time is over, and how far the attempt had come; once a task may have been resumed it counts as sent.
+    fileprivate var timeoutError: NetworkError {
+        let phase: NetworkError.Phase =
+            [.preparing, .clearing].contains(machine.phase) ? .checking : head == nil ? .awaitingResponse : .receiving
+        let error = NetworkError(
+            code: .timedOut, phase: phase,
+            message: "The attempt took longer than retry.attemptTimeout allows. Allow more, or ask for less at once.")
+        return error.completed(request: presentRequest, head: head)
+    }
+}
+
+/// How much of its time an attempt has left: a pure value, told the time.
+///
+/// It runs from the preparation until the response is complete, and only while the attempt may go on.
+package struct AttemptTime: Sendable, Equatable {
+    private var left: Duration?
+    private var since: OperationInstant?
+
+    package init() {}
+
+    /// When it will be over if nothing happens before; nil if it has no end, or stands still.
+    package var end: OperationInstant? {
+        guard let left, let since else { return nil }
+        return since.advanced(by: left)
+    }
+
+    /// An attempt begins.
+    package mutating func begin(_ limit: Duration?, now: OperationInstant, isSuspended: Bool) {
+        left = limit
+        since = isSuspended ? nil : now
+    }
+
+    /// Whether it has an end.
+    package var isLimited: Bool { left != nil }
+
+    /// No more than that is left of it from now on.
+    package mutating func shorten(to limit: Duration, now: OperationInstant, isSuspended: Bool) {
+        let rest = end.map { now.duration(to: $0) } ?? left ?? limit
+        begin(min(rest, limit), now: now, isSuspended: isSuspended)
+    }
+
+    /// The attempt may not go on.
+    package mutating func suspend(now: OperationInstant) {
+        guard let since, let limit = left else { return }
+        left = limit - max(since.duration(to: now), .zero)
+        self.since = nil
+    }
+
+    /// It may.
+    package mutating func resume(now: OperationInstant) {
+        // Between two attempts there is no time that could run.
+        if left != nil, since == nil { since = now }
+    }
+
+    /// The attempt is over, or nothing is to be waited for any more.
+    package mutating func stop() { (left, since) = (nil, nil) }
+}
+
+/// The policies that were set on an operation itself, so that it does not inherit them from a group.
+struct ExplicitPolicies: OptionSet, Sendable {
+    let rawValue: UInt8
+
+    static let retry = ExplicitPolicies(rawValue: 1)
+    static let offline = ExplicitPolicies(rawValue: 2)
+    static let realms = ExplicitPolicies(rawValue: 4)
+    static let all: ExplicitPolicies = [.retry, .offline, .realms]
+}
+
+extension NetworkAttempts {
+    /// Notes that the policy was set on the operation, which therefore does not inherit it.
+    func markAsSet(_ policy: ExplicitPolicies) { state.withLock { _ = $0.said.insert(policy) } }
 }

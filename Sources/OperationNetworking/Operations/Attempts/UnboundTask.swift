@@ -1,7 +1,13 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
+import Foundation
 import OperationCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
 
 /// A task that was made with a session that belongs to no operation.
 ///
@@ -79,7 +85,7 @@ final class UnboundTask: NetworkTask {
     }
 }
 
-extension UnboundTask: GivingUp {
+extension UnboundTask: AbandonableTask {
     func giveUp() { call { $0.endForAttempt() } }
 }
 
@@ -112,7 +118,7 @@ final class TaskCreation: Sendable {
             throw NetworkError.unboundTask
         }
         // A task of the library is around no other task.
-        if task is any OrderedTask || task is any GivingUp { return task }
+        if task is any OrderedTask || task is any AbandonableTask { return task }
         let made = state.withLock { $0 }
         guard !made.hasBoundTask, !made.unbound.isEmpty else { return task }
         // The hook wrapped a task that nothing has called yet in its own. The response can only be for the operation.
@@ -144,4 +150,31 @@ private final class SilentReceiver: NetworkReceiver {
     func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {}
+}
+
+/// A `URLSessionTask` that a subclass made in the old form of the hook, and whose end its own code follows.
+///
+/// Suspending does not reach a task that runs on Linux: Foundation sends the request again there, and mixes the bytes.
+final class FoundationTask: NetworkTask {
+    private let task: URLSessionTask
+
+    init(_ task: URLSessionTask) {
+        self.task = task
+    }
+
+    func resume() { task.resume() }
+
+    func suspend() {
+        #if canImport(Darwin)
+            task.suspend()
+        #endif
+    }
+
+    func cancel() {
+        // On Linux it waits for the queue of the session, which may wait for a lock of the caller's.
+        DispatchQueue.global().async { [task] in task.cancel() }
+    }
+
+    func hold() {}
+    func proceed() {}
 }

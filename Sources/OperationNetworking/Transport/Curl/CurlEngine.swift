@@ -42,7 +42,7 @@
 
         let configuration: CurlSession.Configuration
         private let mailbox = Locked(Mailbox())
-        private let bell = CurlBell()
+        private let bell = CurlWakeup()
         private let forkCount = OKForkCount()
         private let lead: (@Sendable () -> Duration)?
 
@@ -197,6 +197,109 @@
                 if case .nobody = mailbox.attendance { pthread_detach(pthread_self()) }
                 return true
             }
+        }
+    }
+
+    /// The thread of a session: how it begins and is set up, and its clock.
+    enum CurlThread {
+        /// Names the thread and keeps the program's signals away from it.
+        ///
+        /// What it writes to a connection that the server closed raises no SIGPIPE in it, whatever TLS library does the
+        /// writing.
+        static func prepare() {
+            OKThreadSetName("OperationKit")
+            var signals = sigset_t()
+            sigfillset(&signals)
+            for fault in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT] { sigdelset(&signals, fault) }
+            pthread_sigmask(SIG_BLOCK, &signals, nil)
+        }
+
+        private final class Work {
+            let body: @Sendable () -> Void
+
+            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        }
+
+        /// Begins a thread, which is to be joined or detached; nil if the system has none to give.
+        static func begin(_ body: @escaping @Sendable () -> Void) -> pthread_t? {
+            var thread = pthread_t()
+            let work = Unmanaged.passRetained(Work(body))
+            let status = pthread_create(
+                &thread, nil,
+                { context in
+                    if let context { Unmanaged<Work>.fromOpaque(context).takeRetainedValue().body() }
+                    return nil
+                }, work.toOpaque())
+            if status == 0 { return thread }
+            work.release()
+            return nil
+        }
+
+        /// Runs something on a thread that nobody waits for; false if the system has none to give.
+        static func run(_ body: @escaping @Sendable () -> Void) -> Bool {
+            guard let thread = begin(body) else { return false }
+            pthread_detach(thread)
+            return true
+        }
+
+        /// Nanoseconds of the monotonic clock.
+        static var now: Int64 {
+            var time = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &time)
+            return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+        }
+    }
+
+    /// All tasks of a session that were resumed and have not ended; each knows where it stands.
+    struct CurlSessionList {
+        private var tasks: [CurlTask] = []
+
+        var isEmpty: Bool { tasks.isEmpty }
+        var last: CurlTask? { tasks.last }
+
+        /// Adds a task, unless it is there.
+        mutating func add(_ task: CurlTask, now: Int64) {
+            guard task.confined.extras.index < 0 else { return }
+            task.confined.extras.index = tasks.count
+            task.confined.resumedAt = now
+            tasks.append(task)
+        }
+
+        /// Removes a task, if it is there.
+        mutating func remove(_ task: CurlTask) {
+            let index = task.confined.extras.index
+            guard index >= 0 else { return }
+            task.confined.extras.index = -1
+            let last = tasks.removeLast()
+            if last !== task {
+                tasks[index] = last
+                last.confined.extras.index = index
+            }
+        }
+    }
+
+    /// Wakes the thread of a session from its wait for events.
+    struct CurlWakeup: ~Copyable, Sendable {
+        let descriptor: Int32
+
+        init() {
+            descriptor = OKBellMake()
+        }
+
+        deinit {
+            if descriptor >= 0 { Foundation.close(descriptor) }
+        }
+
+        var isValid: Bool { descriptor >= 0 }
+
+        func ring() {
+            var one: UInt64 = 1
+            _ = write(descriptor, &one, 8)
+        }
+
+        func silence() {
+            var count: UInt64 = 0
+            _ = read(descriptor, &count, 8)
         }
     }
 #endif

@@ -3,6 +3,7 @@
 
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
+    import Foundation
     import OperationCore
 
     /// The libcurl of this process.
@@ -79,5 +80,139 @@
         /// From 7.83 on libcurl remembers the last header field of a transfer, and up to 8.1.0 it goes on doing so in the
         /// next one: a server whose first field begins with a blank makes it use freed memory.
         var forgetsHeaders: Bool { number < 0x07_53_00 || number > 0x08_01_00 }
+    }
+
+    /// A message of libcurl that tells something about HTTP/2.
+    package enum CurlNotice: Equatable, Sendable {
+        /// The transfer's request was submitted as a stream of its connection.
+        case stream(UInt32)
+        /// The server of the transfer's connection sent a GOAWAY: it processes no stream above the last one.
+        case goAway(lastStream: UInt32)
+
+        /// Reads a line; `nil` if it is any other message.
+        package init?(_ text: UnsafeRawBufferPointer) {
+            // Most other lines begin with another letter.
+            guard let first = text.first, first == 0x55 || first == 0x5B || first == 0x72 else { return nil }
+            var line = Line(text)
+            if line.skips("Using Stream ID: ") {
+                // Versions up to 8.1 write this.
+                guard let number = line.number(), line.skips(" (easy handle ") else { return nil }
+                self = .stream(number)
+            } else if line.skips("[HTTP/2] [") {
+                guard let number = line.number(), line.skips("] OPENED stream for ") else { return nil }
+                self = .stream(number)
+            } else if line.skips("recveived GOAWAY, error=") || line.skips("received GOAWAY, error=") {
+                // The misspelling is that of 7.88 and 8.0. These print large error codes as negative numbers.
+                _ = line.skips("-")
+                guard line.number() != nil, line.skips(", last_stream="), let last = line.number(), line.isAtEnd else {
+                    return nil
+                }
+                self = .goAway(lastStream: last)
+            } else {
+                return nil
+            }
+        }
+
+        private struct Line {
+            private var rest: Slice<UnsafeRawBufferPointer>
+
+            init(_ text: UnsafeRawBufferPointer) { rest = text[...] }
+
+            /// Whether nothing is left but the end of the line.
+            var isAtEnd: Bool { rest.isEmpty || rest.count == 1 && rest.first == 0x0A }
+
+            /// Skips a text; false, without skipping anything, if the rest does not begin with it.
+            mutating func skips(_ text: StaticString) -> Bool {
+                let wanted = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+                guard rest.starts(with: wanted) else { return false }
+                rest = rest.dropFirst(wanted.count)
+                return true
+            }
+
+            /// Reads a decimal number; `nil` if there is none, or it does not fit.
+            mutating func number() -> UInt32? {
+                var value: UInt64 = 0
+                var digits = 0
+                while let byte = rest.first, (0x30...0x39).contains(byte), digits < 11 {
+                    value = value * 10 + UInt64(byte - 0x30)
+                    digits += 1
+                    rest = rest.dropFirst()
+                }
+                return digits == 0 ? nil : UInt32(exactly: value)
+            }
+        }
+    }
+
+    /// Header fields, or other lines, in the form in which libcurl reads them, in one piece of memory.
+    struct CurlList: ~Copyable {
+        enum Line {
+            case field(String, String)
+            /// A field that libcurl is to leave out.
+            case without(String)
+            case text(String)
+
+            fileprivate var size: Int {
+                switch self {
+                // Colon, blank, zero.
+                case .field(let name, let value): name.utf8.count + value.utf8.count + 3
+                case .without(let text), .text(let text): text.utf8.count + 2
+                }
+            }
+        }
+
+        let head: UnsafeMutablePointer<OKCurlList>?
+        private let block: UnsafeMutableRawPointer?
+
+        init(_ lines: [Line]) {
+            guard !lines.isEmpty else {
+                head = nil
+                block = nil
+                return
+            }
+            let stride = MemoryLayout<OKCurlList>.stride
+            let memory = UnsafeMutableRawPointer.allocate(
+                byteCount: lines.reduce(stride * lines.count) { $0 + $1.size },
+                alignment: MemoryLayout<OKCurlList>.alignment)
+            let nodes = memory.bindMemory(to: OKCurlList.self, capacity: lines.count)
+            var next = (memory + stride * lines.count).bindMemory(to: CChar.self, capacity: 1)
+            for (index, line) in lines.enumerated() {
+                let isLast = index + 1 == lines.count
+                nodes[index] = OKCurlList(text: next, next: isLast ? nil : nodes + index + 1)
+                Self.write(line, at: &next)
+            }
+            head = nodes
+            block = memory
+        }
+
+        private static func write(_ line: Line, at next: inout UnsafeMutablePointer<CChar>) {
+            switch line {
+            case .field(let name, ""):
+                write(name, at: &next)
+                write(";", at: &next)
+            case .field(let name, let value):
+                write(name, at: &next)
+                write(": ", at: &next)
+                write(value, at: &next)
+            case .without(let name):
+                write(name, at: &next)
+                write(":", at: &next)
+            case .text(let text): write(text, at: &next)
+            }
+            next.pointee = 0
+            next += 1
+        }
+
+        private static func write(_ text: String, at next: inout UnsafeMutablePointer<CChar>) {
+            var text = text
+            text.withUTF8 { bytes in
+                guard let base = bytes.baseAddress else { return }
+                memcpy(next, base, bytes.count)
+                next += bytes.count
+            }
+        }
+
+        deinit {
+            block?.deallocate()
+        }
     }
 #endif

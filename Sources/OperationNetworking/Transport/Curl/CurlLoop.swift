@@ -19,7 +19,7 @@
         var slots: SlotTable<CurlTask>
         /// How many transfers are under way beyond the limits, since others wait for what they bring.
         var ahead = 0
-        var places: CurlPlaces
+        var places: CurlConnectionSlots
         /// The requests that a server said it did not process.
         var refusedStreams = RefusedStreams()
         /// The number of requests under way that must not be sent twice and may share a connection.
@@ -29,7 +29,7 @@
         /// When transfers must be looked at, by their numbers.
         var deadlines = DeadlineHeap()
         var transfers = NumberedPool<CurlTransfer>()
-        var tasks = CurlRoster()
+        var tasks = CurlSessionList()
         /// When libcurl wants to be called.
         private var curlDue: Int64?
         private var idleness: IdleWatch
@@ -49,7 +49,7 @@
                 SlotTable.Limits(
                     perHost: max(configuration.maximumConnectionsPerHost, 1),
                     total: max(configuration.maximumConnections, 1), lookups: max(configuration.maximumNameLookups, 1)))
-            places = CurlPlaces(configuration) { name in getenv(name).map { String(cString: $0) } }
+            places = CurlConnectionSlots(configuration) { name in getenv(name).map { String(cString: $0) } }
             multi = CurlMulti(configuration, for: self)
         }
 
@@ -218,6 +218,157 @@
                 if !task.confined.machine.isEnded { remember(task) }
             }
             while let task = tasks.last { end(task, because: reason) }
+        }
+    }
+
+    // Tasks: what is wanted of them, and their ends.
+    extension CurlLoop {
+        /// Somebody wants something of the task.
+        func visit(_ task: CurlTask) {
+            let wishes = task.takeWishes()
+            if !task.confined.machine.isEnded, wishes.isStarted { remember(task) }
+            fulfil(wishes, task)
+            guard !task.confined.machine.isEnded else { return }
+            task.deliverPending()
+            guard let transfer = task.confined.transfer else { return }
+            // There may have been a pause, and be none any more.
+            transfer.followPauses()
+            transfer.releaseStalls(bodyIsReady: wishes.isBodyReady)
+            if transfer.problem != nil {
+                endFailed(transfer, task)
+            } else if transfer.hasWaitedForDecoder {
+                end(transfer, code: 0)
+            }
+        }
+
+        /// Ends a task wherever it is.
+        func end(_ task: CurlTask, because reason: NetworkError) {
+            let phase = phase(of: task)
+            leaveLine(task)
+            release(task)
+            fail(task, NetworkError(code: reason.code, phase: phase, message: reason.message))
+        }
+
+        /// Ends a task that has no transfer any more with an error, whatever is held back.
+        func fail(_ task: CurlTask, _ error: NetworkError?) {
+            _ = task.confined.machine.transferEnded(withFailure: true, isHeldBack: false)
+            finish(task, error)
+        }
+    }
+
+    // What the machines of tasks ask for.
+    extension CurlLoop: TaskHost {
+        typealias Carrier = CurlEngine
+
+        /// By where its connection will lead.
+        func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool) {
+            let place = places.place(of: request.origin)
+            return (place.name, place.isNumeric)
+        }
+
+        func phase(of task: CurlTask) -> NetworkError.Phase {
+            task.confined.transfer?.phase ?? task.confined.machine.restingPhase
+        }
+
+        func abandon(_ task: CurlTask) { release(task) }
+
+        func apply(_ brakes: TaskMachine.Brakes, to task: CurlTask) {
+            if !brakes.contains(.receiving) { task.deliverPending() }
+            // What was told may have set a brake again: then there is another visit.
+            task.confined.transfer?.apply(brakes)
+        }
+
+        func forget(_ task: CurlTask) { tasks.remove(task) }
+    }
+
+    /// A task of a ``CurlSession``.
+    typealias CurlTask = SessionTask<CurlEngine>
+
+    extension CurlEngine: TaskAdapter {
+        typealias Transfer = CurlTransfer
+
+        struct Extras {
+            /// Where the task stands in the list of those that the loop knows; -1 if it does not.
+            var index = -1
+            /// How often it was sent anew because an old connection broke.
+            var repetitions = 0
+            /// Whether it is not to go over a connection that was made before.
+            var wantsNewConnection = false
+            /// Whether an earlier attempt may have reached the server.
+            var wasSentBefore = false
+        }
+    }
+
+    /// Where connections go, as libcurl counts them: it makes so many to a place, whoever the requests are for.
+    ///
+    /// Both must count alike: what waits for a slot here knows that it waits, and what waits inside libcurl does not.
+    /// libcurl's place is a host and a port. They are those of the proxy for what is handed to it as it is (no TLS, no other
+    /// address); else the host is the one that stands in for that of the URL, if there is one, and the port is the URL's.
+    /// What goes to a Unix-domain socket is one place, for it is one server. A connection is nevertheless used again only
+    /// for the host for which it was made.
+    package struct CurlConnectionSlots {
+        package struct Place: Hashable, Sendable {
+            package let name: String
+            /// Whether no name is to be looked up.
+            package let isNumeric: Bool
+        }
+
+        /// As many as are remembered.
+        private static var capacity: Int { 1_024 }
+
+        private let unixSocketPath: String?
+        private let overrides: [AddressOverride]
+        private let plainProxy: ProxyAddress?
+        private let secureProxy: ProxyAddress?
+        private let exceptions: ProxyExceptions
+        private var known: [String: Place] = [:]
+
+        /// What the configuration says; the environment is looked at now, and by libcurl with each connection.
+        package init(_ configuration: CurlSession.Configuration, environment: (String) -> String?) {
+            unixSocketPath = configuration.unixSocketPath
+            overrides = AddressOverride.inOrder(configuration.addressOverrides)
+            func first(_ names: String...) -> String? {
+                names.compactMap { environment($0) }.first { !$0.isEmpty }
+            }
+            switch configuration.proxy.kind {
+            case .none:
+                (plainProxy, secureProxy, exceptions) = (nil, nil, ProxyExceptions(""))
+            case .explicit(let url, _, _, let hosts):
+                plainProxy = ProxyAddress(url)
+                (secureProxy, exceptions) = (plainProxy, ProxyExceptions(hosts))
+            case .environment:
+                plainProxy = first("http_proxy", "all_proxy", "ALL_PROXY").flatMap { ProxyAddress($0) }
+                secureProxy = first("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY").flatMap { ProxyAddress($0) }
+                exceptions = ProxyExceptions(first("no_proxy", "NO_PROXY") ?? "")
+            }
+        }
+
+        /// Where the connection for a request goes.
+        package mutating func place(of origin: RequestOrigin) -> Place {
+            if let place = known[origin.name] { return place }
+            let place = findPlace(of: origin)
+            if known.count >= Self.capacity { known = [:] }
+            known[origin.name] = place
+            return place
+        }
+
+        private func findPlace(of origin: RequestOrigin) -> Place {
+            if let unixSocketPath { return Place(name: unixSocketPath, isNumeric: true) }
+            let (host, zone, port) = origin.place
+            let override = overrides.lazy.compactMap { $0.target(of: host, port: port) }.first
+            let counted = override?.host ?? host + (zone.map { "%\($0)" } ?? "")
+            guard let proxy = origin.isSecure ? secureProxy : plainProxy, !exceptions.contain(host) else {
+                return Place(name: "\(counted):\(port)", isNumeric: Self.isNumeric(counted))
+            }
+            let isElsewhere = override?.host ?? host != host || override?.port ?? port != port
+            let isTunnel = origin.isSecure || !proxy.takesRequests || isElsewhere
+            return Place(
+                name: isTunnel ? "\(counted):\(port)" : "\(proxy.host):\(proxy.port)",
+                isNumeric: Self.isNumeric(proxy.host))
+        }
+
+        private static func isNumeric(_ host: String) -> Bool {
+            host.utf8.contains(0x3A) || host.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E }
         }
     }
 #endif

@@ -138,4 +138,190 @@
             }
         }
     }
+
+    /// The body of a response on its way in: decompressed where it is to be, and kept while there is a brake.
+    package struct BodyIntake {
+        /// Why it does not go on.
+        package enum Refusal: Error, Equatable {
+            case undecodable(String)
+            /// It grew too much by being decompressed.
+            case expanded
+        }
+
+        /// Whom the bytes are told, and whether they may be told now.
+        package struct Listener {
+            let mayTell: () -> Bool
+            let tell: (UnsafeRawBufferPointer) -> Void
+
+            package init(mayTell: @escaping () -> Bool, tell: @escaping (UnsafeRawBufferPointer) -> Void) {
+                self.mayTell = mayTell
+                self.tell = tell
+            }
+        }
+
+        private let decoder: ContentDecoder?
+        private let maximumExpansion: Int
+        /// What came in, and was not decompressed because of a brake.
+        private var rest: [UInt8] = []
+        /// The decoder has more than there was room for.
+        private var isDecoderFull = false
+        private var receivedCount: Int64 = 0
+        private var decodedCount: Int64 = 0
+        /// All came in, and something is still to be decompressed.
+        package private(set) var isEndAwaited = false
+
+        package init(_ decoder: ContentDecoder? = nil, maximumExpansion: Int = .max) {
+            self.decoder = decoder
+            self.maximumExpansion = maximumExpansion
+        }
+
+        /// Whether the bytes are decompressed.
+        package var decodes: Bool { decoder != nil }
+
+        /// Whether a brake has left something behind, before which nothing else may be told.
+        package var hasRest: Bool { !rest.isEmpty || isDecoderFull }
+
+        /// Takes bytes in, tells what may be told of them and keeps the rest; not while there is a rest.
+        package mutating func take(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) {
+            receivedCount += Int64(bytes.count)
+            guard decoder != nil else { return listener.tell(bytes) }
+            let used = try decode(bytes, listener)
+            if used < bytes.count { rest = Array(bytes[used...]) }
+        }
+
+        /// Goes on with what a brake had stopped.
+        package mutating func goOn(_ listener: Listener) throws(Refusal) {
+            guard hasRest else { return }
+            let bytes = exchange(&rest, with: [])
+            var outcome = Result<Int, Refusal>.success(0)
+            bytes.withUnsafeBytes { bytes in
+                outcome = Result { () throws(Refusal) in try decode(bytes, listener) }
+            }
+            rest = Array(bytes[try outcome.get()...])
+        }
+
+        /// All came in; false if it must wait until the rest was told.
+        package mutating func mayEnd() throws(Refusal) -> Bool {
+            isEndAwaited = hasRest
+            if isEndAwaited { return false }
+            if decoder?.isComplete == false { throw .undecodable("it ends too early. Try again") }
+            return true
+        }
+
+        /// Decompresses and tells until a brake is set; gives how much was used up.
+        private mutating func decode(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) -> Int {
+            guard let decoder else { return bytes.count }
+            var used = 0
+            var refusal: Refusal?
+            withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 1) { room in
+                while refusal == nil, used < bytes.count || isDecoderFull, listener.mayTell() {
+                    switch decoder.decode(UnsafeRawBufferPointer(rebasing: bytes[used...]), into: room) {
+                    case .refused(let reason): refusal = .undecodable(reason)
+                    case .portion(let count, let made):
+                        used += count
+                        isDecoderFull = made == room.count
+                        decodedCount += Int64(made)
+                        if made == 0 { continue }
+                        if isExpanded { refusal = .expanded } else { listener.tell(.init(rebasing: room[..<made])) }
+                    }
+                }
+            }
+            if let refusal { throw refusal }
+            return used
+        }
+
+        private var isExpanded: Bool {
+            decodedCount > 1 << 20 && decodedCount / max(receivedCount, 1) >= Int64(maximumExpansion)
+        }
+    }
+
+    /// Decompresses the body of a response, portion by portion, and knows whether it came to its end.
+    ///
+    /// libcurl could do it, too, but takes a body that is cut short for a whole one. Beneath it is the zlib that libcurl
+    /// itself has loaded.
+    package final class ContentDecoder {
+        package enum Outcome: Equatable {
+            /// So many bytes were used up, and so many made.
+            case portion(used: Int, made: Int)
+            case refused(String)
+        }
+
+        private enum State {
+            case fresh
+            case running(OpaquePointer)
+            /// A stream came to its end; another may follow.
+            case between(OpaquePointer)
+        }
+
+        /// Whether bodies can be decompressed on this system.
+        static let isAvailable = OKInflateLoad()
+
+        /// What is asked for.
+        static let codings = "gzip, deflate"
+
+        /// The greatest number of zeros that may follow the end.
+        ///
+        /// No block of a disk or a tape is larger.
+        package static let mostPadding = 1 << 20
+
+        private let isGzip: Bool
+        private var padding = 0
+        private var state = State.fresh
+
+        /// Nil if the coding is not known, or nothing can be decompressed here.
+        package init?(coding: String) {
+            guard Self.isAvailable else { return nil }
+            switch coding {
+            case "gzip", "x-gzip": isGzip = true
+            case "deflate": isGzip = false
+            default: return nil
+            }
+        }
+
+        deinit {
+            switch state {
+            case .fresh: break
+            case .running(let stream), .between(let stream): OKInflateFree(stream)
+            }
+        }
+
+        /// Whether the body may end here.
+        package var isComplete: Bool {
+            if case .running = state { false } else { true }
+        }
+
+        package func decode(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) -> Outcome {
+            let stream: OpaquePointer
+            switch (state, input.first) {
+            case (.running(let running), _): stream = running
+            case (_, nil): return .portion(used: 0, made: 0)
+            case (.fresh, let first?):
+                guard let made = OKInflateMake(isGzip ? 31 : Self.hasHeader(first) ? 15 : -15) else {
+                    return .refused("there was no memory left")
+                }
+                stream = made
+            case (.between, 0?) where isGzip:
+                // Some servers fill up their last block with zeros. RFC 1952 is silent about it, and browsers ignore them.
+                let count = input.prefix { $0 == 0 }.count
+                padding += count
+                return padding > Self.mostPadding
+                    ? .refused("too many zeros follow its end") : .portion(used: count, made: 0)
+            case (.between(let ended), let first?):
+                guard isGzip, first == 0x1F, OKInflateReset(ended) else {
+                    return .refused("something follows its end")
+                }
+                stream = ended
+            }
+            state = .running(stream)
+            var (used, made) = (0, 0)
+            let status = OKInflate(
+                stream, input.baseAddress, input.count, &used, output.baseAddress, output.count, &made)
+            if status < 0 { return .refused("its bytes are damaged") }
+            if status == 1 { state = .between(stream) }
+            return .portion(used: used, made: made)
+        }
+
+        /// Whether "deflate" is what it should be, and not the bare form that some servers send.
+        private static func hasHeader(_ byte: UInt8) -> Bool { byte & 0x0F == 8 && byte >> 4 <= 7 }
+    }
 #endif

@@ -153,7 +153,7 @@
         /// libcurl also reports the end of a stream as a failure if the server ended it before the whole request was sent,
         /// which a server may do after a complete response (RFC 9113, 8.1).
         func codeOfAnswer(_ code: Int32) -> Int32 {
-            if code != 0, isAnswered, CurlMeaning.endsOfStreams.contains(code) { return 0 }
+            if code != 0, isAnswered, CurlErrorMapping.endsOfStreams.contains(code) { return 0 }
             guard isRepetitionRefused else { return code }
             if !bodyCount.isComplete {
                 fail(

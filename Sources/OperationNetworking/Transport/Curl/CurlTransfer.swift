@@ -3,6 +3,8 @@
 
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
+    import Foundation
+    import OperationCore
 
     /// A place for transfers, one after the other: an easy handle of libcurl, and what is known of the present transfer.
     ///
@@ -217,5 +219,183 @@
             // It may deliver at once what libcurl had kept.
             _ = OKCurl.easyPause(handle.easy, Int32(mask))
         }
+    }
+
+    // The functions that libcurl calls. The last argument of each leads to the transfer, or to the loop.
+    extension CurlTransfer {
+        private static func of(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
+            context.map { Unmanaged<CurlTransfer>.fromOpaque($0).takeUnretainedValue() }
+        }
+
+        func setCallbacks() {
+            let context = UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque())
+            handle.set(OKCurlOptionPrivate, context)
+            setReceiving(context)
+            setSending(context)
+            setSockets(context)
+            setRemarks(context)
+        }
+
+        private func setReceiving(_ context: UnsafeRawPointer) {
+            handle.set(OKCurlOptionHeaderData, context)
+            handle.set(OKCurlOptionWriteData, context)
+            _ = OKCurlSetData(handle.easy, Int32(OKCurlOptionHeaderFunction)) { data, size, count, context in
+                CurlTransfer.of(context)?.receiveHeader(UnsafeRawBufferPointer(start: data, count: size * count)) ?? 0
+            }
+            _ = OKCurlSetData(handle.easy, Int32(OKCurlOptionWriteFunction)) { data, size, count, context in
+                CurlTransfer.of(context)?.receive(UnsafeRawBufferPointer(start: data, count: size * count)) ?? 0
+            }
+        }
+
+        private func setSending(_ context: UnsafeRawPointer) {
+            handle.set(OKCurlOptionReadData, context)
+            handle.set(OKCurlOptionSeekData, context)
+            _ = OKCurlSetData(handle.easy, Int32(OKCurlOptionReadFunction)) { data, size, count, context in
+                let buffer = UnsafeMutableRawBufferPointer(start: data, count: size * count)
+                return CurlTransfer.of(context)?.send(into: buffer) ?? OKCurlReadAbort
+            }
+            _ = OKCurlSetSeek(handle.easy) { context, offset, origin in
+                guard origin == SEEK_SET else { return Int32(OKCurlSeekFailed) }
+                return Int32(CurlTransfer.of(context)?.rewind(to: offset) ?? OKCurlSeekFailed)
+            }
+        }
+
+        private func setSockets(_ context: UnsafeRawPointer) {
+            handle.set(OKCurlOptionOpenSocketData, context)
+            _ = OKCurlSetOpen(handle.easy) { context, _, address in
+                guard let address = address?.pointee, let transfer = CurlTransfer.of(context), transfer.mayConnect()
+                else { return -1 }
+                let kind = address.type | Int32(socket: SOCK_CLOEXEC) | Int32(socket: SOCK_NONBLOCK)
+                let descriptor = socket(address.family, kind, address.protocol)
+                // libcurl does not learn why there is no socket, and would report that the server does not accept
+                // connections.
+                transfer.socketError = descriptor < 0 ? errno : 0
+                if descriptor >= 0 { transfer.opened(descriptor) }
+                return descriptor
+            }
+            setClosing()
+            handle.set(OKCurlOptionLookupData, context)
+            _ = OKCurlSetLookup(handle.easy) { _, _, context in
+                CurlTransfer.of(context)?.connects()
+                return 0
+            }
+            handle.set(OKCurlOptionPreRequestData, context)
+            _ = OKCurlSetPreRequest(handle.easy) { context, _, _, remotePort, localPort in
+                let ports = CurlSockets.Ports(
+                    local: UInt16(truncatingIfNeeded: localPort), remote: UInt16(truncatingIfNeeded: remotePort))
+                return Int32(CurlTransfer.of(context)?.announceRequest(over: ports) ?? OKCurlPreRequestAbort)
+            }
+        }
+
+        /// libcurl calls the function only while ``CurlHandle/makeRemarks()`` is in effect.
+        private func setRemarks(_ context: UnsafeRawPointer) {
+            handle.set(OKCurlOptionDebugData, context)
+            _ = OKCurlSetReport(handle.easy) { _, kind, text, count, context in
+                guard kind == Int32(OKCurlReportIsText) else { return 0 }
+                CurlTransfer.of(context)?.receive(remark: UnsafeRawBufferPointer(start: text, count: count))
+                return 0
+            }
+        }
+
+        /// A connection may live longer than the transfer that made it: the loop is told of its end.
+        private func setClosing() {
+            handle.set(OKCurlOptionCloseSocketData, loopContext)
+            _ = OKCurlSetClose(handle.easy) { context, descriptor in
+                CurlLoop.of(context)?.closes(descriptor)
+                return close(descriptor)
+            }
+        }
+    }
+
+    // Requests that an HTTP/2 server did not process, for instance because it closed a connection gracefully.
+    extension CurlTransfer {
+        /// Whether the server said that it did not process the request.
+        var isRefused: Bool { headerCount == 0 && loop.refusedStreams.isRefused(number) }
+
+        /// Whether the response came over HTTP/2 and is complete.
+        var isAnswered: Bool {
+            status != nil && bodyCount.isComplete && problem == nil && handle.long(OKCurlInfoHTTPVersion) == 3
+        }
+
+        /// Whether libcurl still has the transfer although the response is complete.
+        var isAnsweredEarly: Bool { task != nil && !isDone && brakes.isEmpty && !isReceivingStalled && isAnswered }
+
+        /// Notes the connection over which the request is about to be sent and, if it matters for this request or for
+        /// others, makes libcurl report what it does.
+        ///
+        /// It matters for requests that must not be sent twice. While one is under way, the others listen, too, because
+        /// libcurl reports a GOAWAY to whichever transfer of the connection reads it.
+        func watch(_ ports: CurlSockets.Ports, _ task: CurlTask) {
+            self.ports = ports
+            // What the server said of an earlier attempt is not true of this one.
+            loop.refusedStreams.ended(number)
+            // The most common case returns immediately.
+            if loop.delicateCount == 0, task.request.method == "GET" { return }
+            guard loop.library.tellsRefusals, task.request.mayMultiplex else { return }
+            if !task.request.isIdempotent, !isDelicate {
+                isDelicate = true
+                loop.delicateCount += 1
+                if loop.delicateCount == 1 { loop.transfers.forEach { $0.joinWatching() } }
+            }
+            guard loop.delicateCount > 0 else { return }
+            redirectTime = handle.size(OKCurlInfoRedirectTime)
+            loop.refusedStreams.began(number, on: loop.sockets.onlySocket(ports))
+            handle.makeRemarks()
+        }
+
+        /// Begins to listen while the request is under way.
+        ///
+        /// If libcurl may have repeated the request, it is not known whether it still has the connection with which it
+        /// began.
+        private func joinWatching() {
+            guard let task, !isDone, requestCount > 0, task.request.mayMultiplex else { return }
+            redirectTime = 0
+            let isWhereItBegan = requestCount == 1 && hasItsConnection
+            loop.refusedStreams.began(number, on: isWhereItBegan ? loop.sockets.onlySocket(ports) : nil)
+            handle.makeRemarks()
+        }
+
+        /// Whether the transfer still has the connection over which it was last about to send its request.
+        private var hasItsConnection: Bool {
+            task != nil && !isDone && requestCount > 0 && handle.size(OKCurlInfoRedirectTime) == redirectTime
+        }
+
+        func receive(remark text: UnsafeRawBufferPointer) {
+            guard let remark = CurlNotice(text) else { return }
+            loop.refusedStreams.note(remark, of: number) { loop.transfers[$0]?.hasItsConnection ?? false }
+        }
+
+        /// Stops listening, because the request has ended or begins again.
+        func stopWatching() {
+            loop.refusedStreams.ended(number)
+            if exchange(&isDelicate, with: false) { loop.delicateCount -= 1 }
+        }
+
+        /// Marks the last attempt as not sent, if the server did not process the request.
+        ///
+        /// - Returns: Whether the server did not process the request.
+        func takeBackRefused(_ task: CurlTask) -> Bool {
+            guard isRefused else { return false }
+            task.confined.wasSent = task.confined.extras.wasSentBefore
+            return true
+        }
+
+        /// Whether the session itself repeats a request that was not processed, after libcurl gave it up.
+        func isRefusedWorthRepeating(after code: Int32) -> Bool {
+            guard CurlErrorMapping.endsOfStreams.contains(code), let task,
+                task.confined.extras.repetitions < Self.maximumRefusals
+            else { return false }
+            guard task.request.body.canBeSentAgain || !outlet.isOpen else {
+                failUnrepeatable()
+                return false
+            }
+            task.confined.extras.repetitions += 1
+            // libcurl may otherwise choose the same connection again.
+            task.confined.extras.wantsNewConnection = code == 16
+            return takeBackRefused(task)
+        }
+
+        /// The number of times that the session repeats such a request, each time over another connection.
+        private static var maximumRefusals: Int { 10 }
     }
 #endif

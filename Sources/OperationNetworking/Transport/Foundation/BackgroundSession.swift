@@ -5,6 +5,10 @@
     import Foundation
     import OperationCore
 
+    #if canImport(ExceptionGuard)
+        import ExceptionGuard
+    #endif
+
     /// A session whose transfers continue while the program is suspended, and after the system has ended it.
     ///
     /// The system requires a session delegate for that, so OperationKit makes the session. There is one for each identifier.
@@ -149,7 +153,7 @@
                 session.connect(identifier, configure)
             } else {
                 // Another thread was faster.
-                fresh?.engine.connect(.failure(URLSessionCarrier.closed))
+                fresh?.engine.connect(.failure(URLSessionAdapter.closed))
             }
             return session
         }
@@ -236,14 +240,16 @@
     private struct BackgroundURLSession: BackgroundSystem {
         let session: URLSession
 
-        func makeDownload(_ request: URLRequest) -> any SystemTask { session.downloadTask(with: request) }
-
-        func makeDownload(continuing resumeData: Data) -> any SystemTask {
-            session.downloadTask(withResumeData: resumeData)
+        func makeDownload(_ request: URLRequest) throws(NetworkError) -> any SystemTask {
+            try session.makingTask { try FoundationTasks.downloadTask(in: session, request: request) }
         }
 
-        func makeUpload(_ request: URLRequest, from file: URL) -> any SystemTask {
-            session.uploadTask(with: request, fromFile: file)
+        func makeDownload(continuing resumeData: Data) throws(NetworkError) -> any SystemTask {
+            try session.makingTask { try FoundationTasks.downloadTask(in: session, resumeData: resumeData) }
+        }
+
+        func makeUpload(_ request: URLRequest, from file: URL) throws(NetworkError) -> any SystemTask {
+            try session.makingTask { try FoundationTasks.uploadTask(in: session, request: request, file: file) }
         }
 
         func findTasks(_ completion: @escaping @Sendable ([any SystemTask]) -> Void) {

@@ -11,9 +11,9 @@ import OperationCore
 
 /// The system's part of a background session: `URLSession` on Apple platforms, a script in tests.
 package protocol BackgroundSystem: Sendable {
-    func makeDownload(_ request: URLRequest) -> any SystemTask
-    func makeDownload(continuing resumeData: Data) -> any SystemTask
-    func makeUpload(_ request: URLRequest, from file: URL) -> any SystemTask
+    func makeDownload(_ request: URLRequest) throws(NetworkError) -> any SystemTask
+    func makeDownload(continuing resumeData: Data) throws(NetworkError) -> any SystemTask
+    func makeUpload(_ request: URLRequest, from file: URL) throws(NetworkError) -> any SystemTask
     func findTasks(_ completion: @escaping @Sendable ([any SystemTask]) -> Void)
 }
 
@@ -49,8 +49,8 @@ package final class BackgroundTransfers: NetworkSession {
     private let deliveries = DispatchQueue(label: "OperationKit.BackgroundSession.Orphans")
     private let folder: URL
     private let clock: any OperationClock
-    private let desk: BackgroundDesk
-    private let carrier: URLSessionCarrier
+    private let desk: BackgroundTaskMaker
+    private let carrier: URLSessionAdapter
 
     /// Makes a session that waits for `connect`.
     ///
@@ -59,11 +59,12 @@ package final class BackgroundTransfers: NetworkSession {
     ///   - folder: A folder for files that outlive the process.
     ///   - clock: Measures the silence before a late handler is called.
     package init(_ name: String, in folder: URL? = nil, clock: any OperationClock = .system) {
-        queue = DispatchQueue(label: "OperationKit.BackgroundSession", attributes: .initiallyInactive)
+        queue = DispatchQueue(
+            label: "OperationKit.BackgroundSession", attributes: .initiallyInactive, autoreleaseFrequency: .workItem)
         self.folder = folder ?? SpooledFile.backgroundFolder(name)
         self.clock = clock
-        desk = BackgroundDesk()
-        carrier = URLSessionCarrier(desk, on: queue, spoolingInto: self.folder)
+        desk = BackgroundTaskMaker()
+        carrier = URLSessionAdapter(desk, on: queue, spoolingInto: self.folder)
     }
 
     /// Begins to work with the system, or with the reason why there is none.
@@ -82,6 +83,8 @@ package final class BackgroundTransfers: NetworkSession {
         perform { SpooledFile.removeFiles(in: self.folder, olderThan: lifetime) }
     }
 
+    package var isClosed: Bool { carrier.isClosedNow }
+
     /// The system has invalidated the session, in which no task may be made any more.
     package func close() {
         carrier.close()
@@ -98,14 +101,14 @@ package final class BackgroundTransfers: NetworkSession {
 // Calls of the program.
 extension BackgroundTransfers {
     package func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        CarriedTask(request, receiver, carrier, URLSessionCarrier.Extras())
+        URLSessionTransferTask(request, receiver, carrier, URLSessionAdapter.Extras())
     }
 
     /// Makes a task that waits for a transfer which the system carries out already.
     package func makeTask(
         with request: NetworkRequest, receiver: any NetworkReceiver, attachedTo existing: any SystemTask
     ) -> any NetworkTask {
-        CarriedTask(request, receiver, carrier, URLSessionCarrier.Extras(existing: existing))
+        URLSessionTransferTask(request, receiver, carrier, URLSessionAdapter.Extras(existing: existing))
     }
 
     /// Sets the closure for orphans, and delivers the orphans that were held.
@@ -168,12 +171,27 @@ extension BackgroundTransfers {
             guard let system else { return }
             // An operation with this request must not continue the same download.
             if let key = request.flatMap(Ledger.RequestKey.init) { _ = desk.ledger.takeResumeData(for: key) }
-            if let resumeData {
-                system.makeDownload(continuing: resumeData).resume()
-            } else if let request {
-                system.makeDownload(request).resume()
+            do throws(NetworkError) {
+                try Self.makeDownload(request, continuing: resumeData, in: system).resume()
+            } catch {
+                // Another thread invalidated the session, or the system refuses the data.
+                OperationDiagnostics.report(
+                    .sessionStorage, by: "BackgroundSession", "A transfer is not restarted. \(error.message)")
             }
         }
+    }
+
+    /// Makes a download that continues from the resume data, or a new download if there is no such data, or if the system
+    /// refuses it.
+    fileprivate static func makeDownload(
+        _ request: URLRequest?, continuing resumeData: Data?, in system: any BackgroundSystem
+    ) throws(NetworkError) -> any SystemTask {
+        var refusal = URLSessionAdapter.closed
+        if let resumeData {
+            do throws(NetworkError) { return try system.makeDownload(continuing: resumeData) } catch { refusal = error }
+        }
+        guard let request else { throw refusal }
+        return try system.makeDownload(request)
     }
 
     /// Finds the transfers that the system carries out and that no operation waits for.
@@ -293,33 +311,34 @@ extension BackgroundTransfers {
 }
 
 /// Makes the tasks of a background session; used on the queue of its carrier.
-private final class BackgroundDesk: URLSessionTaskMaking {
+private final class BackgroundTaskMaker: URLSessionTaskMaking {
     // Sendable: only used on that queue, or before it runs.
     nonisolated(unsafe) var ledger = BackgroundTransfers.Ledger()
-    nonisolated(unsafe) var system: Result<any BackgroundSystem, NetworkError> = .failure(URLSessionCarrier.closed)
+    nonisolated(unsafe) var system: Result<any BackgroundSystem, NetworkError> = .failure(URLSessionAdapter.closed)
 
     var isInBackground: Bool { true }
 
     func makeWork(
-        _ request: NetworkRequest, _ body: CarriedBody.Form, _ existing: (any SystemTask)?,
+        _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
         _ tell: @escaping URLSessionReporter.Tell
     ) throws(NetworkError) -> URLSessionWork {
         let system = try system.get()
         if let existing { return try adopt(existing, for: request, tell) }
-        let plain = URLRequest(carrying: request, adding: [:])
+        // If no bytes come for as long as the session allows, the system tries again.
+        let plain = URLRequest(carrying: request, timeout: nil)
         let task: any SystemTask
         switch body {
         case .none, .data:
             // A body of bytes was written to a file.
             let key = BackgroundTransfers.Ledger.RequestKey(plain)
             let resumeData = key.flatMap { ledger.takeResumeData(for: $0) }
-            task = resumeData.map { system.makeDownload(continuing: $0) } ?? system.makeDownload(plain)
+            task = try BackgroundTransfers.makeDownload(plain, continuing: resumeData, in: system)
             ledger.begin(task.taskIdentifier, tell, key, isContinuing: resumeData != nil)
         case .file(let region):
-            task = system.makeUpload(plain, from: region.url)
+            task = try system.makeUpload(plain, from: region.url)
             ledger.begin(task.taskIdentifier, tell)
         case .temporary(let file):
-            task = system.makeUpload(plain, from: file.url)
+            task = try system.makeUpload(plain, from: file.url)
             // By its name a later run of the program finds the file, and removes it.
             task.taskDescription = file.url.lastPathComponent
             ledger.begin(task.taskIdentifier, tell)

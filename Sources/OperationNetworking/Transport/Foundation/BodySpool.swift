@@ -10,7 +10,7 @@ final class BodySpool: Sendable {
     private let body: RequestBody
     private let folder: URL
     private let completion: @Sendable (Result<SpooledFile, NetworkError>) -> Void
-    private let queue = DispatchQueue(label: "OperationKit.BodySpool")
+    private let queue = DispatchQueue(label: "OperationKit.BodySpool", autoreleaseFrequency: .workItem)
     // Sendable: only used on `queue`.
     private nonisolated(unsafe) var state = State.fresh
 
@@ -95,5 +95,133 @@ final class BodySpool: Sendable {
             code: .fileUnwritable, phase: .sending,
             message: "The body could not be written to a temporary file. Is there room on the disk?",
             underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
+    }
+}
+
+/// A temporary file that is removed when nobody has it any more.
+package final class SpooledFile: Sendable {
+    package let url: URL
+
+    package init(_ url: URL) { self.url = url }
+
+    deinit { unlink(url.path) }
+
+    /// Moves a file away that the system is about to remove, into a folder of temporary files.
+    ///
+    /// - Parameter name: The name of the file, which replaces another one of that name.
+    package static func taking(
+        _ location: URL, into folder: URL = FileManager.default.temporaryDirectory, as name: String? = nil
+    ) -> Result<SpooledFile, NetworkError> {
+        // Of what was moved in part nothing stays.
+        let file = SpooledFile(folder.appendingPathComponent(name ?? "body-\(UUID().uuidString)"))
+        if name != nil { unlink(file.url.path) }
+        do {
+            try FileManager.default.moveItem(at: location, to: file.url)
+            return .success(file)
+        } catch {
+            return .failure(unkept(error as NSError))
+        }
+    }
+
+    private static func unkept(_ error: NSError) -> NetworkError {
+        let beneath = error.userInfo[NSUnderlyingErrorKey] as? NSError
+        let isFull =
+            error.domain == NSCocoaErrorDomain && error.code == CocoaError.fileWriteOutOfSpace.rawValue
+            || beneath?.domain == NSPOSIXErrorDomain && beneath?.code == Int(ENOSPC)
+        let words = beneath.map { "\($0.domain) \($0.code)" } ?? ""
+        return NetworkError(
+            code: isFull ? .diskFull : .fileUnwritable, phase: .saving,
+            message: isFull
+                ? "The system received the response, but there is no room on the disk to keep it. Free some."
+                : "The system received the response, but its file could not be kept. Check the temporary folder.",
+            underlying: .init(domain: error.domain, number: error.code, text: words))
+    }
+}
+
+// Files of transfers that outlive the process.
+extension SpooledFile {
+    /// The folder for files of a session, which outlive the process.
+    ///
+    /// The system may empty it if storage is low while the program does not run. An upload or download of which the file is
+    /// gone then ends with an error.
+    static func backgroundFolder(_ name: String) -> URL {
+        let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
+        let program = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
+        return (caches ?? FileManager.default.temporaryDirectory)
+            .appendingPathComponent("OperationKit").appendingPathComponent(program)
+            .appendingPathComponent(name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "session")
+    }
+
+    /// Adds bytes to a file, or to a new one.
+    static func adding(_ bytes: Data, to file: SpooledFile?, in folder: URL) -> Result<SpooledFile, NetworkError> {
+        let file = file ?? SpooledFile(folder.appendingPathComponent("body-\(UUID().uuidString)"))
+        do {
+            if !FileManager.default.fileExists(atPath: file.url.path) { try Data().write(to: file.url) }
+            let handle = try FileHandle(forWritingTo: file.url)
+            defer { try? handle.close() }
+            try handle.seekToEnd()
+            try handle.write(contentsOf: bytes)
+            return .success(file)
+        } catch {
+            return .failure(unkept(error as NSError))
+        }
+    }
+
+    /// A file that an earlier run of the program left.
+    static func left(_ name: String, in folder: URL) -> SpooledFile? {
+        guard name.hasPrefix("body-") || name.hasPrefix("response-"), !name.contains("/") else { return nil }
+        let url = folder.appendingPathComponent(name)
+        return FileManager.default.fileExists(atPath: url.path) ? SpooledFile(url) : nil
+    }
+
+    /// Removes files that no transfer needs any more.
+    static func removeFiles(in folder: URL, olderThan age: TimeInterval) {
+        let files = try? FileManager.default.contentsOfDirectory(
+            at: folder, includingPropertiesForKeys: [.contentModificationDateKey])
+        for file in files ?? [] {
+            let date = try? file.resourceValues(forKeys: [.contentModificationDateKey]).contentModificationDate
+            if let date, -date.timeIntervalSinceNow > age { unlink(file.path) }
+        }
+    }
+}
+
+extension SpooledFile {
+    /// Reads a file a part at a time, and keeps it until then.
+    package final class Reader: Sendable {
+        private static let portion = 64 << 10
+
+        private let file: SpooledFile
+        private let handle: FileHandle
+        /// How many bytes the file has.
+        let count: Int64
+
+        init(_ file: SpooledFile) throws(NetworkError) {
+            self.file = file
+            do {
+                handle = try FileHandle(forReadingFrom: file.url)
+                count = Int64(clamping: try handle.seekToEnd())
+                try handle.seek(toOffset: 0)
+            } catch {
+                throw Self.unreadable(error)
+            }
+        }
+
+        /// The next bytes; nil at the end.
+        func read() throws(NetworkError) -> Data? {
+            do {
+                guard let data = try handle.read(upToCount: Self.portion), !data.isEmpty else { return nil }
+                return data
+            } catch {
+                throw Self.unreadable(error)
+            }
+        }
+
+        private static func unreadable(_ error: any Error) -> NetworkError {
+            let reason = error as NSError
+            return NetworkError(
+                code: .transferFailed, phase: .receiving,
+                message: "The system received the response, but the file into which it wrote it cannot be read.",
+                underlying: .init(domain: reason.domain, number: reason.code, text: "\(error)"))
+        }
     }
 }

@@ -26,17 +26,17 @@ extension URLSession: NetworkSession {
     ///
     /// A session for the background makes no such tasks: see `BackgroundSession`.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        CarriedTask(request, receiver, URLSessionCarrier.of(self), URLSessionCarrier.Extras(owner: self))
+        URLSessionTransferTask(request, receiver, URLSessionAdapter.of(self), URLSessionAdapter.Extras(owner: self))
     }
 
     /// Ends all tasks that were made by ``makeTask(with:receiver:)`` with ``NetworkError/Code/sessionClosed``, and those
     /// that are resumed later.
     ///
-    /// Call it before you invalidate the session. When it returns, no task is made in the session any more. Without that
-    /// call, a request that is sent later, such as a retry, ends the process on Apple platforms with the exception "Task
-    /// created in a session that has been invalidated", which Swift cannot catch. On Linux, invalidating the session does
-    /// not reach these tasks.
+    /// Call it before you invalidate the session. When it returns, no task is made in the session any more. It waits for a
+    /// task that another thread is making, and so for a delegate of yours in `urlSession(_:didCreateTask:)`. On Apple
+    /// platforms, a request that is sent in an invalidated session fails with the same code. On Linux, invalidating the
+    /// session does not reach these tasks.
     public func closeNetworkTasks() {
-        URLSessionCarrier.of(self).close()
+        URLSessionAdapter.of(self).close()
     }
 }

@@ -130,3 +130,130 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
         tell?(.end(error))
     }
 }
+
+/// What the errors of Foundation's tasks mean for a request that was checked.
+struct URLSessionFailure {
+    private let failure: any Error
+    private let phase: NetworkError.Phase
+
+    init(_ error: any Error, phase: NetworkError.Phase) {
+        failure = error
+        self.phase = phase
+    }
+
+    var error: NetworkError {
+        let known = NetworkError(failure, phase: phase)
+        guard let failure = failure as? URLError, let (code, message) = meaning(failure, known) else { return known }
+        let isEarly = known.phase == .connecting || code == .secureConnectionFailed || code == .untrustedCertificate
+        return NetworkError(
+            code: code, phase: isEarly ? .connecting : phase, message: message, underlying: known.underlying)
+    }
+
+    /// Nil if the number says it all.
+    ///
+    /// On Linux most have the number -1, and only a text of libcurl's tells them apart.
+    private func meaning(_ failure: URLError, _ known: NetworkError) -> (NetworkError.Code, String)? {
+        let text = failure.localizedDescription.lowercased()
+        func says(_ words: String...) -> Bool { words.contains { text.contains($0) } }
+        switch failure.code.rawValue {
+        case -1 where says("certificate", "self-signed", "self signed"):
+            return (.untrustedCertificate, "The server's certificate is not to be trusted.")
+        case -1 where says("ssl", "tls"):
+            return (.secureConnectionFailed, "TLS could not be agreed upon with the server.")
+        case -1 where says("transfer closed", "outstanding read data"):
+            return (.truncatedBody, "The connection ended before the body was complete. Try again.")
+        case -1
+        where says("content encoding", "content-encoding", "decompress", "inflate", "unencoding", "transfer-encoding"):
+            return (.undecodableBody, "The body could not be decompressed.")
+        // libcurl has no room for a line that is longer than it ever reads.
+        case -1 where says("too large", "header size") || says("out of memory") && phase != .receiving:
+            return (.headerTooLarge, "The head of the response is too large.")
+        case -1 where says("chunk", "hexadecimal", "weird", "malformed", "header", "http/", "content-length"):
+            return (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
+        case -1 where says("unreachable", "no route"):
+            return (.notConnected, "The host cannot be reached from here. Check the network.")
+        case -1 where says("recv failure", "send failure", "broken pipe", "reset", "stream", "connection died"):
+            return (.connectionLost, "The connection broke.")
+        // The scheme was looked at before: it is the answer that is of no known kind.
+        case -1002: return (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
+        case -1011 where says("empty reply"), -1005:
+            return (.connectionLost, "The connection broke before the response was complete.")
+        default: return nil
+        }
+    }
+}
+
+#if canImport(Darwin)
+    extension TransferMetrics {
+        /// What Foundation measured of the last request of a task.
+        init(_ metrics: URLSessionTaskMetrics) {
+            self.init()
+            guard let last = metrics.transactionMetrics.last else { return }
+            let start = metrics.taskInterval.start
+            func moment(_ date: Date?) -> Duration? { date.map { .seconds($0.timeIntervalSince(start)) } }
+            isConnectionReused = last.isReusedConnection
+            if !isConnectionReused {
+                nameResolved = moment(last.domainLookupEndDate)
+                connected = moment(last.connectEndDate)
+                secured = moment(last.secureConnectionEndDate)
+            }
+            requestBegan = moment(last.requestStartDate)
+            version =
+                switch last.networkProtocolName {
+                case "http/1.0": .http1_0
+                case "http/1.1": .http1_1
+                case "h2": .http2
+                default: nil
+                }
+            if let address = last.remoteAddress {
+                let port = last.remotePort.map { ":\($0)" } ?? ""
+                remoteAddress = address.contains(":") ? "[\(address)]\(port)" : "\(address)\(port)"
+            }
+            bodyBytesSent = last.countOfRequestBodyBytesSent
+            bodyBytesReceived = last.countOfResponseBodyBytesReceived
+            headerBytesReceived = last.countOfResponseHeaderBytesReceived
+        }
+    }
+#endif
+
+extension ResponseHead {
+    /// The head that Foundation gives: fields of one name are joined, their order is lost, version and words are not told.
+    init?(_ response: HTTPURLResponse, to request: NetworkRequest) {
+        guard (100...999).contains(response.statusCode) else { return nil }
+        var fields = HeaderFields()
+        let pairs = response.allHeaderFields.compactMap { name, value in
+            (name as? String).map { (name: $0, value: "\(value)") }
+        }
+        for (name, value) in pairs.sorted(by: { $0.name < $1.name }) {
+            guard !name.utf8.contains(where: \.isControl) else { return nil }
+            fields.add(name, value.withoutControls.trimmedBlanks)
+        }
+        // Foundation decompresses whatever it knows, asked or not.
+        let codings = fields.values("Content-Encoding").flatMap { $0.split(separator: ",") }
+            .map { String($0).trimmedBlanks.lowercased() }
+        let isDecoded = codings.contains { !$0.isEmpty && $0 != "identity" }
+        self.init(
+            url: request.url, status: response.statusCode, headers: fields,
+            isDecoded: isDecoded && response.statusCode >= 200)
+    }
+}
+
+extension ResponseHead {
+    /// What is wrong with a body of so many bytes, as far as the head says how many there are to be.
+    package func shortfall(of count: Int64, for request: NetworkRequest) -> NetworkError? {
+        guard request.method != "HEAD", status != 204, status != 304, let expected = expectedLength, count < expected
+        else { return nil }
+        return NetworkError(
+            code: .truncatedBody, phase: .receiving,
+            message: "The connection ended before the body was complete. Try again.")
+    }
+    /// The head as it would be of the whole file, where it is that of a part, or says that nothing is missing.
+    func asWhole(length: Int64?) -> ResponseHead {
+        guard status == 206 || status == 416 else { return self }
+        var fields = headers
+        fields.remove("Content-Range")
+        fields["Content-Length"] = length.map { "\($0)" }
+        return ResponseHead(
+            url: url, status: 200, headers: fields, version: version, reason: reason, isDecoded: isDecoded)
+    }
+}

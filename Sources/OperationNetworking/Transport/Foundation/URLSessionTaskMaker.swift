@@ -7,6 +7,8 @@ import Synchronization
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
+#elseif canImport(ExceptionGuard)
+    import ExceptionGuard
 #endif
 
 /// Makes Foundation's tasks for a carrier, on its queue.
@@ -19,7 +21,7 @@ protocol URLSessionTaskMaking: Sendable {
     ///
     /// - Parameter existing: A task that the system carries out already, which is to be used instead.
     func makeWork(
-        _ request: NetworkRequest, _ body: CarriedBody.Form, _ existing: (any SystemTask)?,
+        _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
         _ tell: @escaping URLSessionReporter.Tell
     ) throws(NetworkError) -> URLSessionWork
 
@@ -104,10 +106,10 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         }
 
         func makeWork(
-            _ request: NetworkRequest, _ body: CarriedBody.Form, _ existing: (any SystemTask)?,
+            _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
             _ tell: @escaping URLSessionReporter.Tell
         ) throws(NetworkError) -> URLSessionWork {
-            let plain = URLRequest(carrying: request, adding: fields)
+            let plain = URLRequest(carrying: request, adding: fields, timeout: URLRequest.longInterval)
             // What waits for nobody would wait for those of the session that is kept.
             if case .none = body, !request.options.isAhead {
                 let (session, reporter) = keptSession()
@@ -162,7 +164,6 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
     /// Makes Foundation's tasks in the user's session.
     final class URLSessionTaskMaker: Sendable {
         private let session: WeakSession
-        private let hadDelegate: Bool
 
         private struct WeakSession: @unchecked Sendable {
             // Sendable: written once.
@@ -171,14 +172,13 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
 
         init(_ session: URLSession) {
             self.session = WeakSession(session: session)
-            hadDelegate = session.delegate != nil
         }
 
         /// Foundation has a line of its own.
         static func maximumPerHost(_ session: URLSession) -> Int { .max }
 
         func makeWork(
-            _ request: NetworkRequest, _ body: CarriedBody.Form, _ existing: (any SystemTask)?,
+            _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
             _ tell: @escaping URLSessionReporter.Tell
         ) throws(NetworkError) -> URLSessionWork {
             guard let session = session.session, session.configuration.identifier == nil else {
@@ -186,17 +186,15 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
                     code: .sessionUnavailable, phase: .waiting,
                     message: "A URLSession for the background cannot carry this. Make a BackgroundSession.")
             }
-            // An invalidated session releases its delegate, and ends the process if it is asked for a task. A session
-            // without a delegate does not show that it is invalidated.
-            if hadDelegate, session.delegate == nil { throw URLSessionCarrier.closed }
-            let plain = URLRequest(carrying: request, adding: HeaderFields())
-            let task: URLSessionTask =
+            let plain = URLRequest(carrying: request, timeout: URLRequest.longInterval)
+            let task = try session.makingTask {
                 switch body {
-                case .none: session.dataTask(with: plain)
-                case .data(let data): session.uploadTask(with: plain, from: data)
-                case .file(let region): session.uploadTask(with: plain, fromFile: region.url)
-                case .temporary(let file): session.uploadTask(with: plain, fromFile: file.url)
+                case .none: try FoundationTasks.dataTask(in: session, request: plain)
+                case .data(let data): try FoundationTasks.uploadTask(in: session, request: plain, data: data)
+                case .file(let region): try FoundationTasks.uploadTask(in: session, request: plain, file: region.url)
+                case .temporary(let file): try FoundationTasks.uploadTask(in: session, request: plain, file: file.url)
                 }
+            }
             task.priority = request.options.priority.foundation
             let reporter = URLSessionReporter()
             reporter.listen(to: task, tell)
@@ -208,4 +206,125 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         func idle(_ action: @escaping @Sendable () -> Void) {}
         func rest() {}
     }
+
+    extension URLSession {
+        /// Makes a task of the session.
+        ///
+        /// - Throws: An error with the code `sessionClosed` if the session is invalidated, and `preparationFailed` if Foundation
+        ///   refuses to make the task for another reason.
+        func makingTask(_ make: () throws -> URLSessionTask) throws(NetworkError) -> URLSessionTask {
+            do { return try make() } catch {
+                let reason = error.localizedDescription
+                // There is no documented way to ask a session before.
+                if reason.contains("invalidated") { throw URLSessionAdapter.closed }
+                throw NetworkError(
+                    code: .preparationFailed, phase: .waiting, message: "URLSession does not make the task: \(reason)")
+            }
+        }
+    }
+
+    #if canImport(ExceptionGuard)
+        typealias FoundationTasks = OKTaskMaker
+    #else
+        /// The same without the target in Objective-C: an exception ends the process.
+        enum FoundationTasks {
+            static func dataTask(in session: URLSession, request: URLRequest) throws -> URLSessionTask {
+                session.dataTask(with: request)
+            }
+
+            static func uploadTask(in session: URLSession, request: URLRequest, data: Data) throws -> URLSessionTask {
+                session.uploadTask(with: request, from: data)
+            }
+
+            static func uploadTask(in session: URLSession, request: URLRequest, file: URL) throws -> URLSessionTask {
+                session.uploadTask(with: request, fromFile: file)
+            }
+
+            static func downloadTask(in session: URLSession, request: URLRequest) throws -> URLSessionTask {
+                session.downloadTask(with: request)
+            }
+
+            static func downloadTask(in session: URLSession, resumeData: Data) throws -> URLSessionTask {
+                session.downloadTask(withResumeData: resumeData)
+            }
+        }
+    #endif
 #endif
+
+/// A task of Foundation's, and how it may be treated.
+struct URLSessionWork {
+    let task: any SystemTask
+    /// A session that was made for this task alone.
+    var session: URLSession?
+    var hasEnded = false
+    private let canBeSuspended: Bool
+    private var brake = CountedSuspension()
+
+    #if canImport(FoundationNetworking)
+        /// On Linux Foundation would send the request again, and mix the bytes.
+        static let canBeSuspended = false
+    #else
+        static let canBeSuspended = true
+    #endif
+
+    init(task: any SystemTask, session: URLSession? = nil, canBeSuspended: Bool = Self.canBeSuspended) {
+        self.task = task
+        self.session = session
+        self.canBeSuspended = canBeSuspended
+    }
+
+    /// Ends it, if it has not ended by itself.
+    func stop() {
+        if !hasEnded { task.cancel() }
+        session?.finishTasksAndInvalidate()
+    }
+
+    /// Starts the task, which Foundation makes as a suspended one.
+    mutating func start(isSuspended: Bool) {
+        brake = CountedSuspension(isSuspended: isSuspended && canBeSuspended)
+        if !isSuspended || !canBeSuspended { task.resume() }
+    }
+
+    /// Stops both directions, where that can be done.
+    mutating func setSuspended(_ isSuspended: Bool) {
+        if canBeSuspended { brake.set(isSuspended, on: task) }
+    }
+}
+
+/// What of a `URLSessionTask` a suspension needs.
+package protocol SuspendableTask {
+    func suspend()
+    func resume()
+}
+
+/// The part of a `URLSessionTask` that carriers use, so that a script can take its place in tests.
+package protocol SystemTask: AnyObject, SuspendableTask, Sendable {
+    var taskIdentifier: Int { get }
+    var originalRequest: URLRequest? { get }
+    var response: URLResponse? { get }
+    var taskDescription: String? { get set }
+    var isUpload: Bool { get }
+    var isFinished: Bool { get }
+    func cancel()
+}
+
+extension URLSessionTask: SystemTask {
+    package var isUpload: Bool { self is URLSessionUploadTask }
+    package var isFinished: Bool { state == .completed }
+}
+
+/// Whether a running task of Foundation is suspended.
+///
+/// Foundation counts suspensions: a task that was suspended twice needs two calls of `resume()`. So the task is called only
+/// when something changes.
+package struct CountedSuspension {
+    private var isSuspended: Bool
+
+    package init(isSuspended: Bool = false) { self.isSuspended = isSuspended }
+
+    package mutating func set(_ wanted: Bool, on task: some SuspendableTask) {
+        guard wanted != isSuspended else { return }
+        isSuspended = wanted
+        wanted ? task.suspend() : task.resume()
+    }
+}

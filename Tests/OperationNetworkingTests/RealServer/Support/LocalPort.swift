@@ -7,10 +7,15 @@
 
     /// Ports of this machine for servers that cannot choose one themselves.
     enum LocalPort {
-        /// A number that nobody listens at, below those that the system gives to clients: so it can be used again and again.
+        private static let given = Locked<Set<UInt16>>([])
+
+        /// A port that is free, below those that the system gives to clients.
+        ///
+        /// No two calls give the same one: two sites of one server at one port would answer for each other.
         static func free() -> UInt16 {
             while true {
                 let port = UInt16.random(in: 10_000..<32_000)
+                guard given.withLock({ $0.insert(port).inserted }) else { continue }
                 let socket = makeSocket()
                 defer { close(socket) }
                 if withAddress(port, { bind(socket, $0, $1) }) == 0 { return port }

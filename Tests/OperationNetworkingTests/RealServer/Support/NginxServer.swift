@@ -70,7 +70,9 @@
                 removing: folder,
                 endingBy: "TERM")
             let end = ContinuousClock.now + .seconds(30)
-            while !ports.all.allSatisfy(LocalPort.isOpen) {
+            // A port is open, too, if another program has it. nginx writes this file when it has all of its ports.
+            let started = folder.appendingPathComponent("nginx.pid").path
+            while !FileManager.default.fileExists(atPath: started) || !ports.all.allSatisfy(LocalPort.isOpen) {
                 guard program.isRunning, ContinuousClock.now < end else {
                     let text = try? String(contentsOf: log, encoding: .utf8)
                     program.end()

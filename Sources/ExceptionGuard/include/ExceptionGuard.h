@@ -1,0 +1,47 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#ifndef OPERATIONKIT_EXCEPTION_GUARD_H
+#define OPERATIONKIT_EXCEPTION_GUARD_H
+
+#if defined(__APPLE__)
+
+#import <Foundation/Foundation.h>
+
+NS_ASSUME_NONNULL_BEGIN
+
+/// Makes tasks of a `URLSession`.
+///
+/// Foundation raises an exception of Objective-C if the session is invalidated, or if it cannot read a file. Swift cannot catch
+/// exceptions. Here each becomes an error, whose description is the reason that Foundation gives.
+@interface OKTaskMaker : NSObject
+
++ (nullable NSURLSessionTask *)dataTaskIn:(NSURLSession *)session
+                                  request:(NSURLRequest *)request
+                                    error:(NSError **)error NS_SWIFT_NAME(dataTask(in:request:));
+
++ (nullable NSURLSessionTask *)uploadTaskIn:(NSURLSession *)session
+                                    request:(NSURLRequest *)request
+                                       data:(NSData *)data
+                                      error:(NSError **)error NS_SWIFT_NAME(uploadTask(in:request:data:));
+
++ (nullable NSURLSessionTask *)uploadTaskIn:(NSURLSession *)session
+                                    request:(NSURLRequest *)request
+                                       file:(NSURL *)file
+                                      error:(NSError **)error NS_SWIFT_NAME(uploadTask(in:request:file:));
+
++ (nullable NSURLSessionTask *)downloadTaskIn:(NSURLSession *)session
+                                      request:(NSURLRequest *)request
+                                        error:(NSError **)error NS_SWIFT_NAME(downloadTask(in:request:));
+
++ (nullable NSURLSessionTask *)downloadTaskIn:(NSURLSession *)session
+                                   resumeData:(NSData *)resumeData
+                                        error:(NSError **)error NS_SWIFT_NAME(downloadTask(in:resumeData:));
+
+@end
+
+NS_ASSUME_NONNULL_END
+
+#endif
+
+#endif

@@ -1,0 +1,325 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// Copies a file, a symbolic link, or a directory with all that is in it.
+struct TreeCopier {
+    private struct Level {
+        let name: PathBytes
+        let status: FileStatus
+        var names: [PathBytes]
+    }
+
+    private let work: FileWork
+    /// Errors name the source as the path, the destination as the other.
+    private let root: FilePlace
+    private let isDurable: Bool
+    private var source: FolderTrail
+    private var target: FolderTrail
+    private let entry: FolderEntry
+    private let targetEntry: FolderEntry
+    private var targetRoot: FileStatus.Identity?
+    private var levels: [Level] = []
+
+    init?(
+        _ entry: FolderEntry, to targetEntry: FolderEntry, isDurable: Bool, at root: FilePlace, work: FileWork
+    ) {
+        guard let folder = entry.folder, let targetFolder = targetEntry.folder else { return nil }
+        self.work = work
+        self.root = root
+        self.isDurable = isDurable
+        self.entry = entry
+        self.targetEntry = targetEntry
+        source = FolderTrail(from: folder, files: work.files)
+        target = FolderTrail(from: targetFolder, files: work.files)
+    }
+
+    mutating func copy() throws(FileInterruption) {
+        try copy(entry.name, as: targetEntry.name)
+        while let last = levels.indices.last {
+            if let name = levels[last].names.popLast() {
+                try copy(name, as: name)
+            } else {
+                try leave()
+            }
+        }
+    }
+
+    private mutating func copy(_ name: PathBytes, as newName: PathBytes) throws(FileInterruption) {
+        try work.checkCancellation()
+        let status = try work.files.status(of: FolderEntry(name, in: source.folder)).get(at: sourcePlace(name))
+        switch status.kind {
+        case .regular: try copyFile(name, as: newName, status)
+        case .symbolicLink: try copyLink(name, as: newName)
+        case .directory: try enter(name, as: newName)
+        case .device, .other: throw .failed(sourcePlace(name).error(.unsupportedKind))
+        }
+        work.advanceByItem()
+    }
+
+    private func copyFile(
+        _ name: PathBytes, as newName: PathBytes, _ known: FileStatus
+    ) throws(FileInterruption) {
+        // Put together once for each file; at the depth of a common tree that costs next to nothing.
+        let place = targetPlace(name)
+        var input = try FileSource(
+            FolderEntry(name, in: source.folder), flags: O_NOFOLLOW, at: sourcePlace(name), work: work)
+        guard input.status.identity == known.identity else { throw .failed(sourcePlace(name).error(.changedMeanwhile)) }
+        // Nobody else reads it before it has the permissions of the original.
+        let new = FolderEntry(newName, in: target.folder)
+        let file = try work.files.createFile(new, permissions: 0o600).get(at: place)
+        let output = FileSink(work: work, file: file, place: place)
+        while let chunk = try input.next() { try output.write(chunk) }
+        try work.files.setPermissions(known.permissions & 0o777, of: file).get(at: place)
+        try work.files.setTimes(of: file, from: known).get(at: place)
+        try output.finish(isDurable: isDurable)
+    }
+
+    private func copyLink(_ name: PathBytes, as newName: PathBytes) throws(FileInterruption) {
+        let link = FolderEntry(name, in: source.folder)
+        let content = try work.files.readSymbolicLink(link).get(at: sourcePlace(name))
+        let new = FolderEntry(newName, in: target.folder)
+        try work.files.makeSymbolicLink(new, to: content).get(at: targetPlace(name))
+    }
+
+    private mutating func enter(_ name: PathBytes, as newName: PathBytes) throws(FileInterruption) {
+        let new = FolderEntry(newName, in: target.folder)
+        try work.files.makeDirectory(new, permissions: 0o700).get(at: targetPlace(name))
+        let status = try source.enter(name).get(at: sourcePlace(name))
+        let made = try target.enter(newName).get(at: targetPlace(name))
+        let top = targetRoot ?? made.identity
+        targetRoot = top
+        // The copy would be copied too, and the copy of the copy.
+        guard status.identity != top else { throw .failed(rootPlace.error(.destinationInsideSource)) }
+        let names = try work.files.names(in: source.folder).get(at: sourcePlace(name))
+        levels.append(Level(name: name, status: status, names: names))
+    }
+
+    private mutating func leave() throws(FileInterruption) {
+        guard let level = levels.last else { return }
+        _ = try source.leave().get(at: sourcePlace())
+        let folder = try target.leave().get(at: targetPlace())
+        // Only now: the permissions may be such that nobody could go up from here any more.
+        try work.files.setPermissions(level.status.permissions & 0o1777, of: folder).get(at: targetPlace())
+        try work.files.setTimes(of: folder, from: level.status).get(at: targetPlace())
+        if isDurable { try work.files.synchronize(folder).get(at: targetPlace()) }
+        levels.removeLast()
+    }
+
+    private var rootPlace: FilePlace { FilePlace(root.action, root.otherPath ?? "", otherPath: root.path) }
+
+    private func sourcePlace(_ name: PathBytes? = nil) -> FilePlace { place(name, in: root) }
+
+    private func targetPlace(_ name: PathBytes? = nil) -> FilePlace { place(name, in: rootPlace) }
+
+    /// The path of a name in the present directory, at the end that failed.
+    ///
+    /// Put together only for errors.
+    private func place(_ name: PathBytes?, in root: FilePlace) -> FilePlace {
+        let names = (levels.map(\.name) + [name].compactMap { $0 }).dropFirst()
+        var place = root
+        for name in names {
+            place.path += "/\(name)"
+            place.otherPath? += "/\(name)"
+        }
+        return place
+    }
+}
+
+/// A copy that appears at its destination in one step.
+struct StagedCopy {
+    let source: FileAddress
+    let destination: FileAddress
+    let options: FileTransferOptions
+    let action: FileOperationError.Action
+    let work: FileWork
+
+    func make() throws(FileInterruption) {
+        let place = FilePlace(action, source.description, otherPath: destination.description)
+        let entry = try source.openEntry(at: place, files: work.files)
+        let status = try work.files.status(of: entry).get(at: place)
+        work.expect(bytes: status.kind == .regular ? status.size : nil)
+        let plan = StagedItem.Plan(
+            address: destination, isDirectory: status.kind == .directory, replaces: options.existingItem == .replace,
+            makesFolders: options.createsDirectories, isDurable: options.isDurable,
+            place: FilePlace(action, destination.description, otherPath: source.description))
+        try StagedItem.make(plan, work: work) { (item: StagedItem) throws(FileInterruption) in
+            var copier = TreeCopier(entry, to: item.entry, isDurable: options.isDurable, at: place, work: work)
+            try copier?.copy()
+        }
+    }
+}
+
+/// Something that is made under a temporary name beside its destination and takes its place in one step at the end.
+struct StagedItem {
+    let destination: DestinationFolder
+    /// The temporary name.
+    let entry: FolderEntry
+    /// What stands at the destination now.
+    let existing: FileStatus?
+
+    /// What is to become of it.
+    struct Plan {
+        let address: FileAddress
+        let isDirectory: Bool
+        let replaces: Bool
+        let makesFolders: Bool
+        let isDurable: Bool
+        let place: FilePlace
+    }
+
+    /// Lets `build` make the item and then puts it into its place; whatever goes wrong, nothing is left behind.
+    static func make(
+        _ plan: Plan, work: FileWork, build: (StagedItem) throws(FileInterruption) -> Void
+    ) throws(FileInterruption) {
+        var attempt = 1
+        while true {
+            let item = try StagedItem(plan, work: work)
+            do throws(FileInterruption) {
+                try build(item)
+                try work.checkCancellation()
+                try item.publish(plan, files: work.files)
+            } catch {
+                item.discard(plan, work: work)
+                // Made by another operation, which failed and took it away again: nothing can have been built in it.
+                guard plan.makesFolders, attempt < DestinationFolder.attempts, item.destination.isGone else {
+                    throw error
+                }
+                attempt += 1
+                continue
+            }
+            if plan.isDurable { try item.destination.synchronize() }
+            return
+        }
+    }
+
+    private init(_ plan: Plan, work: FileWork) throws(FileInterruption) {
+        destination = try DestinationFolder(
+            of: plan.address, makingFolders: plan.makesFolders, at: plan.place, work: work)
+        // Not made of the destination's name, which may be as long as names can be.
+        let number = String(UInt64.random(in: .min ... .max), radix: 36)
+        entry = FolderEntry(PathBytes(".operationkit-\(number).tmp"), in: destination.folder)
+        do throws(FileInterruption) {
+            existing = try Self.check(destination.entry, plan, files: work.files)
+        } catch {
+            destination.discard()
+            throw error
+        }
+    }
+
+    /// Finds out early what `publish` would find out in the end.
+    private static func check(
+        _ entry: FolderEntry, _ plan: Plan, files: FileSystem
+    ) throws(FileInterruption) -> FileStatus? {
+        let result = files.status(of: entry)
+        if case .failure(SystemError(ENOENT)) = result { return nil }
+        let status = try result.get(at: plan.place)
+        guard plan.replaces else { throw .failed(plan.place.error(for: SystemError(EEXIST))) }
+        guard status.isReplaceable else { throw .failed(plan.place.error(.unsupportedKind)) }
+        switch (status.kind, plan.isDirectory) {
+        case (.directory, false): throw .failed(plan.place.error(for: SystemError(EISDIR)))
+        case (.directory, true):
+            let names = files.openFolder(entry).flatMap { files.names(in: $0) }
+            let isEmpty = try names.get(at: plan.place).isEmpty
+            guard isEmpty else { throw .failed(plan.place.error(for: SystemError(ENOTEMPTY))) }
+        case (_, true): throw .failed(plan.place.error(for: SystemError(ENOTDIR)))
+        case (_, false): break
+        }
+        return status
+    }
+
+    private func publish(_ plan: Plan, files: FileSystem) throws(FileInterruption) {
+        let result =
+            plan.replaces
+            ? files.rename(entry, to: destination.entry)
+            : files.renameExclusively(entry, to: destination.entry, isDirectory: plan.isDirectory)
+        try result.get(at: plan.place)
+    }
+
+    private func discard(_ plan: Plan, work: FileWork) {
+        var remover = TreeRemover(work: work.uncancellable(), root: plan.place, isOwn: true)
+        // What went wrong before is what the user must know.
+        try? remover.remove(entry)
+        destination.discard()
+    }
+}
+
+/// Moves something by renaming it, or, to another file system, by a copy and the removal of the original.
+struct ItemMove {
+    let source: FileAddress
+    let destination: FileAddress
+    let options: FileTransferOptions
+    let work: FileWork
+
+    private var place: FilePlace { FilePlace(.moving, source.description, otherPath: destination.description) }
+    private var otherPlace: FilePlace { FilePlace(.moving, destination.description, otherPath: source.description) }
+
+    func make() throws(FileInterruption) {
+        try work.checkCancellation()
+        let entry = try source.openEntry(at: place, files: work.files)
+        let status = try work.files.status(of: entry).get(at: place)
+        let (target, result) = try DestinationFolder.enter(
+            of: destination, makingFolders: options.createsDirectories, at: otherPlace, work: work
+        ) { rename(entry, status, to: $0.entry) }
+        switch result {
+        case .success:
+            work.advanceByItem()
+            guard options.isDurable, let folder = entry.folder else { return }
+            // The new name first: a power cut may then leave both, but never neither.
+            try target.synchronize()
+            try work.files.synchronize(folder).get(at: place)
+        case .failure(SystemError(EXDEV)):
+            target.discard()
+            try copyAndRemove(entry, status)
+        case .failure(let error):
+            target.discard()
+            let isInside = error.number == EINVAL && status.kind == .directory
+            throw .failed(otherPlace.error(for: error, code: isInside ? .destinationInsideSource : nil))
+        }
+    }
+
+    private func rename(
+        _ entry: FolderEntry, _ status: FileStatus, to target: FolderEntry
+    ) -> Result<Void, SystemError> {
+        guard options.existingItem == .replace else {
+            return work.files.renameExclusively(entry, to: target, isDirectory: status.kind == .directory)
+        }
+        // The system would do it: a null device would be a file from then on.
+        if case .success(let existing) = work.files.status(of: target), !existing.isReplaceable {
+            return .failure(SystemError(ENXIO))
+        }
+        if isSecondName(target, of: status, at: entry) { return work.files.remove(entry, isDirectory: false) }
+        return work.files.rename(entry, to: target)
+    }
+
+    /// Whether the destination is another name of the very file: renaming one to the other does nothing, says POSIX, and
+    /// would leave both.
+    private func isSecondName(_ target: FolderEntry, of status: FileStatus, at entry: FolderEntry) -> Bool {
+        guard status.linkCount > 1, status.kind != .directory, let folder = entry.folder,
+            let targetFolder = target.folder,
+            case .success(let other) = work.files.status(of: target), other.identity == status.identity,
+            case .success(let here) = work.files.status(of: folder),
+            case .success(let there) = work.files.status(of: targetFolder)
+        else { return false }
+        // The same name in the same directory is the same name, also where upper and lower case are the same.
+        let isSameName = entry.name.description.lowercased() == target.name.description.lowercased()
+        return here.identity != there.identity || !isSameName
+    }
+
+    private func copyAndRemove(_ entry: FolderEntry, _ status: FileStatus) throws(FileInterruption) {
+        let copy = StagedCopy(
+            source: source, destination: destination, options: options, action: .moving, work: work)
+        try copy.make()
+        // The copy stands: from here there is no way back, only one to the end.
+        var place = place
+        place.action = .removing
+        // What somebody saved under the same name meanwhile is in no copy.
+        guard try work.files.status(of: entry).get(at: place).hasContent(of: status) else {
+            throw .failed(place.error(.changedMeanwhile))
+        }
+        var remover = TreeRemover(work: work.uncancellable(), root: place)
+        try remover.remove(entry)
+        if options.isDurable, let folder = entry.folder { try work.files.synchronize(folder).get(at: place) }
+    }
+}

@@ -1,0 +1,335 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+// The shell of AdmissionMachine: what its steps ask for, outside every lock. The knobs are in the file beside this one.
+extension ManagedOperation {
+    /// Asks for what must let the body begin, if nothing else keeps it; returns whether all was granted there and then.
+    ///
+    /// What is granted later goes through `admissionDidComplete`.
+    @discardableResult
+    final func seekAdmission() -> Bool {
+        let (old, errand) = core.withLock { core -> (AdmissionLeftovers?, Errand?) in
+            guard core.machine.ending == nil, !core.machine.isStarted, core.isReady else { return (nil, nil) }
+            let old = core.withdrawOutdatedAdmission()
+            guard let extras = core.extras, let steps = extras.admission?.steps else { return (old, nil) }
+            let (epoch, isDelayed) = (core.node?.additions ?? 0, core.hasDelayLeft)
+            if !isDelayed, let action = extras.admission?.machine.delayEnded(epoch: epoch),
+                let ticket = extras.admission?.ticket
+            {
+                return (old, Errand(action: action, ticket: ticket))
+            }
+            guard let action = extras.admission?.machine.seek(steps, epoch: epoch, isDelayed: isDelayed) else {
+                return (old, nil)
+            }
+            let ticket = AdmissionTicket(life, round: extras.admission?.machine.round ?? 0)
+            extras.admission?.ticket = ticket
+            return (old, Errand(action: action, ticket: ticket))
+        }
+        old?.giveBack()
+        guard let errand else { return false }
+        return pursue(errand.action, errand.ticket)
+    }
+
+    private struct Errand {
+        let action: AdmissionMachine.Action
+        let ticket: AdmissionTicket
+    }
+
+    /// Takes one step after another; returns whether it came to the end.
+    private func pursue(_ first: AdmissionMachine.Action, _ ticket: AdmissionTicket) -> Bool {
+        var action = first
+        while case .take(let step) = action {
+            guard take(step, ticket), let next = pass(step, ticket) else { return false }
+            action = next
+        }
+        return true
+    }
+
+    /// Asks for one thing; returns whether it was granted there and then.
+    private func take(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) -> Bool {
+        switch step {
+        case .conditions:
+            evaluateConditions(ticket)
+            return false
+        case .throttle:
+            guard let rule = core.withLock({ $0.extras?.admission?.throttle }) else { return true }
+            let isGranted = askThrottle(rule, ticket)
+            // Withdrawn meanwhile: whoever did that may have handed the ticket in before it was in use.
+            if !isCurrent(ticket) { rule.registry.leave(ticket, rule.key) }
+            return isGranted
+        case .categories:
+            let (categories, host) = core.withLock { ($0.extras?.admission?.categories ?? [], $0.host) }
+            // An operation in a queue asks for them when it has a slot.
+            let isGranted =
+                host.map { CategoryRegistry.lineUp(ticket, for: categories, in: $0) }
+                ?? CategoryRegistry.ask(ticket, for: categories)
+            if !isCurrent(ticket) { CategoryRegistry.leave(ticket) }
+            if !isGranted { cancelIfHeldAround() }
+            return isGranted
+        }
+    }
+
+    private func isCurrent(_ ticket: AdmissionTicket) -> Bool {
+        core.withLock { $0.extras?.admission?.ticket == ticket }
+    }
+
+    /// One step was granted; returns what comes next, nil if that means nothing any more.
+    private func pass(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) -> AdmissionMachine.Action? {
+        let (old, action) = core.withLock { core -> (AdmissionLeftovers?, AdmissionMachine.Action?) in
+            guard let extras = core.extras, extras.admission?.ticket == ticket else { return (nil, nil) }
+            // A dependency was added meanwhile: its end begins another round.
+            if let old = core.withdrawOutdatedAdmission() { return (old, nil) }
+            return (nil, extras.admission?.machine.passed(step, round: ticket.round))
+        }
+        old?.giveBack()
+        return action
+    }
+
+    /// What the operation waited for was granted.
+    final func admissionDidPass(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) {
+        if let action = pass(step, ticket), pursue(action, ticket) { admissionDidComplete() }
+    }
+
+    private func admissionDidComplete() {
+        if let action = move({ $0.machine.admitted() }) { return perform(action) }
+        core.withLock { $0.host }?.reconsider(self)
+    }
+
+    /// The operation was started, and asks on this thread, on which its body may run.
+    final func seekAdmissionAtStart() {
+        guard seekAdmission() else { return }
+        if let action = move({ $0.machine.admittedAtOnce(hasDelay: $0.hasDelayLeft) }) { perform(action) }
+    }
+
+    /// A queue of this package brought the operation to its turn, and it is not admitted.
+    final func seekAdmissionForQueue() {
+        if let original { return original.seekAdmissionForQueue() }
+        let isGranted = seekAdmission()
+        // One that has its outcome by now asks for nothing, and is to be ended.
+        let host = core.withLock { isGranted || $0.machine.ending != nil ? $0.host : nil }
+        host?.reconsider(self)
+    }
+
+    /// Notes that the operation holds its categories.
+    ///
+    /// For an operation in a queue, the thread that waits with its slot does the rest. This notice may be late: by now the
+    /// operation may have given the categories back and have lined up again.
+    final func categoriesAreHeld(_ ticket: AdmissionTicket) {
+        guard core.withLock({ $0.host }) == nil else { return ticket.wakeAsker() }
+        admissionDidPass(.categories, ticket)
+    }
+
+    /// Notes that the categories seem to be free, so that the operation asks for them when its queue has a slot for it.
+    final func categoriesSeemFree(_ ticket: AdmissionTicket) {
+        let host = core.withLock { core -> QueueEngine? in
+            guard let extras = core.extras, extras.admission?.ticket == ticket,
+                extras.admission?.machine.call(round: ticket.round) == true
+            else { return nil }
+            return core.host
+        }
+        host?.reconsider(self)
+    }
+
+    /// Asks for the categories of an operation that has a slot; returns whether the operation holds them.
+    final func askForCategories(in host: QueueEngine) -> Bool {
+        let (ticket, categories) = core.withLock { core -> (AdmissionTicket?, [OperationCategory]) in
+            guard core.machine.ending == nil, !core.machine.isStarted, let extras = core.extras,
+                extras.admission?.machine.ask(epoch: core.node?.additions ?? 0) == true
+            else { return (nil, []) }
+            return (extras.admission?.ticket, extras.admission?.categories ?? [])
+        }
+        guard let ticket else { return false }
+        var isGranted = CategoryRegistry.ask(ticket, for: categories, in: host)
+        // The wait takes a thread, of which the source may not have enough.
+        if !isGranted, let time = CategoryRegistry.patience(of: ticket), host.source.beginRest() {
+            isGranted = waitWithSlot(ticket, time)
+            host.source.endRest()
+        }
+        if !isCurrent(ticket) { CategoryRegistry.leave(ticket) }
+        guard isGranted else { return false }
+        _ = pass(.categories, ticket)
+        return core.withLock { $0.isAdmitted }
+    }
+
+    /// Waits some time for the categories, because others were faster too often; returns whether they are held.
+    private func waitWithSlot(_ ticket: AdmissionTicket, _ time: Duration) -> Bool {
+        let semaphore = ticket.prepareToWait()
+        CategoryRegistry.beginWaitingWithSlot(ticket)
+        let isWanted = core.withLock { $0.machine.ending == nil && $0.extras?.admission?.ticket == ticket }
+        if isWanted { ticket.wait(semaphore, atMost: time) }
+        return CategoryRegistry.endWaitingWithSlot(ticket)
+    }
+
+    /// Gives back the categories or the call, because the body cannot begin now.
+    ///
+    /// The operation asks again when it can.
+    final func yieldCategories() {
+        let ticket = core.withLock { core -> AdmissionTicket? in
+            guard !core.machine.isStarted, let extras = core.extras, extras.admission?.machine.yield() == true else {
+                return nil
+            }
+            return extras.admission?.ticket
+        }
+        guard let ticket else { return }
+        // The operation must not ask again before this call, which would take back the new question.
+        CategoryRegistry.leave(ticket)
+        core.withLock { core in
+            if let extras = core.extras, extras.admission?.ticket == ticket {
+                extras.admission?.machine.yielded(round: ticket.round)
+            }
+        }
+    }
+
+    /// Wakes a thread that waits for the categories, because something about the operation changed.
+    final func wakeAsker() { core.withLock { $0.extras?.admission?.ticket }?.wakeAsker() }
+
+    /// Cancels a child of a group if all holders of a category for which it waits need its end, as a group around it
+    /// does.
+    private func cancelIfHeldAround() {
+        guard core.withLock({ $0.parent != nil }), let circle = CircleSearch.circle(of: self) else { return }
+        cancelIfUndecided(because: .waitsForItself(circle.map(\.displayName)))
+    }
+
+    /// Gives back what was granted, or is asked for, if a dependency was added before the start.
+    final func giveBackOutdatedAdmission() {
+        guard let old = core.withLock({ $0.withdrawOutdatedAdmission() }) else { return }
+        old.giveBack()
+        core.withLock { $0.host }?.reconsider(self)
+    }
+}
+
+// The steps.
+extension ManagedOperation {
+    private func evaluateConditions(_ ticket: AdmissionTicket) {
+        let (conditions, dependencies) = core.withLock { core in
+            (core.extras?.admission?.conditions ?? [], core.node?.upstreamOperations ?? [])
+        }
+        let context = OperationCondition.Context(operation: displayName, dependencies: dependencies)
+        var task: Task<Void, Never>? = Task {
+            for condition in conditions {
+                if Task.isCancelled { return }
+                if case .failed(let reason) = await condition.evaluate(context) {
+                    ticket.operation?.conditionDidFail(condition.name, reason, ticket)
+                    return
+                }
+            }
+            ticket.operation?.admissionDidPass(.conditions, ticket)
+        }
+        core.withLock { core in
+            guard let extras = core.extras, extras.admission?.ticket == ticket else { return }
+            guard extras.admission?.machine.currentStep == .conditions else { return }
+            extras.admission?.evaluation = exchange(&task, with: nil)
+        }
+        // Withdrawn meanwhile, or over already.
+        task?.cancel()
+    }
+
+    private func conditionDidFail(_ name: String, _ reason: String, _ ticket: AdmissionTicket) {
+        let (isCurrent, old) = core.withLock { core -> (Bool, AdmissionLeftovers?) in
+            guard core.extras?.admission?.ticket == ticket else { return (false, nil) }
+            let old = core.withdrawOutdatedAdmission()
+            return (old == nil, old)
+        }
+        old?.giveBack()
+        if isCurrent { cancelIfUndecided(because: .conditionFailed(name, reason)) }
+    }
+
+    private func askThrottle(_ rule: ThrottleRule, _ ticket: AdmissionTicket) -> Bool {
+        let (answer, replaced) = rule.registry.ask(ticket, rule)
+        for other in replaced { other.operation?.cancelIfUndecided(because: .replaced(key: rule.key, by: displayName)) }
+        switch answer {
+        case .granted: return true
+        case .waits: return false
+        case .dropped(let end):
+            let now = rule.registry.clock.now
+            cancelIfUndecided(because: .throttled(key: rule.key, until: end, now: now))
+            return false
+        }
+    }
+}
+
+// What is public of this is in CommonOperationMembers+Admission.
+extension ManagedOperation {
+    package final var conditions: [OperationCondition] { core.withLock { $0.extras?.admission?.conditions ?? [] } }
+
+    package final var categories: [OperationCategory] {
+        get { core.withLock { $0.extras?.admission?.categories ?? [] } }
+        set {
+            var seen: Set<OperationCategory> = []
+            let unique = newValue.filter { seen.insert($0).inserted }
+            setAdmission("categories") { exchange(&$0.categories, with: unique) }
+        }
+    }
+
+    package final var throttle: ThrottleRule? {
+        get { core.withLock { $0.extras?.admission?.throttle } }
+        set { setAdmission("throttle") { exchange(&$0.throttle, with: newValue) } }
+    }
+
+    package final func addCondition(_ condition: OperationCondition) {
+        setAdmission("condition \"\(condition.name)\"") { $0.conditions.append(condition) }
+    }
+
+    /// Changes a knob that only counts until the operation asks to be admitted.
+    ///
+    /// - Parameter change: Makes the change and returns what it replaced, which is released outside the lock.
+    private func setAdmission<Replaced>(
+        _ name: @autoclosure () -> String, _ change: (inout OperationAdmission) -> Replaced
+    ) {
+        let replaced = core.withLock { core -> Replaced? in
+            guard !core.isStartUnderWay, core.machine.ending == nil else { return nil }
+            let extras = core.need()
+            // The value is taken out and put back, because the cost of a copy would grow with the number of conditions.
+            var admission = exchange(&extras.admission, with: nil) ?? OperationAdmission()
+            defer { extras.admission = admission }
+            return admission.machine.isUnderWay ? nil : change(&admission)
+        }
+        if replaced == nil {
+            OperationDiagnostics.report(
+                .admission, by: self,
+                "Its \(name()) was set after the start, or while the operation asks for admission, and has no effect. "
+                    + "Set it before the operation is started or given to a queue.")
+        }
+    }
+}
+
+extension CommonOperationMembers {
+    private var operation: ManagedOperation { self }
+
+    /// The conditions that must hold for the operation to begin, in the order in which they are looked at.
+    public var conditions: [OperationCondition] { operation.conditions }
+
+    /// Adds a condition, which is looked at when the dependencies have ended, after those that are there.
+    ///
+    /// Add it before the operation is started or given to a queue.
+    public func addCondition(_ condition: OperationCondition) { operation.addCondition(condition) }
+
+    /// Adds a condition: see ``OperationCondition``.
+    public func addCondition(
+        _ name: String,
+        _ evaluate: @escaping @Sendable (OperationCondition.Context) async -> OperationCondition.Verdict
+    ) {
+        operation.addCondition(OperationCondition(name, evaluate))
+    }
+
+    /// What the operation holds while it runs, and waits for if others hold it: nothing unless you set it.
+    ///
+    /// Set it before the operation is started or given to a queue. One that is named twice counts once.
+    public var categories: [OperationCategory] {
+        get { operation.categories }
+        set { operation.categories = newValue }
+    }
+
+    /// The least time between two runs of the same kind: none unless you set it.
+    ///
+    /// Set it before the operation is started or given to a queue.
+    public var throttle: ThrottleRule? {
+        get { operation.throttle }
+        set { operation.throttle = newValue }
+    }
+
+    /// The moment from which the key of ``throttle`` may run again, on the clock of its register; nil if it may now.
+    public var nextRun: OperationInstant? { operation.throttle.flatMap { $0.registry.nextRun(of: $0.key) } }
+}

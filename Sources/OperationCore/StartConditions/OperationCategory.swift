@@ -1,0 +1,493 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// Something that only so many operations may use at a time: a database, a folder, a device.
+///
+/// ```swift
+/// let database = OperationCategory("database", limit: 1)
+/// let photos = OperationCategory("photos", limit: 2)
+/// let operation = ClosureOperation { 1 }
+/// operation.categories = [database, photos]
+/// operation.start()
+/// ```
+///
+/// Operations share a category by sharing this object, in whatever queues they are, or in none. The name is for people:
+/// two categories of one name are two.
+///
+/// An operation asks for all its categories in one step, when its dependencies have ended and its conditions, throttle
+/// and delay allow it. It gets all of them or none. An operation in a ``QueueManager`` gets them together with its
+/// slot. It holds none of them while it waits for a slot, and it gives up the slot if it does not get them. After more
+/// than eight operations that came later were served first, it keeps its slot and waits, for up to 16 seconds each time.
+/// It is served when it is the first of its queue in each of its lines and each category has room. So it does not hold
+/// one category while it waits for another. The price is that an operation that waits for two
+/// categories keeps its place in both lines, even if one of the two is free. It gives all of them back when it has
+/// ended.
+public final class OperationCategory: Sendable {
+    /// What people call it.
+    public let name: String
+    /// How many operations may hold it at a time.
+    public let limit: Int
+
+    /// Makes a category; a limit below 1, with which nothing could ever run, counts as 1.
+    public init(_ name: String, limit: Int = 1) {
+        self.name = name
+        self.limit = max(limit, 1)
+    }
+
+    /// The operations that hold it now, the one that got it first at the front.
+    public var holders: [ManagedOperation] { CategoryRegistry.holders(of: self) }
+
+    /// How many operations wait for it now.
+    public var waitingCount: Int { CategoryRegistry.waitingCount(for: self) }
+
+    /// The operations that wait for it, the next one at the front.
+    package var waiters: [ManagedOperation] { CategoryRegistry.waiters(for: self) }
+}
+
+extension OperationCategory: CustomStringConvertible {
+    /// The name and the limit.
+    public var description: String { limit == 1 ? name : "\(name) (\(limit) at a time)" }
+}
+
+extension OperationCategory: Hashable {
+    /// Categories are equal when they are the same object.
+    public static func == (left: OperationCategory, right: OperationCategory) -> Bool { left === right }
+
+    /// Hashes the identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+/// Who holds which categories and who waits for them, as a pure value.
+///
+/// A party asks for all its categories in one step and gets all of them or none, so no party holds one category while
+/// it waits for another.
+///
+/// A party that can begin as soon as it holds its categories waits in the line of each category. It is served when it
+/// is the first in each of its lines and each category has room. A party of a queue needs a slot of the queue, too. It
+/// holds nothing while it waits for the slot, because other parties may need the category before a slot becomes free.
+/// Each queue has its own line in each category. When a category has room, the first party in each queue's line is
+/// *called*. The first called party that comes with a slot is served, and the others wait to be called again. Every
+/// queue's first party has to be called, because any of the queues may be full or suspended.
+///
+/// So parties that came later may be served earlier. A party that was *passed over* in this way too often is called even
+/// if it cannot be served yet. When it comes with a slot, it keeps the slot for some time (`patience`) and waits with it.
+/// Parties that can begin as soon as they are served are served in the order in which they came.
+package struct CategoryMachine<Key: Hashable, Party: Hashable> {
+    /// One category that a party asks for, and how many may hold it.
+    package struct Demand {
+        let key: Key
+        let limit: Int
+
+        package init(_ key: Key, limit: Int) {
+            self.key = key
+            self.limit = max(limit, 1)
+        }
+    }
+
+    /// The identity of a queue.
+    package typealias Queue = ObjectIdentifier
+
+    private struct Line {
+        let limit: Int
+        var holders = ArrivalLine<Party>()
+        /// All waiting parties.
+        var waiting = ArrivalLine<Party>()
+        /// The waiting parties of no queue, which can begin as soon as they are served.
+        var immediate = ArrivalLine<Party>()
+        /// The waiting parties of each queue.
+        var queued: [Queue: ArrivalLine<Party>] = [:]
+        /// The parties of queues that wait with a slot, the oldest first; they are few, see `patience`.
+        var seated: [Party] = []
+        /// Counts up when a party is served or leaves.
+        var turns = 0
+
+        var hasRoom: Bool { holders.count < limit }
+    }
+
+    private enum Standing {
+        case waiting, called, held
+    }
+
+    private struct Claim {
+        /// Counts up with each party that comes, so that the oldest has the lowest.
+        let number: Int
+        let keys: [Key]
+        let queue: Queue?
+        var standing = Standing.waiting
+        /// Whether the party can begin as soon as it is served.
+        var isImmediate: Bool
+        /// How often a party that came later was served in one of its lines.
+        var passes = 0
+        /// The category because of which the party waited with a slot in vain, and the turns of that line.
+        ///
+        /// Until something changes there, to wait again would only keep the other categories from others.
+        var obstacle: (key: Key, turns: Int)?
+    }
+
+    /// How often a party may be passed over before it may wait with a slot.
+    private static var mostPasses: Int { 8 }
+
+    private var lines: [Key: Line] = [:]
+    private var claims: [Party: Claim] = [:]
+    private var called: [Party] = []
+    private var arrivals = 0
+
+    package init() {}
+
+    /// Whether nobody holds or waits for anything.
+    package var isEmpty: Bool { lines.isEmpty && claims.isEmpty }
+
+    /// Those that hold a category, the one that got it first at the front.
+    package func holders(of key: Key) -> [Party] { lines[key]?.holders.all ?? [] }
+
+    /// The parties that wait for a category, in the order in which they came.
+    package func waiting(for key: Key) -> [Party] { lines[key]?.waiting.all ?? [] }
+
+    package func waitingCount(for key: Key) -> Int { lines[key]?.waiting.count ?? 0 }
+
+    /// How long a party that was refused may keep its slot and wait; nil if it must give up the slot.
+    ///
+    /// A party that was passed over too often may wait, longer each time. The wait has a limit, because the party that
+    /// holds the category may need that slot. Each such wait takes a thread. So a party may not wait if an older one
+    /// does so in one of its lines.
+    package func patience(of party: Party) -> Duration? {
+        guard let claim = claims[party], claim.passes > Self.mostPasses, !hasOlderSeated(claim) else { return nil }
+        return .milliseconds(1 << min(claim.passes - Self.mostPasses, 14))
+    }
+
+    /// Removes and returns the parties that were called since the last time.
+    package mutating func takeCalled() -> [Party] {
+        called.isEmpty ? [] : exchange(&called, with: [])
+    }
+
+    /// Asks for categories, of which there is none twice; returns whether the party holds all of them now.
+    ///
+    /// If not, the party waits. A party of a queue is called when it may ask again. Any other party is served later.
+    package mutating func ask(_ party: Party, for demands: [Demand], in queue: Queue? = nil) -> Bool {
+        if claims[party] == nil {
+            enter(party, demands, queue)
+        } else if claims[party]?.standing == .held || queue == nil {
+            return claims[party]?.standing == .held
+        }
+        claims[party]?.standing = .waiting
+        guard let keys = claims[party]?.keys, canHold(party) else {
+            return false
+        }
+        hold(party)
+        call(keys)
+        return true
+    }
+
+    /// Puts a party of a queue that has no slot yet in line.
+    package mutating func lineUp(_ party: Party, for demands: [Demand], in queue: Queue) {
+        guard claims[party] == nil else { return }
+        enter(party, demands, queue)
+        call(demands.map(\.key))
+        // Without demands there is nothing to wait for.
+        if demands.isEmpty { called.append(party) }
+    }
+
+    /// The party gives back what it holds, or waits no more; returns those that hold theirs because of it.
+    package mutating func leave(_ party: Party) -> [Party] {
+        guard let claim = claims.removeValue(forKey: party) else { return [] }
+        for key in claim.keys {
+            lines[key]?.holders.remove(party)
+            lines[key]?.turns += 1
+            takeOut(party, claim, key)
+        }
+        return serve(claim.keys)
+    }
+
+    /// Lets a party of a queue keep its slot, so that it can begin as soon as it is served; returns the parties that
+    /// hold their categories because of this.
+    package mutating func promote(_ party: Party) -> [Party] {
+        guard let claim = claims[party], claim.standing != .held, !claim.isImmediate else { return [] }
+        claims[party]?.isImmediate = true
+        claims[party]?.standing = .waiting
+        for key in claim.keys {
+            let older = lines[key]?.seated.prefix { claims[$0].map { $0.number < claim.number } ?? false }
+            lines[key]?.seated.insert(party, at: older?.count ?? 0)
+        }
+        return serve(claim.keys)
+    }
+
+    /// Takes the slot from a party; returns whether it holds its categories, and the parties that hold theirs because
+    /// of this.
+    package mutating func demote(_ party: Party) -> (isHeld: Bool, served: [Party]) {
+        guard let claim = claims[party], claim.queue != nil, claim.isImmediate, claim.standing != .held else {
+            return (claims[party]?.standing == .held, [])
+        }
+        let obstacle = obstacle(of: claim)
+        claims[party]?.isImmediate = false
+        claims[party]?.obstacle = obstacle
+        for key in claim.keys { lines[key]?.seated.removeAll { $0 == party } }
+        return (false, serve(claim.keys))
+    }
+
+    private mutating func enter(_ party: Party, _ demands: [Demand], _ queue: Queue?) {
+        arrivals += 1
+        claims[party] = Claim(number: arrivals, keys: demands.map(\.key), queue: queue, isImmediate: queue == nil)
+        for demand in demands {
+            if lines[demand.key] == nil { lines[demand.key] = Line(limit: demand.limit) }
+            lines[demand.key]?.waiting.append(party)
+            if let queue {
+                lines[demand.key]?.queued[queue, default: ArrivalLine()].append(party)
+            } else {
+                lines[demand.key]?.immediate.append(party)
+            }
+        }
+    }
+
+    private mutating func takeOut(_ party: Party, _ claim: Claim, _ key: Key) {
+        lines[key]?.waiting.remove(party)
+        guard let queue = claim.queue else {
+            lines[key]?.immediate.remove(party)
+            return
+        }
+        lines[key]?.seated.removeAll { $0 == party }
+        lines[key]?.queued[queue]?.remove(party)
+        if lines[key]?.queued[queue]?.isEmpty == true { lines[key]?.queued[queue] = nil }
+    }
+
+    private mutating func hold(_ party: Party) {
+        guard let claim = claims[party] else { return }
+        for key in claim.keys {
+            takeOut(party, claim, key)
+            lines[key]?.holders.append(party)
+            lines[key]?.turns += 1
+        }
+        claims[party]?.standing = .held
+        notePassedOver(by: claim)
+    }
+
+    /// A party was served: the older parties that are the first of their queues in its lines were passed over.
+    ///
+    /// Calls the oldest party that was passed over too often, whether or not it can be served yet. This is one call for
+    /// each party that is served. If the called party cannot come because its queue is full, the next one is called
+    /// the next time.
+    private mutating func notePassedOver(by claim: Claim) {
+        var heads: Set<Party> = []
+        for key in claim.keys { heads.formUnion(lines[key]?.queued.values.compactMap(\.first) ?? []) }
+        var oldest: (party: Party, number: Int)?
+        for party in heads {
+            guard let head = claims[party], isFirstOfQueue(party, head), !isObstructed(head) else { continue }
+            if head.number < claim.number { claims[party]?.passes += 1 }
+            guard (claims[party]?.passes ?? 0) > Self.mostPasses, head.standing == .waiting, !head.isImmediate,
+                head.number < oldest?.number ?? .max, !hasOlderSeated(head)
+            else { continue }
+            oldest = (party, head.number)
+        }
+        if let oldest { call(oldest.party) }
+    }
+
+    private func isFirstOfQueue(_ party: Party, _ claim: Claim) -> Bool {
+        guard let queue = claim.queue else { return false }
+        return claim.keys.allSatisfy { lines[$0]?.queued[queue]?.first == party }
+    }
+
+    private func hasOlderSeated(_ claim: Claim) -> Bool {
+        claim.keys.contains { key in
+            guard let first = lines[key]?.seated.first, let other = claims[first] else { return false }
+            return other.number < claim.number
+        }
+    }
+
+    private func isObstructed(_ claim: Claim) -> Bool {
+        guard let (key, turns) = claim.obstacle else { return false }
+        return lines[key]?.turns == turns
+    }
+
+    private func obstacle(of claim: Claim) -> (key: Key, turns: Int)? {
+        let key =
+            claim.keys.first { lines[$0]?.hasRoom == false }
+            ?? claim.keys.first { key in
+                guard let first = lines[key]?.immediate.first, let other = claims[first] else { return false }
+                return other.number < claim.number
+            }
+        return key.flatMap { key in lines[key].map { (key, $0.turns) } }
+    }
+
+    /// Serves the first ones of these lines, and of the lines that move because of that, while that is possible.
+    private mutating func serve(_ moved: [Key]) -> [Party] {
+        var served: [Party] = []
+        var moved = moved
+        var position = 0
+        while position < moved.count {
+            let key = moved[position]
+            position += 1
+            while let party = lines[key].flatMap(firstImmediate), canHold(party), let keys = claims[party]?.keys {
+                hold(party)
+                served.append(party)
+                // Where several may hold one, the next in the other lines may have its turn too.
+                moved += keys.filter { $0 != key }
+            }
+        }
+        call(moved)
+        for key in moved {
+            if let line = lines[key], line.holders.isEmpty, line.waiting.isEmpty { lines[key] = nil }
+        }
+        return served
+    }
+
+    /// Calls the first party of each queue in these lines, if it may be served.
+    private mutating func call(_ keys: [Key]) {
+        for key in keys {
+            guard let line = lines[key], line.hasRoom, firstImmediate(line) == nil else { continue }
+            for party in line.queued.values.compactMap(\.first)
+            where claims[party]?.standing == .waiting && canHold(party) {
+                call(party)
+            }
+        }
+    }
+
+    private mutating func call(_ party: Party) {
+        claims[party]?.standing = .called
+        called.append(party)
+    }
+
+    /// The oldest party of a line that can begin as soon as it is served.
+    private func firstImmediate(_ line: Line) -> Party? {
+        guard let party = line.immediate.first else { return line.seated.first }
+        guard let seated = line.seated.first, let left = claims[seated], let right = claims[party] else { return party }
+        return left.number < right.number ? seated : party
+    }
+
+    private func canHold(_ party: Party) -> Bool {
+        guard let claim = claims[party] else { return false }
+        return claim.keys.allSatisfy { key in
+            guard let line = lines[key], line.hasRoom else { return false }
+            if claim.isImmediate { return firstImmediate(line) == party }
+            guard let queue = claim.queue else { return false }
+            return firstImmediate(line) == nil && line.queued[queue]?.first == party
+        }
+    }
+}
+
+/// The categories of the process: one machine under one lock.
+enum CategoryRegistry {
+    private typealias Machine = CategoryMachine<ObjectIdentifier, AdmissionTicket>
+
+    private static let machine = Locked(Machine())
+
+    /// Applies an event, and notifies the operations whose turn it is.
+    private static func change<Result>(_ event: (inout Machine) -> (Result, served: [AdmissionTicket])) -> Result {
+        let (result, served, called) = machine.withLock { machine in
+            let (result, served) = event(&machine)
+            return (result, served, machine.takeCalled())
+        }
+        // A notified operation only lines up elsewhere, so this does not recurse, however many operations there are.
+        for next in served { next.operation?.categoriesAreHeld(next) }
+        for next in called { next.operation?.categoriesSeemFree(next) }
+        return result
+    }
+
+    private static func demands(_ categories: [OperationCategory]) -> [Machine.Demand] {
+        categories.map { Machine.Demand(ObjectIdentifier($0), limit: $0.limit) }
+    }
+
+    /// Asks for categories; returns whether they are held now.
+    ///
+    /// If not, the operation is notified later. If `queue` is not nil, the operation has a slot there and must give it
+    /// up.
+    static func ask(
+        _ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: QueueEngine? = nil
+    ) -> Bool {
+        let demands = demands(categories), line = queue.map(ObjectIdentifier.init)
+        return change { ($0.ask(ticket, for: demands, in: line), []) }
+    }
+
+    /// Puts an operation of a queue in line, and notifies it when the categories seem to be free.
+    ///
+    /// - Returns: False, because the operation holds nothing yet.
+    static func lineUp(_ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: QueueEngine) -> Bool {
+        let demands = demands(categories), line = ObjectIdentifier(queue)
+        change { machine in
+            machine.lineUp(ticket, for: demands, in: line)
+            return ((), [])
+        }
+        return false
+    }
+
+    /// Returns how long an operation that was refused may keep its slot and wait; nil if it must give up the slot.
+    static func patience(of ticket: AdmissionTicket) -> Duration? { machine.withLock { $0.patience(of: ticket) } }
+
+    static func beginWaitingWithSlot(_ ticket: AdmissionTicket) { change { ((), $0.promote(ticket)) } }
+
+    /// Returns whether the categories are held.
+    static func endWaitingWithSlot(_ ticket: AdmissionTicket) -> Bool {
+        change { machine in
+            let end = machine.demote(ticket)
+            return (end.isHeld, end.served)
+        }
+    }
+
+    /// Gives back what the ticket holds, or takes back what it asks for.
+    static func leave(_ ticket: AdmissionTicket) { change { ((), $0.leave(ticket)) } }
+
+    static func holders(of category: OperationCategory) -> [ManagedOperation] {
+        machine.withLock { $0.holders(of: ObjectIdentifier(category)) }.compactMap(\.operation)
+    }
+
+    static func waiters(for category: OperationCategory) -> [ManagedOperation] {
+        machine.withLock { $0.waiting(for: ObjectIdentifier(category)) }.compactMap(\.operation)
+    }
+
+    static func waitingCount(for category: OperationCategory) -> Int {
+        machine.withLock { $0.waitingCount(for: ObjectIdentifier(category)) }
+    }
+
+    /// Whether nobody holds or waits for anything.
+    static var isEmpty: Bool { machine.withLock { $0.isEmpty } }
+}
+
+/// Elements in the order in which they came, each once; any of them can leave at constant cost.
+package struct ArrivalLine<Element: Hashable> {
+    /// Those that left the middle leave a gap behind.
+    private var elements: [Element?] = []
+    private var head = 0
+    private var positions: [Element: Int] = [:]
+
+    package init() {}
+
+    package var isEmpty: Bool { positions.isEmpty }
+    package var count: Int { positions.count }
+    package var first: Element? { isEmpty ? nil : elements[head] }
+    package var all: [Element] { elements[head...].compactMap { $0 } }
+
+    /// How many places it takes in memory, gaps included.
+    package var extent: Int { elements.count }
+
+    package func contains(_ element: Element) -> Bool { positions[element] != nil }
+
+    package mutating func append(_ element: Element) {
+        guard positions[element] == nil else { return }
+        positions[element] = elements.count
+        elements.append(element)
+    }
+
+    /// Takes an element out; false if it was not there.
+    @discardableResult
+    package mutating func remove(_ element: Element) -> Bool {
+        guard let position = positions.removeValue(forKey: element) else { return false }
+        elements[position] = nil
+        while head < elements.count, elements[head] == nil { head += 1 }
+        closeGaps()
+        return true
+    }
+
+    package mutating func popFirst() -> Element? {
+        guard let first else { return nil }
+        remove(first)
+        return first
+    }
+
+    /// Once most places are gaps, so that coming and going for ever takes no memory.
+    private mutating func closeGaps() {
+        guard elements.count > 32, elements.count > 2 * positions.count else { return }
+        elements = elements[head...].filter { $0 != nil }
+        head = 0
+        for (position, element) in elements.enumerated() {
+            if let element { positions[element] = position }
+        }
+    }
+}

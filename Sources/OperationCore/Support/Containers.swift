@@ -1,0 +1,218 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// First in, first out: adding at the end and taking from the front, each at constant cost.
+@usableFromInline
+package struct Fifo<Element> {
+    @usableFromInline var elements: [Element?] = []
+    @usableFromInline var head = 0
+
+    @inlinable
+    package init() {}
+
+    @inlinable
+    package var isEmpty: Bool { head == elements.count }
+    @inlinable
+    package var count: Int { elements.count - head }
+
+    @inlinable
+    package var first: Element? { head < elements.count ? elements[head] : nil }
+
+    @inlinable
+    package mutating func removeFirst() { _ = popFirst() }
+
+    @inlinable
+    package mutating func append(_ element: Element) {
+        elements.append(element)
+    }
+
+    /// Takes out those for which it is true, in their order.
+    @inlinable
+    package mutating func removeAll(where isUnwanted: (Element) -> Bool) -> [Element] {
+        var (kept, removed) = (Fifo(), [Element]())
+        while let element = popFirst() {
+            if isUnwanted(element) { removed.append(element) } else { kept.append(element) }
+        }
+        self = kept
+        return removed
+    }
+
+    @inlinable
+    package mutating func popFirst() -> Element? {
+        guard head < elements.count else { return nil }
+        // Mostly it is the only one.
+        if elements.count == 1 { return elements.removeLast() }
+        let element = elements[head]
+        elements[head] = nil
+        head += 1
+        if head == elements.count {
+            elements.removeAll(keepingCapacity: head <= 64)
+            head = 0
+        } else if head > 64, head * 2 > elements.count {
+            elements.removeFirst(head)
+            head = 0
+        }
+        return element
+    }
+}
+
+extension Fifo: Sendable where Element: Sendable {}
+
+/// A list that is mostly of one element, which it keeps without an array.
+struct FewOrMany<Element> {
+    // Elements move to the array all together, so that the list is either the one or the other.
+    private var single: Element?
+    private var many: [Element] = []
+
+    var isEmpty: Bool { single == nil && many.isEmpty }
+    var count: Int { single == nil ? many.count : 1 }
+
+    @inline(__always)
+    mutating func append(_ element: consuming Element) {
+        if isEmpty { single = element } else { appendToMany(element) }
+    }
+
+    private mutating func appendToMany(_ element: consuming Element) {
+        if let first = exchange(&single, with: nil) {
+            // One block for both, and for the two that often follow.
+            many.reserveCapacity(4)
+            many.append(first)
+        }
+        many.append(element)
+    }
+
+    subscript(position: Int) -> Element { single ?? many[position] }
+
+    @inline(__always)
+    func forEach(_ body: (Element) -> Void) {
+        if let single { return body(single) }
+        for element in many { body(element) }
+    }
+
+    /// Whether it is true of one of them, each looked at in its place and not as a copy.
+    mutating func containsInPlace(where isWanted: (inout Element) -> Bool) -> Bool {
+        if var element = exchange(&single, with: nil) {
+            defer { single = element }
+            return isWanted(&element)
+        }
+        for index in many.indices where isWanted(&many[index]) { return true }
+        return false
+    }
+
+    func map<Result>(_ convert: (Element) -> Result) -> [Result] {
+        if let single { return [convert(single)] }
+        return many.map(convert)
+    }
+
+    func compactMap<Result>(_ convert: (Element) -> Result?) -> [Result] { map(convert).compactMap { $0 } }
+
+    func enumerated() -> EnumeratedSequence<[Element]> { map { $0 }.enumerated() }
+
+    func firstIndex(where isWanted: (Element) -> Bool) -> Int? {
+        if let single { return isWanted(single) ? 0 : nil }
+        return many.firstIndex(where: isWanted)
+    }
+
+    mutating func swapAt(_ first: Int, _ second: Int) {
+        if single == nil { many.swapAt(first, second) }
+    }
+
+    mutating func remove(at position: Int) {
+        if single == nil { many.remove(at: position) } else { single = nil }
+    }
+
+    /// Removes those for which it is true, and returns them.
+    mutating func removeAll(where isUnwanted: (Element) -> Bool) -> [Element] {
+        let removed = map { $0 }.filter(isUnwanted)
+        guard !removed.isEmpty else { return [] }
+        if single == nil { many.removeAll(where: isUnwanted) } else { single = nil }
+        return removed
+    }
+}
+
+/// A list of elements in the order in which they were added, under increasing numbers.
+///
+/// Any of them can be removed at a small cost.
+///
+/// However many elements come and go, it stores at most about twice as many entries as it ever held at the same time.
+package struct ForgettingList<Element> {
+    private struct Entry {
+        let id: UInt64
+        /// Nil after it was removed.
+        var element: Element?
+    }
+
+    /// The last entry holds an element.
+    private var entries: [Entry] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { entries.isEmpty }
+
+    /// The number of stored entries, including those whose element was removed.
+    package var storedCount: Int { entries.count }
+
+    /// The highest number; zero if the list is empty.
+    package var lastID: UInt64 { entries.last?.id ?? 0 }
+
+    package var elements: [Element] { entries.compactMap(\.element) }
+
+    /// Adds an element under a number that is higher than all numbers before.
+    package mutating func append(_ element: Element, id: UInt64) {
+        if entries.count == entries.capacity {
+            entries.removeAll { $0.element == nil }
+            // Reserves room for as many again, so that the next search for removed entries is as far away.
+            if entries.count * 2 > entries.capacity { entries.reserveCapacity(max(entries.count * 2, 4)) }
+        }
+        entries.append(Entry(id: id, element: element))
+    }
+
+    /// Removes an element and returns it, so that the caller can release it outside of a lock.
+    package mutating func remove(_ id: UInt64) -> Element? {
+        guard let position = position(of: id) else { return nil }
+        let removed = exchange(&entries[position].element, with: nil)
+        trim()
+        return removed
+    }
+
+    /// Changes the element with that number; returns nil if there is none.
+    package mutating func update<Result>(_ id: UInt64, _ change: (inout Element) -> Result) -> Result? {
+        guard let position = position(of: id), var element = exchange(&entries[position].element, with: nil) else {
+            return nil
+        }
+        defer { entries[position].element = element }
+        return change(&element)
+    }
+
+    /// Removes and returns all elements.
+    package mutating func takeAll() -> [Element] {
+        exchange(&entries, with: []).compactMap(\.element)
+    }
+
+    /// Removes and returns the elements for which the closure returns true.
+    package mutating func takeAll(where isWanted: (Element) -> Bool) -> [Element] {
+        var taken: [Element] = []
+        for position in entries.indices {
+            guard let element = entries[position].element, isWanted(element) else { continue }
+            taken.append(element)
+            entries[position].element = nil
+        }
+        trim()
+        return taken
+    }
+
+    private func position(of id: UInt64) -> Int? {
+        // The numbers increase, so each step leaves out half of the entries that are left.
+        var first = 0
+        var end = entries.count
+        while first < end {
+            let middle = (first + end) / 2
+            if entries[middle].id < id { first = middle + 1 } else { end = middle }
+        }
+        return first < entries.count && entries[first].id == id ? first : nil
+    }
+
+    private mutating func trim() {
+        while !entries.isEmpty, entries[entries.count - 1].element == nil { entries.removeLast() }
+    }
+}

@@ -1,0 +1,241 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationNetworking
+
+/// Puts network operations onto the tracks of a timeline: those of their queues, or their own.
+struct TraceLayout {
+    private let operations: [TracedOperation]
+    private let records: [QueueRecord]
+    /// Until when there is word of anything.
+    private let latest: OperationInstant
+    private let byObject: [ObjectIdentifier: [TracedOperation]]
+
+    init(_ operations: [TracedOperation], _ records: [QueueRecord]) {
+        (self.operations, self.records) = (operations, records)
+        latest = operations.map(\.last).max() ?? OperationInstant(offset: .zero)
+        byObject = operations.reduce(into: [:]) { result, operation in
+            if let object = operation.object { result[object, default: []].append(operation) }
+        }
+    }
+
+    var trace: ChromeTrace {
+        var lines: [TraceEvent] = []
+        var placed: Set<UInt64> = []
+        for (index, record) in records.enumerated() {
+            lines += record.traceEvents(process: index + 1)
+            for run in record.runs {
+                guard let operation = operation(of: run), placed.insert(operation.id).inserted,
+                    let started = run.started, let ended = run.ended, let lane = run.lane
+                else { continue }
+                var stretch = operation.stretch(until: latest)
+                (stretch.began, stretch.ended) = (started, ended)
+                lines += stretch.linesOfParts(index + 1, lane + 1)
+                lines += marks(of: operation, index + 1, lane + 1)
+            }
+        }
+        return ChromeTrace(lines + linesOfOthers(operations.filter { !placed.contains($0.id) }))
+    }
+
+    /// What the object at that address did while the run went on: addresses are used again.
+    private func operation(of run: QueueRun) -> TracedOperation? {
+        guard let object = run.object, let started = run.started, let ended = run.ended, run.lane != nil else {
+            return nil
+        }
+        return byObject[object]?.first { started <= $0.began && $0.began <= ended }
+    }
+
+    /// Those of no queue: each on the track that was the first to become free, if one is when it begins.
+    private func linesOfOthers(_ others: [TracedOperation]) -> [TraceEvent] {
+        guard !others.isEmpty else { return [] }
+        let process = records.count + 1
+        var lines = [name("process_name", "network operations", process, 0)]
+        var free = TrackHeap()
+        for operation in others.sorted(by: { ($0.began, $0.id) < ($1.began, $1.id) }) {
+            let stretch = operation.stretch(until: latest)
+            // A microsecond apart, for readers that calculate with fractions.
+            let (track, isNew) = free.take(before: stretch.began.advanced(by: .microseconds(-1)), until: stretch.ended)
+            if isNew { lines.append(name("thread_name", "network \(track + 1)", process, track + 1)) }
+            lines += stretch.lines(process, track + 1) + marks(of: operation, process, track + 1)
+        }
+        return lines
+    }
+
+    private func name(_ kind: String, _ name: String, _ process: Int, _ track: Int) -> TraceEvent {
+        var line = TraceEvent(name: kind, ph: "M", tid: track, args: ["name": name])
+        line.pid = process
+        return line
+    }
+
+    private func marks(of operation: TracedOperation, _ process: Int, _ track: Int) -> [TraceEvent] {
+        operation.marks.map { mark in
+            var line = TraceEvent(
+                name: mark.name, cat: "operation", ph: "i", ts: mark.moment.microseconds, tid: track, s: "t")
+            line.pid = process
+            return line
+        }
+    }
+}
+
+/// The tracks of a timeline in a heap, the one that becomes free first at its top.
+package struct TrackHeap: Sendable {
+    private var heap: [(end: OperationInstant, track: Int)] = []
+
+    package init() {}
+
+    /// Takes a track that is free before that moment, or a new one, until the other.
+    package mutating func take(
+        before began: OperationInstant, until end: OperationInstant
+    ) -> (track: Int, isNew: Bool) {
+        guard let first = heap.first, first.end < began else {
+            heap.append((end, heap.count))
+            rise(heap.count - 1)
+            return (heap.count - 1, true)
+        }
+        heap[0].end = end
+        sink(0)
+        return (first.track, false)
+    }
+
+    private func precedes(_ left: Int, _ right: Int) -> Bool {
+        (heap[left].end, heap[left].track) < (heap[right].end, heap[right].track)
+    }
+
+    private mutating func rise(_ index: Int) {
+        var index = index
+        while index > 0, precedes(index, (index - 1) / 2) {
+            heap.swapAt(index, (index - 1) / 2)
+            index = (index - 1) / 2
+        }
+    }
+
+    private mutating func sink(_ index: Int) {
+        var index = index
+        while true {
+            var least = index
+            for child in [2 * index + 1, 2 * index + 2] where child < heap.count && precedes(child, least) {
+                least = child
+            }
+            if least == index { return }
+            heap.swapAt(index, least)
+            index = least
+        }
+    }
+}
+
+/// A stretch of a timeline with others in it.
+struct TraceStretch: Sendable {
+    /// What lies between two stretches of a track, and between one and those in it: readers of traces calculate with
+    /// fractions of microseconds, and must not take one for a part of the other.
+    private static let gap = Duration.nanoseconds(10)
+
+    let name: String
+    let category: String
+    var began: OperationInstant
+    var ended: OperationInstant
+    var figures: [String: String] = [:]
+    var colour: String?
+    /// What is in it, in its order.
+    var parts: [TraceStretch] = []
+
+    /// The lines of all that is in it: within its ends, and one after the other, whatever their moments are.
+    func linesOfParts(_ process: Int, _ track: Int) -> [TraceEvent] {
+        var lines: [TraceEvent] = []
+        var free = began
+        let end = ended.advanced(by: .zero - Self.gap)
+        for part in parts {
+            var part = part
+            part.began = max(part.began, free.advanced(by: Self.gap))
+            part.ended = min(part.ended, end)
+            guard part.began < part.ended else { continue }
+            lines += part.lines(process, track)
+            free = part.ended
+        }
+        return lines
+    }
+
+    /// Its own line, and those of what is in it.
+    func lines(_ process: Int, _ track: Int) -> [TraceEvent] {
+        var line = TraceEvent(
+            name: name, cat: category, ph: "X", ts: began.microseconds, dur: began.duration(to: ended).microseconds,
+            tid: track, cname: colour, args: figures.isEmpty ? nil : figures)
+        line.pid = process
+        return [line] + linesOfParts(process, track)
+    }
+}
+
+extension TracedOperation {
+    /// The operation as a stretch, until that moment if it goes on.
+    func stretch(until last: OperationInstant) -> TraceStretch {
+        let end = ended ?? last
+        let parts = attempts.map { $0.stretch(until: end) } + waits.map { $0.stretch(until: end) }
+        var figures = ["ended": ending?.description ?? "not yet", "operation": "\(id)"]
+        if forgottenAttempts > 0 { figures["attempts before these"] = "\(forgottenAttempts)" }
+        return TraceStretch(
+            name: name, category: "operation", began: began, ended: end, figures: figures,
+            parts: parts.sorted { $0.began < $1.began })
+    }
+}
+
+extension TracedOperation.Wait {
+    fileprivate func stretch(until end: OperationInstant) -> TraceStretch {
+        TraceStretch(
+            name: name, category: "waiting", began: began, ended: ended ?? end,
+            figures: note.map { ["why": $0] } ?? [:],
+            colour: "grey")
+    }
+}
+
+extension TracedOperation.Attempt {
+    fileprivate func stretch(until last: OperationInstant) -> TraceStretch {
+        let end = ended ?? last
+        var parts =
+            waits.map { $0.stretch(until: end) } + hops.enumerated().map { $0.element.stretch($0.offset, until: end) }
+        let busy = parts.map(\.began).min() ?? end
+        parts.append(TraceStretch(name: "prepare", category: "phase", began: began, ended: min(sent ?? busy, busy)))
+        if let over = hops.last?.ended, ending == .success {
+            parts.append(TraceStretch(name: "evaluate", category: "phase", began: over, ended: end))
+        }
+        var figures = ["ended": ending?.description ?? "not yet"]
+        figures["request"] = summary
+        figures["status"] = status.map { "\($0)" }
+        figures["error"] = code?.description
+        return TraceStretch(
+            name: "attempt \(number)", category: "attempt", began: began, ended: end, figures: figures,
+            colour: ending == .failure ? "bad" : nil, parts: parts.sorted { $0.began < $1.began })
+    }
+}
+
+extension TracedOperation.Hop {
+    fileprivate func stretch(_ index: Int, until last: OperationInstant) -> TraceStretch {
+        var figures: [String: String] = [:]
+        figures["status"] = status.map { "\($0)" }
+        if let metrics {
+            figures["connection"] = metrics.isConnectionReused ? "used before" : "new"
+            figures["address"] = metrics.remoteAddress
+            figures["version"] = metrics.version?.description
+            figures["body bytes received"] = "\(metrics.bodyBytesReceived)"
+            figures["body bytes sent"] = "\(metrics.bodyBytesSent)"
+        }
+        return TraceStretch(
+            name: summary ?? "request \(index + 1)", category: "request", began: measuredBeginning,
+            ended: ended ?? last, figures: figures, parts: phases)
+    }
+
+    /// When it began: what was measured, counted back from its end, where the word of it came later than it began.
+    private var measuredBeginning: OperationInstant {
+        guard let ended, let length = metrics?.ended else { return began }
+        return min(began, ended.advanced(by: .zero - length))
+    }
+
+    private var phases: [TraceStretch] {
+        guard let metrics else { return [] }
+        let began = measuredBeginning
+        return TransferPhases(metrics, bodySent: bodySent.map { began.duration(to: $0) }).list.map { phase in
+            TraceStretch(
+                name: "\(phase.kind)", category: "phase", began: began.advanced(by: phase.began),
+                ended: began.advanced(by: phase.ended))
+        }
+    }
+}

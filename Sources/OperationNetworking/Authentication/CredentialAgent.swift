@@ -1,0 +1,349 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import OperationCore
+
+/// Gets credentials for the attempts of one operation, and postpones it where they are rejected.
+final class CredentialAgent: AttemptGate, AttemptPolicy {
+    private struct State {
+        /// What the request that is being made ready has.
+        var used: (realm: AuthenticationRealm, version: Int)?
+        /// What that attempt was sent with: a response may still come when the next one is made ready.
+        var sent: Sent?
+        /// The realms whose credentials the user put into the request by hand.
+        var without: [UInt64] = []
+        /// How many credentials a realm had had when one was rejected first, since something else came of an attempt.
+        var rejections: [ObjectIdentifier: Int] = [:]
+        /// Where it waits.
+        var place: (realm: AuthenticationRealm, ticket: UInt64)?
+        var isForgotten = false
+        /// The only origins that get the credentials of realms that name no origins; `nil` for any origin.
+        var homes: [RequestOrigin]?
+    }
+
+    private struct Sent {
+        let number: Int
+        let realm: AuthenticationRealm
+        let version: Int
+        /// What its realm said of which head, so that it is asked once.
+        var judged: (head: ResponseHead, isRejected: Bool)?
+    }
+
+    let realms: [AuthenticationRealm]
+    /// For which refreshes the operation was made.
+    private let scope: RefreshScope
+    private let state = Locked(State())
+
+    init(_ realms: [AuthenticationRealm], for scope: RefreshScope = .current) {
+        self.realms = realms
+        self.scope = scope
+    }
+
+    var rank: Int { AttemptRank.credential }
+
+    func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? {
+        state.withLock { $0.used = nil }
+        if let error = realms.lazy.compactMap(\.errorOfOrigin).first { throw error }
+        guard let realm = realm(for: request) else { return request }
+        // As a rule there is one, and nothing has to be kept for a wait.
+        guard let (credential, version) = realm.current() else { return nil }
+        return try put(credential, version, realm, request)
+    }
+
+    /// Whose credential it is to have; nil if nobody's.
+    private func realm(for request: NetworkRequest) -> AuthenticationRealm? {
+        let (homes, without) = state.withLock { ($0.homes, $0.without) }
+        let realm = realms.first { $0.covers(request.origin, homes: homes) && !scope.exempts(from: $0) }
+        guard let realm, !without.contains(realm.number) else { return nil }
+        return realm
+    }
+
+    func clear(
+        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
+    ) {
+        guard let realm = realm(for: request) else { return answer(.go(request)) }
+        let turns = TurnTaking()
+        let waiter = AuthenticationRealm.Waiter(
+            operation: host, scope: scope, goOn: { turns.second { answer(.again) } },
+            fail: { error in turns.second { answer(.refuse(error)) } })
+        switch realm.want(waiter) {
+        case .give(let credential, let version):
+            do throws(NetworkError) {
+                answer(.go(try put(credential, version, realm, request)))
+            } catch {
+                answer(.refuse(error))
+            }
+        case .wait(let ticket):
+            stand(in: realm, ticket)
+            turns.first { answer(.hold(realm.reason)) }
+        case .fail(let failure): answer(.refuse(realm.error(failure)))
+        case .replay, .refuse: answer(.again)
+        }
+    }
+
+    private func put(
+        _ credential: any Sendable, _ version: Int, _ realm: AuthenticationRealm, _ request: NetworkRequest
+    ) throws(NetworkError) -> NetworkRequest {
+        do {
+            let request = try realm.closures.apply(credential, request)
+            state.withLock { $0.used = (realm, version) }
+            return request
+        } catch {
+            throw NetworkError(error, phase: .checking)
+        }
+    }
+
+    func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? {
+        state.withLock { state in
+            state.sent = state.used.map { Sent(number: number, realm: $0.realm, version: $0.version) }
+        }
+        return nil
+    }
+
+    func mayLeave(_ number: Int) -> Bool {
+        let sent = state.withLock { $0.sent?.number == number ? $0.sent : nil }
+        return sent.map { $0.realm.mayLeave($0.version) } ?? true
+    }
+
+    func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
+        rejected(head, of: request, number) != nil
+    }
+
+    /// What the request had of which the response says that it is of no use; nil if it does not, or the attempt is not the
+    /// last.
+    ///
+    /// What that leads to is done when it is known first: those that begin while the rest of the response comes do not get
+    /// the credential any more.
+    private func rejected(
+        _ head: ResponseHead, of request: NetworkRequest, _ number: Int, isSaidByBody: Bool = false
+    ) -> Sent? {
+        let (sent, first) = state.withLock { state in
+            (state.sent, state.sent.flatMap { state.rejections[ObjectIdentifier($0.realm)] })
+        }
+        guard let sent, sent.number == number else { return nil }
+        if let judged = sent.judged, judged.head.isSameResponse(as: head), judged.isRejected || !isSaidByBody {
+            return judged.isRejected ? sent : nil
+        }
+        let isRejected = sent.realm.isRejected(head, request, isSaidByBody: isSaidByBody)
+        state.withLock { state in
+            if state.sent?.number == number { state.sent?.judged = (head, isRejected) }
+        }
+        guard isRejected else { return nil }
+        note(sent.realm, sent.realm.noteRejected(sent.version, after: first, scope))
+        return sent
+    }
+
+    private func note(_ realm: AuthenticationRealm, _ present: Int) {
+        state.withLock { state in
+            let first = state.rejections[ObjectIdentifier(realm)] ?? present
+            state.rejections[ObjectIdentifier(realm)] = first
+        }
+    }
+
+    func decide(
+        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
+    ) {
+        // As a rule the realm learned of it with the head.
+        // The error of another request that an evaluator passes on says nothing of this one.
+        let isSaidByBody =
+            report.error.code == .credentialRejected && report.error.request == report.request?.summary
+        guard let head = report.head, let request = report.request,
+            let sent = rejected(head, of: request, report.number, isSaidByBody: isSaidByBody)
+        else {
+            state.withLock { $0.rejections = [:] }
+            return answer(nil)
+        }
+        let (realm, version) = (sent.realm, sent.version)
+        guard request.body.canBeSentAgain else {
+            return answer(AttemptAnswer(.fail, error: Self.unrepeatable(report.error)))
+        }
+        let turns = TurnTaking()
+        let fail: @Sendable (NetworkError) -> Void = { [weak host] error in
+            let error = Self.completed(error, report.error)
+            let end: @Sendable (AttemptAnswer?) -> Void = { said in
+                answer(said ?? AttemptAnswer(.fail, note: "\(error)", error: error))
+            }
+            // Where the network is gone, that may be waited for.
+            guard let host, let offline = host.networkAttempts.policy(ofRank: AttemptRank.connectivity) else {
+                return end(nil)
+            }
+            DispatchQueue.global().async { offline.decide(report.with(error), for: host, end) }
+        }
+        let waiter = AuthenticationRealm.Waiter(
+            operation: host, scope: scope,
+            goOn: {
+                turns.second { answer(AttemptAnswer(.replay(after: .zero), note: "there is a new credential: again")) }
+            },
+            fail: { error in turns.second { fail(error) } })
+        let first = state.withLock { $0.rejections[ObjectIdentifier(realm)] }
+        switch realm.reject(version, after: first, waiter) {
+        case .give, .replay:
+            answer(AttemptAnswer(.replay(after: .zero), note: "the credential was renewed meanwhile: again"))
+        case .wait(let ticket):
+            stand(in: realm, ticket)
+            turns.first {
+                answer(AttemptAnswer(.park(realm.reason), note: "rejected: postponed, \(realm.reason)"))
+            }
+        case .fail(let failure): fail(realm.error(failure))
+        case .refuse:
+            answer(AttemptAnswer(.fail, error: isSaidByBody ? report.error : realm.rejection(report.error)))
+        }
+    }
+
+    /// What is to be done when a network returns that is gone now: failures of before count for nothing then.
+    func outage() -> @Sendable () -> Void {
+        let moments = realms.map { ($0, $0.options.clock.now) }
+        return { for (realm, moment) in moments { realm.forgetFailure(before: moment) } }
+    }
+
+    /// The user puts the credential of that realm into the request from now on.
+    func goWithout(_ realm: AuthenticationRealm) { state.withLock { $0.without.append(realm.number) } }
+
+    func keepCredentials(at origin: RequestOrigin?) { state.withLock { $0.homes = origin.map { [$0] } ?? [] } }
+
+    func forget() {
+        let place = state.withLock { state in
+            state.isForgotten = true
+            return exchange(&state.place, with: nil)
+        }
+        place?.realm.leave(place?.ticket ?? 0)
+    }
+
+    private func stand(in realm: AuthenticationRealm, _ ticket: UInt64) {
+        let isForgotten = state.withLock { state in
+            if !state.isForgotten { state.place = (realm, ticket) }
+            return state.isForgotten
+        }
+        if isForgotten { realm.leave(ticket) }
+    }
+
+    /// What is known of the response that began it.
+    private static func completed(_ error: NetworkError, _ response: NetworkError) -> NetworkError {
+        var error = error
+        error.request = response.request
+        error.status = response.status
+        error.bodyPrefix = response.bodyPrefix
+        error.isUnsent = response.isUnsent
+        error.retryAfter = response.retryAfter
+        return error
+    }
+
+    private static func unrepeatable(_ response: NetworkError) -> NetworkError {
+        var error = NetworkError(
+            code: .bodyNotRepeatable, phase: response.phase,
+            message:
+                "The credential was rejected, and the request cannot be sent with a new one: its body can be read only "
+                + "once. Send data or a file, or a stream that can be made anew.",
+            request: response.request)
+        error.status = response.status
+        error.cause = response
+        return error
+    }
+}
+
+// To be set before the start.
+extension AnyNetworkOperation {
+    /// The realms whose credentials the operation uses: the first one that covers the place of a request.
+    ///
+    /// In a group that has realms, an operation on which they were never set uses those.
+    public var realms: [AuthenticationRealm] {
+        get { networkAttempts.policy(of: CredentialAgent.self)?.realms ?? [] }
+        set {
+            guard maySet("list of realms") else { return }
+            networkAttempts.markAsSet(.realms)
+            networkAttempts.set(newValue.isEmpty ? nil : CredentialAgent(newValue))
+        }
+    }
+
+    /// Lets the operation use the credential of that realm, too.
+    public func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
+        realms.append(authenticator.realm)
+    }
+}
+
+extension NetworkAttempts {
+    func set(_ agent: CredentialAgent?) {
+        set(gate: agent)
+        set(agent, of: CredentialAgent.self)
+    }
+}
+
+extension ResponseHead {
+    /// Whether it is the head of that response: the length of a file's is told when all of it is there.
+    fileprivate func isSameResponse(as other: ResponseHead) -> Bool {
+        if self == other { return true }
+        guard status == other.status, url == other.url else { return false }
+        var (mine, theirs) = (headers, other.headers)
+        mine.remove("Content-Length")
+        theirs.remove("Content-Length")
+        return mine == theirs
+    }
+}
+
+// A refresh, from its beginning on the realm's queue to its end, which may never come.
+extension AuthenticationRealm {
+    func refresh(_ number: Int, _ old: (any Sendable)?) {
+        let scope = state.withLock { $0.scopes.removeValue(forKey: number) } ?? .none
+        guard let fetch = closures.refresh else { return tell(event(.credentialWanted)) }
+        tell(event(.refreshBegan))
+        let scopeOfTask = scope.with(number, of: self)
+        // A task of its own, which no operation's cancellation reaches.
+        let task = Task.detached {
+            do {
+                let credential = try await RefreshScope.$current.withValue(scopeOfTask) { try await fetch(old) }
+                self.came(credential, number)
+            } catch {
+                let pause = AuthenticationOptions.networkError(in: error)?.retryAfter
+                let mayPass = self.options.mayPass(error)
+                self.failed(
+                    Machine.Failure(.failed, error: error, mayPass: mayPass, pause: pause.map(Self.bounded)), number)
+            }
+        }
+        let timer = options.clock.schedule(after: options.refreshTimeout) { [weak self] in
+            guard let self else { return }
+            failed(Machine.Failure(.timedOut, mayPass: true), number)
+        }
+        let before = state.withLock { exchange(&$0.refresh, with: Refresh(number: number, task: task, timer: timer)) }
+        before?.end()
+        // It may be over already, or dropped.
+        if !state.withLock({ $0.machine.isUnderWay(number) }) { stop(number) }
+    }
+
+    /// What a server asks to wait counts up to ten minutes.
+    private static func bounded(_ pause: Duration) -> Duration { min(max(pause, .zero), .seconds(600)) }
+
+    private func came(_ credential: any Sendable, _ number: Int) {
+        let lifetime = closures.lifetime(credential)
+        apply(telling: { $0 ? Told(kind: .credentialCame) : nil }) {
+            $0.refreshed(number, credential, lifetime: lifetime, now: $1)
+        }
+        stop(number)
+    }
+
+    private func failed(_ failure: Machine.Failure, _ number: Int) {
+        let error = error(failure)
+        apply(telling: { $0 ? Told(kind: .refreshFailed, error: error) : nil }) { machine, now in
+            (machine.isUnderWay(number), machine.refreshFailed(number, failure, now: now))
+        }
+        stop(number)
+    }
+
+    /// The refresh is over, or nobody wants it any more.
+    func stop(_ number: Int) {
+        let refresh = state.withLock { state in
+            state.refresh?.number == number ? exchange(&state.refresh, with: nil) : nil
+        }
+        refresh?.end()
+    }
+}
+
+extension AuthenticationRealm.Refresh {
+    fileprivate func end() {
+        timer.cancel()
+        // What is done on its cancellation is the user's, and takes as long as it likes.
+        DispatchQueue.global().async { [task] in task.cancel() }
+    }
+}
+
+extension AuthenticationRealm: RefreshingRealm {}

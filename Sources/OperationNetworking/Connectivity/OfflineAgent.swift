@@ -1,0 +1,468 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+
+/// An agent that makes one operation wait for the network, before it sends a request and after a failure that the
+/// missing network caused.
+final class OfflineAgent: AttemptPolicy, AttemptGate {
+    private struct State {
+        var ticket: OfflineWaiting.Ticket?
+        /// The number and the total duration of the operation's waits.
+        var waits = 0
+        var waited = Duration.zero
+        /// The number of times that the download had made progress.
+        ///
+        /// Each time, the limits of the waits start again.
+        var advances = 0
+        /// Whether a wait ended early because the operation was suspended.
+        ///
+        /// The operation waits again if necessary.
+        var wasLetGo = false
+        /// The number of the outage that was reported to the user.
+        var toldOutage: Int?
+        var isForgotten = false
+    }
+
+    let policy: OfflinePolicy
+    private let state = Locked(State())
+
+    init(_ policy: OfflinePolicy) {
+        self.policy = policy
+    }
+
+    var rank: Int { AttemptRank.connectivity }
+
+    private var isOffline: Bool { policy.waiting.monitor.connectivity.isOffline }
+
+    func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? {
+        guard policy.beforeSending == .send || !isOffline else { return nil }
+        state.withLock { $0.wasLetGo = false }
+        return request
+    }
+
+    func clear(
+        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
+    ) {
+        let mayFail = policy.beforeSending == .fail && !state.withLock { exchange(&$0.wasLetGo, with: false) }
+        guard policy.beforeSending != .send, isOffline, policy.concerns(request) else { return answer(.go(request)) }
+        if mayFail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
+        let turns = TurnTaking()
+        let refusal = wait(for: host) { [policy] end in
+            turns.second {
+                answer(end == .released ? .again : .refuse(.offline(.offlineTooLong, policy, after: nil)))
+            }
+        }
+        turns.first { answer(refusal.map { .refuse(.offline($0, policy, after: nil)) } ?? .hold(.network)) }
+        if refusal == nil { tell(host) }
+    }
+
+    func decide(
+        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
+    ) {
+        // The agent made this decision itself, so no other policy may change it.
+        if report.error.isAboutWaiting { return answer(AttemptAnswer(.fail)) }
+        guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
+            policy.concerns(request)
+        else { return answer(nil) }
+        guard request.body.canBeSentNow else { return answer(fail(.bodyNotRepeatable, after: report.error)) }
+        state.withLock { state in
+            if exchange(&state.advances, with: report.advances) != report.advances {
+                (state.waits, state.waited) = (0, .zero)
+            }
+        }
+        let turns = TurnTaking()
+        let refusal = wait(for: host) { [weak self] end in
+            let verdict = self?.verdict(end, after: report.error)
+            turns.second { answer(verdict) }
+        }
+        if let refusal { return answer(fail(refusal, after: report.error)) }
+        let note = "attempt \(report.number) failed (\(report.error.code)): waits for the network. \(rule.reason)"
+        turns.first { answer(AttemptAnswer(.park(.network), note: note)) }
+        tell(host)
+    }
+
+    /// Reports the wait to the user, but not again if the operation was only suspended in between.
+    private func tell(_ host: any AttemptHost) {
+        let outage = policy.waiting.outage
+        let isNews = state.withLock { exchange(&$0.toldOutage, with: outage) != outage }
+        if isNews { host.tellOfWaitForNetwork() }
+    }
+
+    private func verdict(_ end: OfflineWaiting.End, after failure: NetworkError) -> AttemptAnswer {
+        switch end {
+        case .released:
+            AttemptAnswer(.replay(after: .zero), note: isOffline ? "was suspended: looks again" : "the network is back")
+        case .limitReached: fail(.offlineTooLong, after: failure)
+        }
+    }
+
+    private func fail(_ code: NetworkError.Code, after failure: NetworkError) -> AttemptAnswer {
+        AttemptAnswer(.fail, note: "no more, \(code)", error: .offline(code, policy, after: failure))
+    }
+
+    /// Begins to wait, or returns the reason not to.
+    private func wait(
+        for host: any AttemptHost, _ body: @escaping @Sendable (OfflineWaiting.End) -> Void
+    ) -> NetworkError.Code? {
+        let left: Duration?? = state.withLock { state in
+            guard state.waits < policy.mostWaits else { return .none }
+            state.waits += 1
+            return .some(policy.longestWait.map { max($0 - state.waited, .zero) })
+        }
+        guard let left else { return .offlineTooOften }
+        let waiting = policy.waiting
+        // A failure caused by a missing network says nothing about the credential.
+        let endOutage = host.networkAttempts.policy(of: CredentialAgent.self)?.outage()
+        let ticket = waiting.park(atMost: left) { [weak self, weak host] end, duration in
+            // A suspended operation does not run out of time. When it resumes, it checks the network and waits again if
+            // necessary.
+            if end == .limitReached, host?.state == .suspended {
+                self?.letGo()
+                endOutage?()
+                return body(.released)
+            }
+            self?.note(duration)
+            if end == .released { endOutage?() }
+            body(end)
+        }
+        guard let ticket else { return .tooManyOffline }
+        let isForgotten = state.withLock { state in
+            state.ticket = ticket
+            return state.isForgotten
+        }
+        if isForgotten { waiting.leave(ticket) }
+        return nil
+    }
+
+    private func note(_ duration: Duration) { state.withLock { $0.waited += duration } }
+
+    /// Records that a wait ended early and does not count.
+    private func letGo() {
+        state.withLock { state in
+            state.waits -= 1
+            state.wasLetGo = true
+        }
+    }
+
+    func forget() {
+        let ticket = state.withLock { state in
+            state.isForgotten = true
+            return state.ticket
+        }
+        if let ticket { policy.waiting.leave(ticket) }
+    }
+}
+
+extension WaitReason {
+    fileprivate static let network = WaitReason(.network, "waiting for the network")
+}
+
+/// A queue in which operations wait while the network is unavailable, and from which they resume one after another.
+///
+/// All operations that share one instance resume together at its pace. A policy without its own instance uses
+/// ``shared``.
+///
+/// ```swift
+/// let patient = OfflineWaiting(capacity: 100, pace: OfflineResumePace(perSecond: 5))
+/// var policy = OfflinePolicy(waiting: patient)
+/// policy.longestWait = .seconds(3600)
+/// ```
+public final class OfflineWaiting: Sendable {
+    /// A reason for the end of a wait.
+    package enum End: Sendable, Equatable {
+        /// The network returned, and it is the operation's turn.
+        case released
+        /// The wait reached its limit.
+        case limitReached
+    }
+
+    package typealias Ticket = OfflineWaitingMachine.Ticket
+    /// A closure that receives the end of the wait, and the time for which the network was unavailable during the wait.
+    package typealias Body = @Sendable (End, Duration) -> Void
+
+    private struct Waiter {
+        let body: Body
+        /// The total time without a network when the operation began to wait.
+        let since: OperationInstant
+    }
+
+    private struct State {
+        var machine: OfflineWaitingMachine
+        var waiters: [Ticket: Waiter] = [:]
+        var observation: ConnectivityObservation?
+        var isWatching = false
+        var timer: (any OperationTimer)?
+        /// The time for which the timer is set, or `nil` if there is no timer.
+        var armedFor: OperationInstant?
+        /// The number of times that the timer was set.
+        var armings = 0
+    }
+
+    /// The queue that all policies without their own instance share.
+    public static let shared = OfflineWaiting()
+
+    /// The monitor that reports whether the network is available.
+    public let monitor: any ConnectivityMonitor
+    private let clock: any OperationClock
+    private let chance: @Sendable () -> Double
+    private let state: Locked<State>
+
+    /// Creates a queue for operations that wait for the network.
+    ///
+    /// - Parameters:
+    ///   - monitor: The monitor that reports whether the network is available. The default is the monitor of the
+    ///     system.
+    ///   - capacity: The maximum number of operations that may wait at the same time. Any further operation fails. The
+    ///     default is 10,000.
+    ///   - pace: The pace at which operations resume. The default is ``OfflineResumePace/standard``.
+    ///   - clock: The clock that measures the waits. The default is the system clock.
+    ///   - chance: A closure that returns a random number from 0 to 1 for each step of the pace. A number outside this
+    ///     range counts as the nearest bound.
+    public init(
+        monitor: any ConnectivityMonitor = .system, capacity: Int = 10_000, pace: OfflineResumePace = .standard,
+        clock: any OperationClock = .system, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
+    ) {
+        self.monitor = monitor
+        self.clock = clock
+        self.chance = chance
+        state = Locked(State(machine: OfflineWaitingMachine(capacity: max(capacity, 0), pace: pace, now: clock.now)))
+    }
+
+    deinit { state.withLock { $0.timer }?.cancel() }
+
+    /// The number of operations that wait now.
+    public var waitingCount: Int { state.withLock { $0.machine.count } }
+
+    /// The number of times that the network was lost.
+    var outage: Int { state.withLock { $0.machine.outages } }
+
+    /// Begins to wait for the network.
+    ///
+    /// `body` is called once, on another thread, unless the caller calls `leave(_:)` first. The time counts toward
+    /// the limit only while the network is unavailable.
+    ///
+    /// - Returns: A ticket for the wait, or `nil` if the capacity is exhausted.
+    package func park(atMost limit: Duration?, _ body: @escaping Body) -> Ticket? {
+        watch()
+        let (now, chance) = (clock.now, chance())
+        let ticket = state.withLock { state in
+            let ticket = state.machine.park(atMost: limit, now: now, chance: chance)
+            if let ticket { state.waiters[ticket] = Waiter(body: body, since: state.machine.offlineTime(at: now)) }
+            return ticket
+        }
+        arm()
+        return ticket
+    }
+
+    /// Ends a wait early, and returns `false` if the wait has already ended and its end was or will be reported.
+    @discardableResult
+    package func leave(_ ticket: Ticket) -> Bool {
+        // The waiter's contents are released here, outside the lock.
+        let waiter = state.withLock { state in
+            state.machine.leave(ticket) ? state.waiters.removeValue(forKey: ticket) : nil
+        }
+        if waiter != nil { arm() }
+        return waiter != nil
+    }
+
+    /// Starts to observe the network when the first operation waits.
+    private func watch() {
+        let isFirst = state.withLock { state in
+            defer { state.isWatching = true }
+            return !state.isWatching
+        }
+        guard isFirst else { return }
+        let observation = monitor.observe { [weak self] in self?.note($0) }
+        state.withLock { $0.observation = observation }
+    }
+
+    private func note(_ connectivity: Connectivity) {
+        let (now, chance) = (clock.now, chance())
+        state.withLock { state in
+            state.machine.connectivityChanged(isOffline: connectivity.isOffline, now: now, chance: chance)
+        }
+        arm()
+    }
+
+    /// Sets the timer for the next relevant time, or removes the timer if there is no such time.
+    private func arm() {
+        let (due, old, number): (OperationInstant?, (any OperationTimer)?, Int) = state.withLock { state in
+            let due = state.machine.nextDue
+            // A timer that fires too early finds nothing to do and sets the next timer.
+            if due == state.armedFor { return (nil, nil, 0) }
+            if let due, let armed = state.armedFor, armed < due { return (nil, nil, 0) }
+            state.armedFor = due
+            state.armings += 1
+            return (due, state.timer.take(), state.armings)
+        }
+        old?.cancel()
+        guard let due else { return }
+        let timer = clock.schedule(at: due) { [weak self] in self?.timerFired(number) }
+        let isStale = state.withLock { state in
+            guard state.armings == number, state.armedFor != nil else { return true }
+            state.timer = timer
+            return false
+        }
+        if isStale { timer.cancel() }
+    }
+
+    private func timerFired(_ number: Int) {
+        let (now, chance) = (clock.now, chance())
+        var timer: (any OperationTimer)?
+        let ended: [(waiter: Waiter, end: End, duration: Duration)] = state.withLock { state in
+            guard state.armings == number else { return [] }
+            state.armedFor = nil
+            timer = state.timer.take()
+            return state.machine.timePassed(now: now, chance: chance).compactMap { action in
+                let (ticket, end) = action.parts
+                guard let waiter = state.waiters.removeValue(forKey: ticket) else { return nil }
+                return (waiter, end, waiter.since.duration(to: state.machine.offlineTime(at: now)))
+            }
+        }
+        withExtendedLifetime(timer) {}
+        arm()
+        for (waiter, end, duration) in ended { waiter.body(end, duration) }
+    }
+}
+
+extension OfflineWaitingMachine.Action {
+    fileprivate var parts: (OfflineWaitingMachine.Ticket, OfflineWaiting.End) {
+        switch self {
+        case .release(let ticket): (ticket, .released)
+        case .giveUp(let ticket): (ticket, .limitReached)
+        }
+    }
+}
+
+/// The state of the operations that wait for the network, as a value that receives the time, random numbers and the
+/// state of the network.
+///
+/// When the network has been back for a while, the operations resume in the order of their arrival, at the pace. An
+/// operation that has waited too long without a network leaves with an error. Its wait is measured on a clock that runs
+/// only while the network is unavailable. The time that it waits for its turn while the network is available does not
+/// count.
+package struct OfflineWaitingMachine {
+    /// The identifier of a waiting operation, which is never used again.
+    package typealias Ticket = UInt64
+
+    package enum Action: Sendable, Equatable {
+        /// The operation resumes.
+        case release(Ticket)
+        /// The operation has reached the limit of its wait.
+        case giveUp(Ticket)
+    }
+
+    private struct Wait: Sendable {
+        /// The identifier of the limit in the heap, or `nil` if the wait has no limit.
+        let limit: UInt64?
+    }
+
+    private let capacity: Int
+    private let pace: OfflineResumePace
+    private var waits: [Ticket: Wait] = [:]
+    /// The limits, ordered by the time without a network.
+    private var heap = TimerHeap<Ticket>()
+    /// The tickets in the order of arrival.
+    ///
+    /// Tickets that have left are skipped.
+    private var line = Fifo<Ticket>()
+    private var lastTicket: Ticket = 0
+    private var nextRelease: OperationInstant?
+    /// The total time without a network, before the current outage.
+    private var offlineBefore = OperationInstant(offset: .zero)
+    /// The time at which the network was lost, or `nil` while it is available.
+    private var goneSince: OperationInstant?
+    /// The number of times that the network was lost.
+    package private(set) var outages = 1
+
+    package init(
+        capacity: Int = .max, pace: OfflineResumePace = .standard, isOffline: Bool = true, now: OperationInstant
+    ) {
+        self.capacity = capacity
+        self.pace = pace
+        goneSince = isOffline ? now : nil
+    }
+
+    /// The number of waiting operations.
+    package var count: Int { waits.count }
+    package var isOffline: Bool { goneSince != nil }
+    /// The length of the line, including tickets that have left, for tests.
+    package var lineCount: Int { line.count }
+
+    /// Returns the total time without a network until now.
+    package func offlineTime(at now: OperationInstant) -> OperationInstant {
+        // A thread may pass a time that it read before the time of another thread.
+        guard let goneSince, goneSince < now else { return offlineBefore }
+        return offlineBefore.advanced(by: goneSince.duration(to: now))
+    }
+
+    /// The next time at which an action may be due, or `nil` if there is none.
+    package var nextDue: OperationInstant? {
+        if waits.isEmpty { return nil }
+        guard let goneSince else { return nextRelease }
+        return heap.nextDue.map { goneSince.advanced(by: offlineBefore.duration(to: $0)) }
+    }
+
+    /// Adds an operation to the line, and returns `nil` if the capacity is exhausted.
+    ///
+    /// - Parameter limit: The maximum time to wait without a network, or `nil` for no limit.
+    package mutating func park(atMost limit: Duration?, now: OperationInstant, chance: Double) -> Ticket? {
+        guard waits.count < capacity else { return nil }
+        lastTicket += 1
+        let due = limit.map { offlineTime(at: now).advanced(by: $0) }
+        waits[lastTicket] = Wait(limit: due.map { heap.insert(lastTicket, due: $0) })
+        line.append(lastTicket)
+        // The network may have returned since the caller checked it.
+        if !isOffline, nextRelease == nil { nextRelease = now.advanced(by: pace.delay(chance)) }
+        return lastTicket
+    }
+
+    /// Removes an operation from the line, and returns `false` if it did not wait.
+    package mutating func leave(_ ticket: Ticket) -> Bool {
+        guard let wait = waits.removeValue(forKey: ticket) else { return false }
+        if let limit = wait.limit { _ = heap.remove(limit) }
+        trim()
+        if waits.isEmpty { nextRelease = nil }
+        return true
+    }
+
+    /// Removes the tickets that have left, so that they do not accumulate in the line.
+    private mutating func trim() {
+        if line.count > 2 * waits.count + 64 { _ = line.removeAll { waits[$0] == nil } }
+    }
+
+    /// Records that the network was lost or returned.
+    package mutating func connectivityChanged(isOffline: Bool, now: OperationInstant, chance: Double) {
+        guard self.isOffline != isOffline else { return }
+        offlineBefore = offlineTime(at: now)
+        goneSince = isOffline ? now : nil
+        if isOffline { outages += 1 }
+        nextRelease = isOffline || waits.isEmpty ? nil : now.advanced(by: pace.delay(chance))
+    }
+
+    /// Returns the actions that are due, in the order of the line.
+    package mutating func timePassed(now: OperationInstant, chance: Double) -> [Action] {
+        guard isOffline else { return release(now, chance) }
+        var actions: [Action] = []
+        while let ticket = heap.popDue(at: offlineTime(at: now)) {
+            waits[ticket] = nil
+            actions.append(.giveUp(ticket))
+        }
+        if waits.isEmpty { line = Fifo() } else { trim() }
+        return actions
+    }
+
+    private mutating func release(_ now: OperationInstant, _ chance: Double) -> [Action] {
+        guard let due = nextRelease, due <= now else { return [] }
+        var actions: [Action] = []
+        while actions.count < pace.batch, let ticket = line.popFirst() {
+            guard let wait = waits.removeValue(forKey: ticket) else { continue }
+            if let limit = wait.limit { _ = heap.remove(limit) }
+            actions.append(.release(ticket))
+        }
+        // A late timer does not make the following operations resume immediately.
+        nextRelease = waits.isEmpty ? nil : max(due, now).advanced(by: pace.step(chance))
+        return actions
+    }
+}

@@ -1,0 +1,167 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// Names for downloaded files, made of what servers say.
+///
+/// A name is always one plain name in its directory: without slashes of either kind, control characters and signs that
+/// turn the direction of writing, not hidden, not longer than file systems allow, and never empty.
+public enum DownloadFileName {
+    /// The name for a response's file: of its `Content-Disposition`, or else the last part of its URL, or else `download`.
+    public static func name(for head: ResponseHead) -> String {
+        if let field = head.headers["Content-Disposition"], let given = ContentDisposition.fileName(in: field) {
+            let name = cleaned(given)
+            if !name.isEmpty { return name }
+        }
+        let path = URLComponents(url: head.url, resolvingAgainstBaseURL: true)?.percentEncodedPath ?? ""
+        let last = path.split(separator: "/").last.map(String.init) ?? ""
+        let name = cleaned(last.removingPercentEncoding ?? last)
+        return name.isEmpty ? "download" : name
+    }
+
+    /// What is left of a name that may not be trusted; empty if nothing is.
+    public static func cleaned(_ name: String) -> String {
+        // Of a path only its end counts: some servers send that of the uploader's disk.
+        let parts = name.unicodeScalars.split { $0 == "/" || $0 == "\\" || $0 == "\u{0}" }
+        var scalars = (parts.last.map { Array($0) } ?? []).filter { !isDangerous($0) }
+        while let last = scalars.last, last == "." || last.properties.isWhitespace { scalars.removeLast() }
+        let kept = scalars.drop { $0 == "." || $0 == "~" || $0.properties.isWhitespace }
+        return shortened(String(String.UnicodeScalarView(kept)))
+    }
+
+    private static func isDangerous(_ scalar: UnicodeScalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse: true
+        default: ":*?\"<>|".unicodeScalars.contains(scalar)
+        }
+    }
+
+    /// At most 200 bytes, for 255 are all that a name may have; the ending stays.
+    private static func shortened(_ name: String) -> String {
+        let limit = 200
+        guard name.utf8.count > limit else { return name }
+        let dot = name.lastIndex(of: ".")
+        let ending = dot.map { String(name[$0...]) } ?? ""
+        guard let dot, ending.utf8.count <= 20 else { return prefix(of: name, bytes: limit) }
+        return prefix(of: String(name[..<dot]), bytes: limit - ending.utf8.count) + ending
+    }
+
+    private static func prefix(of text: String, bytes limit: Int) -> String {
+        var result = ""
+        var count = 0
+        for character in text {
+            count += character.utf8.count
+            guard count <= limit else { break }
+            result.append(character)
+        }
+        guard result.isEmpty else { return result }
+        // What people see as one character may be longer than all that a name may have.
+        count = 0
+        for scalar in text.unicodeScalars {
+            count += UTF8.width(scalar)
+            guard count <= limit else { break }
+            result.unicodeScalars.append(scalar)
+        }
+        return result
+    }
+}
+
+/// The name that a `Content-Disposition` field gives to a file (RFC 6266, RFC 8187).
+package enum ContentDisposition {
+    /// The name, just as the server gave it: it is not to be trusted.
+    ///
+    /// That of `filename*` goes before that of `filename`. Nil if there is none that can be read.
+    package static func fileName(in field: String) -> String? {
+        var plain: String?
+        var extended: String?
+        for (name, value) in parameters(of: Array(field.utf8)) {
+            switch name {
+            case "filename": plain = plain ?? String(validating: value, as: UTF8.self) ?? latin(value)
+            case "filename*": extended = extended ?? extendedValue(value)
+            default: break
+            }
+        }
+        return extended ?? plain
+    }
+
+    private static func parameters(of bytes: [UInt8]) -> [(name: String, value: [UInt8])] {
+        var result: [(name: String, value: [UInt8])] = []
+        var rest = bytes[...]
+        skip(&rest, to: UInt8(ascii: ";"))
+        while !rest.isEmpty {
+            let name = rest.prefix { $0 != UInt8(ascii: "=") && $0 != UInt8(ascii: ";") }
+            rest = rest.dropFirst(name.count)
+            guard rest.first == UInt8(ascii: "=") else {
+                rest = rest.dropFirst()
+                continue
+            }
+            rest = rest.dropFirst().drop(while: \.isBlank)
+            let value = rest.first == UInt8(ascii: "\"") ? quoted(&rest) : token(&rest)
+            result.append((String(decoding: name.withoutBlanksAround, as: UTF8.self).asciiLowercased, value))
+            skip(&rest, to: UInt8(ascii: ";"))
+        }
+        return result
+    }
+
+    /// Drops what comes up to a character, itself included, and does not look into quoted strings.
+    private static func skip(_ rest: inout ArraySlice<UInt8>, to end: UInt8) {
+        while let byte = rest.first, byte != end {
+            if byte == UInt8(ascii: "\"") { _ = quoted(&rest) } else { rest = rest.dropFirst() }
+        }
+        rest = rest.dropFirst()
+    }
+
+    private static func token(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
+        // Names with spaces in them and without quotation marks are common, and mean what they say.
+        let value = rest.prefix { $0 != UInt8(ascii: ";") }
+        rest = rest.dropFirst(value.count)
+        return Array(value.withoutBlanksAround)
+    }
+
+    private static func quoted(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
+        var value: [UInt8] = []
+        rest = rest.dropFirst()
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "\"") { break }
+            if byte == UInt8(ascii: "\\"), let next = rest.first, next == UInt8(ascii: "\"") || next == byte {
+                rest = rest.dropFirst()
+                value.append(next)
+            } else {
+                value.append(byte)
+            }
+        }
+        return value
+    }
+
+    /// `UTF-8'en'%e2%82%ac%20rates`.
+    private static func extendedValue(_ bytes: [UInt8]) -> String? {
+        let parts = bytes.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, let value = percentDecoded(parts[2]) else { return nil }
+        switch String(decoding: parts[0], as: UTF8.self).asciiLowercased {
+        case "utf-8": return String(validating: value, as: UTF8.self)
+        case "iso-8859-1": return latin(value)
+        default: return nil
+        }
+    }
+
+    private static func percentDecoded(_ bytes: ArraySlice<UInt8>) -> [UInt8]? {
+        var result: [UInt8] = []
+        var rest = bytes
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                result.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst(), let low = rest.popFirst(), high.isHexDigit, low.isHexDigit,
+                let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16)
+            else { return nil }
+            result.append(value)
+        }
+        return result
+    }
+
+    private static func latin(_ bytes: [UInt8]) -> String {
+        String(String.UnicodeScalarView(bytes.map { UnicodeScalar($0) }))
+    }
+}

@@ -1,0 +1,332 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// A download as a task: one head, one end, and whatever requests it takes beneath.
+final class SavingTask: NetworkTask, AbandonableTask {
+    private let run: DownloadRun
+    private let telling: SavingNotification
+
+    init(
+        _ request: NetworkRequest, _ session: any NetworkSession, _ download: Download,
+        _ receiver: any NetworkReceiver, _ didStart: @escaping @Sendable (DownloadStart) -> Void,
+        _ didSave: @escaping @Sendable (DownloadedFile, FileStatus?) -> Void
+    ) {
+        let telling = SavingNotification(receiver, didSave)
+        self.telling = telling
+        run = DownloadRun(
+            request, over: session, with: download,
+            watcher: HopObserverReceiver.watcher(behind: receiver) == nil ? nil : telling,
+            // Those who have a say learn of each head, as soon as it is there.
+            refuses: { telling.refuses($0) },
+            mayLeave: { telling.mayLeave($0) },
+            tellHead: { head, start in
+                didStart(start)
+                telling.host?.foresee(head)
+            },
+            tellSent: { telling.host?.sent($0, of: $1) },
+            tellProgress: { telling.host?.saved($0) },
+            tellMetrics: { telling.keep($0) },
+            whenDone: { telling.end($0) })
+    }
+
+    func resume() {
+        telling.begin(self)
+        run.resume()
+    }
+
+    func suspend() { run.suspend() }
+
+    func cancel() {
+        telling.begin(self)
+        run.cancel()
+    }
+
+    func giveUp() {
+        telling.begin(self)
+        run.giveUp()
+    }
+
+    // What comes in is held where the disk is slower, and the receiver gets none of it.
+    func hold() {}
+    func proceed() {}
+}
+
+/// The receiver of a download that belongs to an operation.
+protocol DownloadHost: NetworkReceiver {
+    /// The download will deliver this head, unless it fails.
+    func foresee(_ head: ResponseHead)
+    /// Returns whether the file of that response must not be put in its place.
+    func refuses(_ head: ResponseHead) -> Bool
+    /// Some of the body of the request was sent.
+    func sent(_ count: Int64, of total: Int64?)
+    /// Some of the file is on the disk.
+    func saved(_ progress: DownloadProgress)
+}
+
+/// Tells the receiver of a ``SavingTask`` what came of it, once; whoever keeps the task keeps no receiver after that.
+private final class SavingNotification: Sendable {
+    private struct State {
+        var receiver: (any NetworkReceiver)?
+        /// The receiver, if it is that of an operation.
+        var host: (any DownloadHost)?
+        /// The task, from its beginning to its end: it keeps itself alive.
+        var task: SavingTask?
+        var metrics: TransferMetrics?
+    }
+
+    private let didSave: @Sendable (DownloadedFile, FileStatus?) -> Void
+    private let state: Locked<State>
+
+    init(_ receiver: any NetworkReceiver, _ didSave: @escaping @Sendable (DownloadedFile, FileStatus?) -> Void) {
+        state = Locked(State(receiver: receiver, host: receiver as? any DownloadHost))
+        self.didSave = didSave
+    }
+
+    /// The receiver, if it is that of an operation; nil after the end.
+    var host: (any DownloadHost)? { state.withLock { $0.host } }
+
+    func refuses(_ head: ResponseHead) -> Bool {
+        let (isOver, host) = state.withLock { ($0.receiver == nil, $0.host) }
+        return isOver || host?.refuses(head) ?? false
+    }
+
+    func mayLeave(_ task: any NetworkTask) -> Bool {
+        let (isOver, host) = state.withLock { ($0.receiver == nil, $0.host) }
+        return !isOver && host?.taskMayLeave(task) ?? true
+    }
+
+    func begin(_ task: SavingTask) {
+        state.withLock { state in
+            if state.receiver != nil { state.task = task }
+        }
+    }
+
+    /// Those of the last request are told, before the end.
+    func keep(_ metrics: TransferMetrics) {
+        state.withLock { $0.metrics = metrics }
+    }
+
+    func end(_ conclusion: DownloadConclusion) {
+        let left = state.withLock { exchange(&$0, with: State()) }
+        guard let task = left.task, let receiver = left.receiver else { return }
+        tell(conclusion, task, receiver, left.host)
+        if let metrics = left.metrics { receiver.task(task, didCollect: metrics) }
+        if case .failed(let error) = conclusion {
+            receiver.task(task, didEndWith: error)
+        } else {
+            receiver.task(task, didEndWith: nil)
+        }
+    }
+
+    private func tell(
+        _ conclusion: DownloadConclusion, _ task: SavingTask, _ receiver: any NetworkReceiver,
+        _ host: (any DownloadHost)?
+    ) {
+        switch conclusion {
+        case .saved(let file, let head, let published):
+            didSave(file, published)
+            // It may have been there before, and nothing have come.
+            host?.saved(DownloadProgress(received: file.length, total: file.length))
+            receiver.task(task, didReceive: head.asWhole(length: file.length))
+        case .answered(let head, let body):
+            receiver.task(task, didReceive: head)
+            if !body.isEmpty { body.withUnsafeBytes { receiver.task(task, didReceive: $0) } }
+        case .failed, .again: break
+        }
+    }
+}
+
+extension SavingNotification: HopWatcher {
+    private var watcher: (any HopWatcher)? {
+        state.withLock { $0.receiver }.flatMap { HopObserverReceiver.watcher(behind: $0) }
+    }
+
+    func hopBegins(_ request: NetworkRequest) { watcher?.hopBegins(request) }
+    func sentBody() { watcher?.sentBody() }
+    func left(_ head: ResponseHead) { watcher?.left(head) }
+    func answered(_ head: ResponseHead) { watcher?.answered(head) }
+    func measured(_ metrics: TransferMetrics) { watcher?.measured(metrics) }
+    func hopIsOver() { watcher?.hopIsOver() }
+}
+
+/// A session whose responses lie at a destination on the disk before their end is told.
+///
+/// Whoever made a task is told the head and the end, and the bytes only of a response that is no file. For one task it may
+/// make several requests.
+final class SavingSession: NetworkSession {
+    private let session: any NetworkSession
+    private let makeDownload: @Sendable (NetworkRequest) -> Download
+    private let didStart: @Sendable (DownloadStart) -> Void
+    private let didSave: @Sendable (DownloadedFile, FileStatus?) -> Void
+
+    init(
+        over session: any NetworkSession, _ makeDownload: @escaping @Sendable (NetworkRequest) -> Download,
+        didStart: @escaping @Sendable (DownloadStart) -> Void,
+        didSave: @escaping @Sendable (DownloadedFile, FileStatus?) -> Void
+    ) {
+        self.session = session
+        self.makeDownload = makeDownload
+        self.didStart = didStart
+        self.didSave = didSave
+    }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        // What has no body is no file.
+        if request.method == "HEAD" { return session.makeTask(with: request, receiver: receiver) }
+        return SavingTask(request, session, makeDownload(request), receiver, didStart, didSave)
+    }
+}
+
+/// Takes in the response of one request of a download.
+final class DownloadReceiver: NetworkReceiver {
+    private let download: Download
+    /// That of the attempt that downloads, if it wants to know of each request.
+    private let hopWatcher: (any HopWatcher)?
+    private let refuses: @Sendable (ResponseHead) -> Bool
+    private let mayLeave: @Sendable (any NetworkTask) -> Bool
+    private let tellHead: @Sendable (ResponseHead, DownloadStart) -> Void
+    private let tellSent: @Sendable (Int64, Int64?) -> Void
+    private let tellProgress: @Sendable (DownloadProgress) -> Void
+    private let tellMetrics: @Sendable (TransferMetrics) -> Void
+    private let whenDone: @Sendable (DownloadConclusion) -> Void
+    private let inbox = Locked(DownloadInbox())
+
+    init(
+        _ download: Download, watcher: (any HopWatcher)?, refuses: @escaping @Sendable (ResponseHead) -> Bool,
+        mayLeave: @escaping @Sendable (any NetworkTask) -> Bool,
+        tellHead: @escaping @Sendable (ResponseHead, DownloadStart) -> Void,
+        tellSent: @escaping @Sendable (Int64, Int64?) -> Void,
+        tellProgress: @escaping @Sendable (DownloadProgress) -> Void,
+        tellMetrics: @escaping @Sendable (TransferMetrics) -> Void,
+        whenDone: @escaping @Sendable (DownloadConclusion) -> Void
+    ) {
+        self.download = download
+        self.hopWatcher = watcher
+        self.refuses = refuses
+        self.mayLeave = mayLeave
+        self.tellHead = tellHead
+        self.tellSent = tellSent
+        self.tellProgress = tellProgress
+        self.tellMetrics = tellMetrics
+        self.whenDone = whenDone
+    }
+
+    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
+        if inbox.withLock({ $0.put(head) }) { work(for: task) }
+    }
+
+    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
+        // Only this thread adds bytes: what is full now will be when they are there. The brake comes first, or the queue
+        // might loose it before it was set.
+        let holds = inbox.withLock { $0.isFilled(by: bytes.count) }
+        if holds { task.hold() }
+        switch inbox.withLock({ $0.put(bytes, isHeld: holds) }) {
+        case .none: break
+        case .now: work(for: task)
+        case .soon:
+            guard let turn = SessionTurn.current else { return settle(for: task) }
+            turn.putOff(for: self) { self.settle(for: task) }
+        }
+    }
+
+    func taskMayLeave(_ task: any NetworkTask) -> Bool { mayLeave(task) }
+
+    var nextReceiver: (any NetworkReceiver)? { hopWatcher.map { HopObserverReceiver($0) } }
+
+    func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) { tellSent(count, total) }
+
+    private func settle(for task: any NetworkTask) {
+        if inbox.withLock({ $0.settle() }) { work(for: task) }
+    }
+
+    func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
+        if inbox.withLock({ $0.put(metrics) }) { work(for: task) }
+    }
+
+    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+        if inbox.withLock({ $0.put(end: error) }) { work(for: task) }
+    }
+
+    private func work(for task: any NetworkTask) {
+        download.perform { [self] work in
+            var memory: [UInt8] = []
+            while let batch = inbox.withLock({ $0.take(exchange(&memory, with: [])) }) {
+                if batch.proceeds { task.proceed() }
+                if !take(batch, work) {
+                    inbox.withLock { $0.dropBytes() }
+                    task.cancel()
+                }
+                if let metrics = batch.metrics {
+                    hopWatcher?.measured(metrics)
+                    tellMetrics(metrics)
+                }
+                if let end = batch.end { return conclude(end, work) }
+                memory = batch.bytes
+            }
+        }
+    }
+
+    private func take(_ batch: DownloadInbox.Batch, _ work: DownloadWork) -> Bool {
+        if let head = batch.head {
+            let goesOn = work.receive(head, refuses: refuses)
+            if work.asksAnew { hopWatcher?.left(head) } else { hopWatcher?.answered(head) }
+            guard goesOn else { return false }
+            if let head = work.presentHead { tellHead(head, work.start) }
+        }
+        guard !batch.bytes.isEmpty else { return true }
+        let goesOn = batch.bytes.withUnsafeBytes { work.receive($0) }
+        if goesOn { tellProgress(work.progress) }
+        return goesOn
+    }
+
+    private func conclude(_ end: Result<Void, NetworkError>, _ work: DownloadWork) {
+        switch end {
+        case .success: whenDone(work.end(nil))
+        case .failure(let error): whenDone(work.end(error))
+        }
+    }
+}
+
+/// Gives the place of a file that was saved while it came.
+final class SavedFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @unchecked Sendable {
+    // Sendable: as its superclass.
+
+    let temporaryFile: TemporaryFile?
+    private let url: URL?
+    /// The bytes of an answer that is no file: only of such a one any come here, and not more than were kept.
+    private var answer = Data()
+
+    /// One that stays where it is.
+    init(_ url: URL?) {
+        self.url = url
+        temporaryFile = nil
+        super.init()
+    }
+
+    /// One that goes with this object, unless it is handed over.
+    init(_ file: TemporaryFile) {
+        url = file.url
+        temporaryFile = file
+        super.init()
+    }
+
+    /// The file may have been complete before.
+    override var mayBeEmpty: Bool { false }
+
+    override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) {
+        answer.append(contentsOf: bytes.prefix(max(ErrorBodyCollector.patience - answer.count, 0)))
+    }
+
+    override func prefix(_ count: Int) -> Data? { answer.isEmpty ? nil : Data(answer.prefix(max(count, 0))) }
+
+    override func finish() throws -> URL {
+        guard let url else {
+            throw NetworkError(
+                code: .invalidResponse, phase: .saving, message: "The response ended without a file.")
+        }
+        return url
+    }
+}

@@ -1,0 +1,234 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// A credential together with the challenge that it answers: makes the `Authorization` field of each request.
+package struct Proof: Sendable {
+    private enum Form: Sendable {
+        case fixed(String)
+        case digest(DigestAnswer, user: String, password: String)
+    }
+
+    package let space: ProtectionSpace
+    package let credential: Credential
+    private let form: Form
+    /// The same for all uses of one nonce, as the `-sess` forms want it.
+    private let clientNonce: String
+    /// How often the nonce was used.
+    package private(set) var count: UInt32 = 0
+
+    /// Joins the two; nil if the credential is not of the kind that the challenge asks for.
+    package init?(_ challenge: Challenge, _ credential: Credential, at origin: WebOrigin, clientNonce: String) {
+        switch (challenge.scheme, credential) {
+        case ("basic", .password(let user, let password)):
+            guard let value = BasicAnswer.make(user: user, password: password) else { return nil }
+            form = .fixed(value)
+        case ("digest", .password(let user, let password)):
+            guard let answer = DigestAnswer(challenge) else { return nil }
+            form = .digest(answer, user: user, password: password)
+        case ("bearer", .token(let token)):
+            form = .fixed("Bearer " + token)
+        case (_, .authorization(let value)):
+            form = .fixed(value)
+        default: return nil
+        }
+        if case .fixed(let value) = form, value.utf8.contains(where: \.isControl) { return nil }
+        space = ProtectionSpace(origin: origin, realm: challenge.realm, scheme: challenge.scheme)
+        self.credential = credential
+        self.clientNonce = clientNonce
+    }
+
+    /// The nonce that it uses, if it uses one.
+    package var nonce: String? {
+        if case .digest(let answer, _, _) = form { answer.nonce } else { nil }
+    }
+
+    /// The value of the `Authorization` field of the next request.
+    package mutating func value(method: String, target: String) -> String? {
+        switch form {
+        case .fixed(let value): return value
+        case .digest(let answer, let user, let password):
+            guard count < .max else { return nil }
+            count += 1
+            return answer.value(
+                user: user, password: password, method: method, target: target, count: count, clientNonce: clientNonce)
+        }
+    }
+
+    /// The part of its origin to which it may be sent without being asked for (RFC 7617, section 2.2).
+    func reaches(_ path: String, acceptedAt accepted: String) -> Bool {
+        guard space.scheme == "basic" else { return true }
+        guard let slash = accepted.utf8.lastIndex(of: UInt8(ascii: "/")) else { return false }
+        return path.utf8.starts(with: accepted[...slash].utf8)
+    }
+}
+
+/// What servers accepted, so that later requests bring it along.
+package struct ProofMemory: Sendable {
+    private struct Entry: Sendable {
+        var proof: Proof
+        /// The paths at which it was accepted, but for those that it reaches from another.
+        var paths: [String]
+
+        func reaches(_ path: String) -> Bool { paths.contains { proof.reaches(path, acceptedAt: $0) } }
+    }
+
+    private var entries: [WebOrigin: [Entry]] = [:]
+    private static let limit = 256
+    private static let limitPerOrigin = 8
+    private static let limitOfPaths = 16
+
+    package init() {}
+
+    /// The proof for a request and the field that it makes, if there is one for its address.
+    package mutating func use(for hop: Hop) -> (proof: Proof, value: String)? {
+        guard var group = entries[hop.address.origin],
+            let index = group.lastIndex(where: { $0.reaches(hop.address.path) }),
+            let value = group[index].proof.value(method: hop.method, target: hop.address.target)
+        else { return nil }
+        entries[hop.address.origin] = group
+        return (group[index].proof, value)
+    }
+
+    /// A request with that proof was answered with something other than a challenge.
+    package mutating func remember(_ proof: Proof, acceptedBy hop: Hop) {
+        guard proof.space.origin == hop.address.origin else { return }
+        var group = entries[proof.space.origin] ?? []
+        var paths: [String] = []
+        if let index = group.firstIndex(where: { $0.proof.space == proof.space }) {
+            // Of the same nonce that which was used most often counts: no number may be used twice.
+            let known = group[index].proof
+            if known.nonce == proof.nonce, known.count >= proof.count, known.credential == proof.credential {
+                guard !group[index].reaches(hop.address.path) else { return }
+                paths = group[index].paths
+            }
+            group.remove(at: index)
+        }
+        paths.removeAll { proof.reaches($0, acceptedAt: hop.address.path) }
+        group.append(Entry(proof: proof, paths: paths.suffix(Self.limitOfPaths - 1) + [hop.address.path]))
+        if group.count > Self.limitPerOrigin { group.removeFirst() }
+        if entries[proof.space.origin] == nil, entries.count >= Self.limit, let victim = entries.keys.first {
+            entries[victim] = nil
+        }
+        entries[proof.space.origin] = group
+    }
+
+    /// A proof was refused.
+    package mutating func forget(_ proof: Proof) {
+        entries[proof.space.origin]?.removeAll {
+            $0.proof.space == proof.space && $0.proof.credential == proof.credential && $0.proof.nonce == proof.nonce
+        }
+    }
+
+    /// All of it, as when the user signs out.
+    package mutating func forgetAll() { entries = [:] }
+}
+
+/// The answer to a `Basic` challenge (RFC 7617), in UTF-8.
+package enum BasicAnswer {
+    /// The value of the `Authorization` field; nil where the name has a colon in it, or either a control character.
+    package static func make(user: String, password: String) -> String? {
+        let isWritable = !user.utf8.contains(UInt8(ascii: ":")) && !(user + password).utf8.contains(where: \.isControl)
+        guard isWritable else { return nil }
+        return "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
+    }
+}
+
+/// The answer to a `Digest` challenge (RFC 7616): MD5 and SHA-256, with and without `-sess`, `auth` or the form without
+/// `qop` of RFC 2069.
+package struct DigestAnswer: Sendable, Equatable {
+    package enum Algorithm: String, Sendable, CaseIterable {
+        case md5 = "MD5"
+        case md5Session = "MD5-sess"
+        case sha256 = "SHA-256"
+        case sha256Session = "SHA-256-sess"
+
+        var isSession: Bool { self == .md5Session || self == .sha256Session }
+        package var isStrong: Bool { self == .sha256 || self == .sha256Session }
+
+        func hash(_ text: String) -> String {
+            let bytes =
+                isStrong
+                ? SHA256.checksum(of: text.utf8, startingWith: SHA256())
+                : MD5.checksum(of: text.utf8, startingWith: MD5())
+            return Hexadecimal.lower(bytes)
+        }
+    }
+
+    package let algorithm: Algorithm
+    package let nonce: String
+    private let realm: String
+    private let opaque: String?
+    private let hasQuality: Bool
+    private let hashesUser: Bool
+    /// Whether the algorithm was named, so that the answer names it, too.
+    private let namesAlgorithm: Bool
+
+    /// Takes a challenge; nil if it asks for something that is not known here.
+    package init?(_ challenge: Challenge) {
+        guard challenge.scheme == "digest", let nonce = challenge["nonce"] else { return nil }
+        let name = challenge["algorithm"]
+        let algorithm =
+            name.map { name in Algorithm.allCases.first { $0.rawValue.asciiLowercased == name.asciiLowercased } }
+            ?? .md5
+        guard let algorithm else { return nil }
+        if let offered = challenge["qop"] {
+            let qualities = offered.split(separator: ",").map { String($0).trimmedBlanks.asciiLowercased }
+            guard qualities.contains("auth") else { return nil }
+            hasQuality = true
+        } else {
+            guard !algorithm.isSession else { return nil }
+            hasQuality = false
+        }
+        self.algorithm = algorithm
+        self.nonce = nonce
+        realm = challenge.realm
+        opaque = challenge["opaque"]
+        hashesUser = challenge["userhash"]?.asciiLowercased == "true"
+        namesAlgorithm = name != nil
+    }
+
+    /// The value of the `Authorization` field.
+    ///
+    /// - Parameters:
+    ///   - count: How often the nonce was used, this time included.
+    ///   - clientNonce: Something that nobody can foretell.
+    package func value(
+        user: String, password: String, method: String, target: String, count: UInt32, clientNonce: String
+    ) -> String? {
+        guard !user.utf8.contains(UInt8(ascii: ":")), !(user + password).utf8.contains(where: \.isControl) else {
+            return nil
+        }
+        let number = String(count, radix: 16)
+        let countText = String(repeating: "0", count: 8 - number.utf8.count) + number
+        var secret = algorithm.hash("\(user):\(realm):\(password)")
+        if algorithm.isSession { secret = algorithm.hash("\(secret):\(nonce):\(clientNonce)") }
+        let what = algorithm.hash("\(method):\(target)")
+        let middle = hasQuality ? "\(nonce):\(countText):\(clientNonce):auth" : nonce
+        var parts = [userPart(user), "realm=\(quoted(realm))", "nonce=\(quoted(nonce))", "uri=\(quoted(target))"]
+        parts.append("response=\"\(algorithm.hash("\(secret):\(middle):\(what)"))\"")
+        if namesAlgorithm { parts.append("algorithm=\(algorithm.rawValue)") }
+        if let opaque { parts.append("opaque=\(quoted(opaque))") }
+        if hasQuality { parts += ["qop=auth", "nc=\(countText)", "cnonce=\(quoted(clientNonce))"] }
+        if hashesUser { parts.append("userhash=true") }
+        return "Digest " + parts.joined(separator: ", ")
+    }
+
+    private func userPart(_ user: String) -> String {
+        if hashesUser { return "username=\"\(algorithm.hash("\(user):\(realm)"))\"" }
+        guard user.utf8.contains(where: { $0 >= 0x80 }) else { return "username=\(quoted(user))" }
+        let escaped = user.utf8.flatMap { byte in
+            byte.isLetter || byte.isDigit ? [byte] : [UInt8(ascii: "%")] + Hexadecimal.upper(byte)
+        }
+        return "username*=UTF-8''" + String(decoding: escaped, as: UTF8.self)
+    }
+
+    private func quoted(_ text: String) -> String {
+        let escaped = text.utf8.flatMap { byte in
+            byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") ? [UInt8(ascii: "\\"), byte] : [byte]
+        }
+        return "\"" + String(decoding: escaped, as: UTF8.self) + "\""
+    }
+}

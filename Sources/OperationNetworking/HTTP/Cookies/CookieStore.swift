@@ -1,0 +1,218 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// The cookies of a jar: taken in, given out and thrown away as RFC 6265bis, sections 5.7 and 5.8, says.
+///
+/// A value that knows no clock: each call is told what time it is.
+package struct CookieStore: Sendable {
+    private struct Entry: Sendable {
+        var cookie: Cookie
+        /// Orders cookies that were set at the same moment.
+        var serial: UInt64
+    }
+
+    private let limits: CookieLimits
+    private let suffixes: PublicSuffixRule
+    private var entries: [String: [Entry]] = [:]
+    private var lastSerial: UInt64 = 0
+    package private(set) var count = 0
+
+    package init(limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn) {
+        self.limits = limits
+        self.suffixes = suffixes
+    }
+
+    /// All cookies, in the order in which they were set.
+    package var cookies: [Cookie] {
+        entries.values.joined().sorted { $0.serial < $1.serial }.map(\.cookie)
+    }
+
+    /// A cookie that somebody wants to set.
+    package struct Offer: Sendable {
+        let asked: SetCookie
+        /// Whether the domain that it names belongs to nobody alone.
+        let isForPublicSuffix: Bool
+    }
+
+    /// What a response sets, as far as that is known without a look at the shelf: the rule is the user's, and is asked here.
+    package static func offers(
+        _ fields: [String], limits: CookieLimits, suffixes: PublicSuffixRule, now: Date
+    ) -> [Offer] {
+        fields.prefix(limits.perResponse).compactMap { SetCookie($0, now: now, sizeLimit: limits.size) }.map { asked in
+            let isNamed = !asked.domain.isEmpty && asked.domain.utf8.allSatisfy { $0 < 0x80 }
+            return Offer(asked: asked, isForPublicSuffix: isNamed && suffixes.isPublicSuffix(asked.domain))
+        }
+    }
+
+    /// Takes in what a response sets, and returns whether anything changed.
+    package mutating func receive(_ fields: [String], from address: WebAddress, now: Date) -> Bool {
+        receive(Self.offers(fields, limits: limits, suffixes: suffixes, now: now), from: address, now: now)
+    }
+
+    /// Takes in what a response sets, and returns whether anything changed.
+    package mutating func receive(_ offers: [Offer], from address: WebAddress, now: Date) -> Bool {
+        var hasChanged = false
+        for offer in offers {
+            guard let cookie = admit(offer, from: address, now: now) else { continue }
+            hasChanged = put(cookie, now: now) || hasChanged
+        }
+        return hasChanged
+    }
+
+    /// The value of the `Cookie` field of a request; nil if no cookie goes with it.
+    package mutating func header(for address: WebAddress, now: Date) -> String? {
+        var found: [Entry] = []
+        for domain in CookieMatching.domains(of: address.origin.host) {
+            guard var group = entries[domain] else { continue }
+            for index in group.indices where matches(group[index].cookie, address, now: now) {
+                group[index].cookie.lastUsed = now
+                found.append(group[index])
+            }
+            entries[domain] = group
+        }
+        guard !found.isEmpty else { return nil }
+        found.sort { one, other in
+            let (length, otherLength) = (one.cookie.path.utf8.count, other.cookie.path.utf8.count)
+            return length == otherLength ? one.serial < other.serial : length > otherLength
+        }
+        return found.map(\.cookie.pair).joined(separator: "; ")
+    }
+
+    /// Puts a cookie in the place of the one of the same name, domain and path; returns whether anything changed.
+    ///
+    /// One that is over removes the other.
+    @discardableResult
+    package mutating func put(_ cookie: Cookie, now: Date) -> Bool {
+        guard cookie.isWritable else { return false }
+        var cookie = cookie
+        lastSerial += 1
+        var serial = lastSerial
+        var hasChanged = false
+        var group = entries[cookie.domain] ?? []
+        if let index = group.firstIndex(where: { $0.cookie.isSame(as: cookie) }) {
+            cookie.created = group[index].cookie.created
+            serial = group[index].serial
+            group.remove(at: index)
+            count -= 1
+            hasChanged = true
+        }
+        if !cookie.isExpired(at: now) {
+            group.append(Entry(cookie: cookie, serial: serial))
+            count += 1
+            hasChanged = true
+        }
+        entries[cookie.domain] = group.isEmpty ? nil : group
+        if group.count > limits.perDomain { crowdOut(of: cookie.domain, now: now) }
+        if count > limits.total { crowdOut(now: now) }
+        return hasChanged
+    }
+
+    /// Removes the cookies for which the rule says so; returns whether there were any.
+    @discardableResult
+    package mutating func remove(where rule: (Cookie) -> Bool) -> Bool {
+        let before = count
+        entries = entries.mapValues { $0.filter { !rule($0.cookie) } }.filter { !$0.value.isEmpty }
+        count = entries.values.reduce(0) { $0 + $1.count }
+        return count != before
+    }
+
+    private func matches(_ cookie: Cookie, _ address: WebAddress, now: Date) -> Bool {
+        let host = address.origin.host
+        return !cookie.isExpired(at: now)
+            && (cookie.isHostOnly ? cookie.domain == host : CookieMatching.isHost(host, in: cookie.domain))
+            && CookieMatching.isPath(address.path, under: cookie.path)
+            && (!cookie.isSecure || address.origin.isSecure)
+    }
+
+    /// The cookie as it is kept, if its sender may set it.
+    private func admit(_ offer: Offer, from address: WebAddress, now: Date) -> Cookie? {
+        let (host, asked) = (address.origin.host, offer.asked)
+        guard let domain = admitDomain(offer, host: host) else { return nil }
+        var cookie = Cookie(name: asked.name, value: asked.value, domain: domain.isEmpty ? host : domain)
+        cookie.isHostOnly = domain.isEmpty
+        cookie.path = asked.path ?? CookieMatching.defaultPath(of: address.path)
+        cookie.expires = asked.expires
+        cookie.isSecure = asked.isSecure
+        cookie.isHTTPOnly = asked.isHTTPOnly
+        cookie.sameSite = asked.sameSite
+        cookie.created = now
+        cookie.lastUsed = now
+        guard address.origin.isSecure || !(cookie.isSecure || shadowsSecure(cookie, now: now)) else { return nil }
+        guard cookie.isSecure || cookie.sameSite != Cookie.SameSite.none else { return nil }
+        return keepsPromise(cookie, namesPath: asked.path != nil) ? cookie : nil
+    }
+
+    /// The domain that is asked for: empty for the host alone, nil if it is not the sender's.
+    private func admitDomain(_ offer: Offer, host: String) -> String? {
+        let domain = offer.asked.domain
+        guard !domain.isEmpty else { return "" }
+        // "com." is as public as "com", and no rule is made for it: a host with a dot at its end gets cookies of its own.
+        guard domain.utf8.allSatisfy({ $0 < 0x80 }), !domain.hasSuffix(".") else { return nil }
+        if HostName.isAddress(host) || offer.isForPublicSuffix { return domain == host ? "" : nil }
+        return CookieMatching.isHost(host, in: domain) ? domain : nil
+    }
+
+    /// Whether a cookie from an unencrypted connection would take the place of one from an encrypted connection.
+    private func shadowsSecure(_ cookie: Cookie, now: Date) -> Bool {
+        entries.contains { domain, group in
+            guard CookieMatching.isHost(domain, in: cookie.domain) || CookieMatching.isHost(cookie.domain, in: domain)
+            else { return false }
+            return group.contains { entry in
+                entry.cookie.isSecure && !entry.cookie.isExpired(at: now) && entry.cookie.name == cookie.name
+                    && CookieMatching.isPath(cookie.path, under: entry.cookie.path)
+            }
+        }
+    }
+
+    /// Whether a cookie is what the prefix of its name promises; a value without a name may promise nothing.
+    private func keepsPromise(_ cookie: Cookie, namesPath: Bool) -> Bool {
+        let start = (cookie.name.isEmpty ? cookie.value : cookie.name).asciiLowercased
+        let isHostPromise = start.hasPrefix("__host-")
+        guard isHostPromise || start.hasPrefix("__secure-") else { return true }
+        guard !cookie.name.isEmpty, cookie.isSecure else { return false }
+        return !isHostPromise || (cookie.isHostOnly && namesPath && cookie.path == "/")
+    }
+
+    /// Throws away what one domain has too many of: what is over, then what is not secure, then what was used last
+    /// longest ago.
+    private mutating func crowdOut(of domain: String, now: Date) {
+        guard var group = entries[domain] else { return }
+        count -= group.count
+        group.removeAll { $0.cookie.isExpired(at: now) }
+        while group.count > limits.perDomain {
+            let candidates = group.indices.filter { !group[$0].cookie.isSecure }
+            let oldest = (candidates.isEmpty ? Array(group.indices) : candidates).min {
+                Self.isOlder(group[$0], than: group[$1])
+            }
+            guard let oldest else { break }
+            group.remove(at: oldest)
+        }
+        count += group.count
+        entries[domain] = group.isEmpty ? nil : group
+    }
+
+    private mutating func crowdOut(now: Date) {
+        remove { $0.isExpired(at: now) }
+        while count > limits.total {
+            let oldest = entries.values.joined().min { Self.isOlder($0, than: $1) }
+            guard let oldest,
+                let index = entries[oldest.cookie.domain]?.firstIndex(where: { $0.serial == oldest.serial })
+            else { return }
+            entries[oldest.cookie.domain]?.remove(at: index)
+            if entries[oldest.cookie.domain]?.isEmpty == true { entries[oldest.cookie.domain] = nil }
+            count -= 1
+        }
+    }
+
+    private static func isOlder(_ one: Entry, than other: Entry) -> Bool {
+        (one.cookie.lastUsed, one.serial) < (other.cookie.lastUsed, other.serial)
+    }
+}
+
+extension Cookie {
+    fileprivate func isSame(as other: Cookie) -> Bool {
+        name == other.name && domain == other.domain && isHostOnly == other.isHostOnly && path == other.path
+    }
+}

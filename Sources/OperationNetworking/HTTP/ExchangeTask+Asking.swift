@@ -1,0 +1,255 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+// From a hop to a request with the session, or to what is kept.
+extension ExchangeTask {
+    /// Begins with the next request; the phase is `preparing`.
+    func start(_ hop: Hop, proof: Proof?, isRedirect: Bool = false) {
+        let prepared = PreparedHop(hop, proof: proof, session: session)
+        let (step, failure): (Int?, RedirectFailure?) = state.withLock { state in
+            (state.machine.advance(), isRedirect ? state.redirects.follow(hop, cookies: prepared.cookies) : nil)
+        }
+        guard let step else { return }
+        if let failure { return finish(error(failure.code, .awaitingResponse, failure.message)) }
+        guard let cache = configuration.cache, CacheDecision.mayAnswer(hop.method) else {
+            return send(prepared, kept: nil, step: step)
+        }
+        cache.perform { [self] disk, now in look(prepared, in: disk, now: now, step: step) }
+    }
+
+    /// On the queue of the cache.
+    private func look(_ prepared: PreparedHop, in disk: DiskCache, now: Date, step: Int) {
+        let card = disk.card(prepared.resource, now: now)
+        let decision = CacheDecision.decide(
+            method: prepared.hop.method, request: prepared.wishes, responses: card?.responses ?? [], now: now,
+            key: disk.key)
+        switch decision {
+        case .serve(let index, let age), .serveAndRevalidate(let index, let age):
+            guard let variant = card?.variants[index] else { break }
+            // Whoever is suspended sends nothing: then the next to come asks.
+            if case .serveAndRevalidate = decision, !state.withLock({ $0.machine.isSuspended }) {
+                revalidate(prepared)
+            }
+            return serve(variant, age: age, to: prepared, from: disk, now: now, step: step)
+        case .revalidate(let index): return send(prepared, kept: card?.variants[index], from: disk, step: step)
+        case .unavailable: return refuse(prepared, step: step)
+        case .forward: break
+        }
+        send(prepared, kept: nil, from: disk, step: step)
+    }
+
+    /// The same as without the cache, but what is forgotten from now on is not brought back by the response.
+    func send(_ prepared: PreparedHop, kept: CacheMetadata.Variant?, from disk: DiskCache, step: Int) {
+        var prepared = prepared
+        prepared.moment = disk.moment
+        send(prepared, kept: kept, step: step)
+    }
+
+    private func revalidate(_ prepared: PreparedHop) {
+        var headers = prepared.hop.headers
+        headers["Cache-Control"] = "max-age=0"
+        guard let request = try? prepared.hop.request(headers: headers) else { return }
+        session.revalidate(request, resource: prepared.resource)
+    }
+
+    /// Only what is kept was wanted, and nothing is (RFC 9111, section 5.2.1.7).
+    private func refuse(_ prepared: PreparedHop, step: Int) {
+        guard let url = prepared.hop.address.url else { return }
+        let head = ResponseHead(url: url, status: 504, headers: ["Content-Length": "0"], reason: "Not in the cache")
+        guard isPresent(step) else { return }
+        deliver(head, from: .nothing(prepared), step: step)
+    }
+
+    /// Opens the body and hands over the head; on the queue of the cache.
+    func serve(
+        _ variant: CacheMetadata.Variant, age: Int, to prepared: PreparedHop, from disk: DiskCache, now: Date, step: Int
+    ) {
+        var body: Int?
+        if prepared.hop.method != "HEAD" {
+            body = disk.openReader(variant.body, of: prepared.resource, now: now)
+            // Damaged, or taken away by another program: as if it had never been there.
+            guard body != nil else {
+                return CacheDecision.onlyWantsKept(prepared.headers)
+                    ? refuse(prepared, step: step) : send(prepared, kept: nil, from: disk, step: step)
+            }
+        }
+        guard let url = prepared.hop.address.url, isPresent(step) else {
+            if let body { disk.closeReader(body) }
+            return
+        }
+        let head = variant.response.head(url: url, age: age, bodyLength: variant.body.length)
+        decide(head, from: .cache(prepared, body: body), step: step)
+    }
+
+    /// Hands a request to the session.
+    func send(_ prepared: PreparedHop, kept: CacheMetadata.Variant?, step: Int) {
+        var headers = prepared.headers
+        if let kept { CacheValidator(kept.response.headers)?.ask(in: &headers) }
+        let request: NetworkRequest
+        do throws(NetworkError) {
+            request = try prepared.hop.request(headers: headers)
+        } catch {
+            if isPresent(step) { finish(error) }
+            return
+        }
+        guard let limit = request.ratePass?.limit ?? configuration.rateLimit else {
+            return hand(request, prepared, kept: kept, step: step, nil)
+        }
+        // The operation of a redirect has waited already, and keeps its slot.
+        takeTurn(limit, request, step: step, isAhead: step > 1 || request.options.isAhead) {
+            $0.hand(request, prepared, kept: kept, step: step, $1)
+        }
+    }
+
+    private func hand(
+        _ request: NetworkRequest, _ prepared: PreparedHop, kept: CacheMetadata.Variant?, step: Int,
+        _ token: RateLimit.Token?
+    ) {
+        // Before the session has it: whoever resumes the exchange from then on starts it.
+        let watcher = state.withLock { $0.machine.isPresent(step) ? $0.watcher : nil }
+        watcher?.hopBegins(request)
+        let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
+        let flight = Flight(
+            prepared: prepared, task: task, brakes: BrakeLine(task), sent: configuration.now(), kept: kept)
+        // A body may be all that keeps something of the user's: the last request goes outside of the lock.
+        let (isPresent, left) = state.withLock { state in
+            let (isPresent, left) = (state.machine.asked(.network(flight), step), state.sent)
+            if isPresent { state.sent = request }
+            if isPresent, let token { state.turn = .sent(token) }
+            return (isPresent, left)
+        }
+        withExtendedLifetime(left) {}
+        // One that was never resumed is not in anybody's way; it is let go of by its end.
+        if isPresent { return settle() }
+        task.cancel()
+        token?.giveBack()
+    }
+
+    func isPresent(_ step: Int) -> Bool { state.withLock { $0.machine.isPresent(step) } }
+}
+
+/// How a request of an exchange stands with its rate limit.
+enum RateTurn {
+    /// It waits in the line of the limit.
+    case waiting(RateLimit.Ticket)
+    /// The exchange is suspended. Calling the closure asks the limit when the exchange resumes.
+    case postponed(@Sendable (ExchangeTask) -> Void)
+    /// The session has the request, and has not asked yet whether it may be sent.
+    case sent(RateLimit.Token)
+
+    /// The exchange ended.
+    func end() {
+        if case .waiting(let ticket) = self { _ = ticket.leave() }
+    }
+}
+
+// From a request that is ready to one whose turn has come.
+extension ExchangeTask {
+    /// Calls `send` with a token as soon as the rate limit has one, unless the exchange ends before.
+    private func takeTurn(
+        _ limit: RateLimit, _ request: NetworkRequest, step: Int, isAhead: Bool,
+        _ send: @escaping @Sendable (ExchangeTask, RateLimit.Token) -> Void
+    ) {
+        let postponed = RateTurn.postponed {
+            $0.takeTurn(limit, request, step: step, isAhead: true, send)
+        }
+        let number: Int? = state.withLock { state in
+            guard state.machine.isPresent(step) else { return nil }
+            guard !state.machine.isSuspended else {
+                state.turn = postponed
+                return nil
+            }
+            state.turnNumber += 1
+            return state.turnNumber
+        }
+        guard let number else { return }
+        if let token = request.ratePass?.takeToken() {
+            // The exchange may have changed the host.
+            if token.isGood(for: request.origin, of: limit) { return send(self, token) }
+            token.giveBack()
+        }
+        let admission = limit.take(for: request.origin, isAhead: isAhead) { [self] token in
+            // The session may call code of users, and this thread belongs to another request.
+            DispatchQueue.global().async {
+                // Either the exchange is suspended now, and asks again when it resumes, or its resumption finds no turn.
+                let isNow = self.state.withLock { state in
+                    guard state.machine.isPresent(step), state.turnNumber == number else { return false }
+                    state.turnNumber += 1
+                    state.turn = state.machine.isSuspended ? postponed : nil
+                    return !state.machine.isSuspended
+                }
+                if isNow { send(self, token) } else { token.giveBack() }
+            }
+        }
+        switch admission {
+        case .granted(let token): send(self, token)
+        case .waits(let ticket, _):
+            // Its turn may have come on another thread already.
+            let waits = state.withLock { state in
+                guard state.machine.isPresent(step), state.turnNumber == number else { return false }
+                state.turn = .waiting(ticket)
+                return true
+            }
+            if !waits { _ = ticket.leave() }
+        }
+    }
+
+    /// The exchange was resumed, or reads on: a request whose turn came while it was suspended asks again.
+    func takePostponedTurn() {
+        let ask: (@Sendable (ExchangeTask) -> Void)? = state.withLock { state in
+            guard !state.machine.isSuspended, case .postponed(let ask)? = state.turn else { return nil }
+            state.turn = nil
+            return ask
+        }
+        ask?(self)
+    }
+}
+
+/// A hop with all that the jar, the memory and the rule add to it, as it would be sent.
+struct PreparedHop: Sendable {
+    let hop: Hop
+    let headers: HeaderFields
+    /// The `Cookie` field.
+    let cookies: String?
+    /// What the `Authorization` field was made with.
+    let proof: Proof?
+    /// Whether nobody had asked for that proof.
+    let isProofFromMemory: Bool
+    /// When the cache was asked: what is forgotten after that, the response does not bring back.
+    var moment: CacheChanges.Moment?
+
+    init(_ hop: Hop, proof: Proof?, session: ExchangeSession) {
+        var hop = hop
+        let configuration = session.configuration
+        hop.options = configuration.limits.narrowed(hop.options)
+        var headers = hop.headers
+        if let jar = configuration.cookies, !headers.contains("Cookie"), let url = hop.address.url {
+            headers["Cookie"] = jar.header(for: url)
+        }
+        var used = proof
+        var isFromMemory = false
+        if headers.contains("Authorization") {
+            used = nil
+        } else if var proof {
+            headers["Authorization"] = proof.value(method: hop.method, target: hop.address.target)
+            used = proof
+        } else if let known = session.useProof(for: hop) {
+            headers["Authorization"] = known.value
+            used = known.proof
+            isFromMemory = true
+        }
+        self.hop = hop
+        self.headers = headers
+        cookies = headers["Cookie"]
+        self.proof = used
+        isProofFromMemory = isFromMemory
+    }
+
+    var resource: String { hop.address.resource }
+
+    /// What the cache goes by.
+    var wishes: HeaderFields { CacheSelection.wishes(headers, hop.options) }
+}

@@ -1,0 +1,202 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+// From a head to what becomes of the response.
+extension ExchangeTask {
+    private enum Verdict {
+        case deliver
+        case next(NextStep)
+        case askForCredential([CredentialQuestion])
+        case askForRedirect(RedirectProposal, Hop)
+        case fail(RedirectFailure)
+    }
+
+    /// A response came from the session.
+    func received(_ head: ResponseHead, step: Int) {
+        guard case .network(let flight) = state.withLock({ $0.machine.answered(step) }) else { return }
+        session.keepCookies(of: head)
+        invalidate(head, flight)
+        if let next = afterAsking(head, flight) {
+            leave(.network(flight), head, for: next, step: step)
+        } else {
+            decide(head, from: .network(flight), step: step)
+        }
+    }
+
+    /// What comes next where it was asked whether what is kept still holds; nil if this is a response like any other.
+    private func afterAsking(_ head: ResponseHead, _ flight: Flight) -> NextStep? {
+        guard let kept = flight.kept else { return nil }
+        let prepared = flight.prepared
+        // The server is asked only about a stored response with a validator. Otherwise a 304 is not about it.
+        if head.status == 304, let validator = CacheValidator(kept.response.headers) {
+            guard validator.isMeant(by: head) else {
+                configuration.cache?.perform { disk, _ in disk.forget(prepared.resource) }
+                return .anew(prepared)
+            }
+            return freshen(kept, head, flight)
+        }
+        guard [500, 502, 503, 504].contains(head.status) else { return nil }
+        return stale(flight)
+    }
+
+    /// The server said that what is kept still holds; but it may say, too, that it is not to be kept any longer.
+    private func freshen(_ kept: CacheMetadata.Variant, _ head: ResponseHead, _ flight: Flight) -> NextStep {
+        let (now, prepared) = (configuration.now(), flight.prepared)
+        let response = kept.response.freshened(
+            by: head, to: prepared.wishes, requested: flight.sent, received: now,
+            key: configuration.cache?.key ?? .none)
+        let variant = CacheMetadata.Variant(response: response, body: kept.body)
+        let age = CacheFreshness(response, now: now).age
+        guard CacheRules.mayStore(response, method: prepared.hop.method, request: prepared.headers) else {
+            configuration.cache?.perform { disk, now in
+                disk.withdraw(kept.body, of: prepared.resource, now: now)
+            }
+            return .keptUntilNow(prepared, variant, age: age)
+        }
+        configuration.cache?.perform { disk, now in
+            disk.freshen(kept.body, with: response, at: prepared.resource, now: now)
+        }
+        return .kept(prepared, variant, age: age)
+    }
+
+    /// After a change that succeeded nothing that is kept of it counts any more, whatever becomes of the response.
+    private func invalidate(_ head: ResponseHead, _ flight: Flight) {
+        guard let cache = configuration.cache else { return }
+        let hop = flight.prepared.hop
+        for address in CacheRules.invalidated(by: head, method: hop.method, at: hop.address) {
+            cache.perform { disk, _ in disk.forget(address.resource) }
+        }
+    }
+
+    /// What is kept, where it may be the answer though the server failed.
+    func stale(_ flight: Flight) -> NextStep? {
+        guard let kept = flight.kept else { return nil }
+        let age = CacheDecision.staleOnError(
+            kept.response, request: flight.prepared.headers, now: configuration.now())
+        return age.map { .kept(flight.prepared, kept, age: $0) }
+    }
+
+    /// Finds out what becomes of a response, wherever it comes from.
+    func decide(_ head: ResponseHead, from source: ResponseSource, step: Int) {
+        let prepared = source.prepared
+        if let proof = prepared.proof, prepared.isProofFromMemory, head.status == 401 { session.forget(proof) }
+        let (verdict, accepted) = state.withLock { state in
+            Self.verdict(&state, head, prepared, hasRule: configuration.challenges != nil)
+        }
+        if let accepted { session.remember(accepted, acceptedBy: prepared.hop) }
+        switch verdict {
+        case .deliver: deliver(head, from: source, step: step)
+        case .next(let next): leave(source, head, for: next, step: step)
+        case .fail(let failure):
+            var error = error(failure.code, .awaitingResponse, failure.message)
+            error.status = head.status
+            finish(error)
+            discard(source)
+        case .askForCredential(let questions):
+            ask(about: head, from: source, step: step) {
+                await $0.answer(questions, step: step)
+            }
+        case .askForRedirect(let proposal, let hop):
+            ask(about: head, from: source, step: step) { await $0.answer(proposal, hop) }
+        }
+    }
+
+    private static func verdict(
+        _ state: inout State, _ head: ResponseHead, _ prepared: PreparedHop, hasRule: Bool
+    ) -> (Verdict, Proof?) {
+        var accepted: Proof?
+        if hasRule {
+            let action = state.challenges.receive(
+                head, to: prepared.hop, proof: prepared.proof, isFromMemory: prepared.isProofFromMemory,
+                clientNonce: newNonce())
+            switch action {
+            case .deliver: break
+            case .accepted(let proof): accepted = proof
+            case .answer(let proof): return (.next(.proof(prepared.hop, proof)), nil)
+            case .ask(let questions): return (.askForCredential(questions), nil)
+            }
+        }
+        switch state.redirects.receive(head, to: prepared.hop, cookies: prepared.cookies) {
+        case .deliver: return (.deliver, accepted)
+        case .follow(let hop): return (.next(.redirect(hop)), accepted)
+        case .ask(let proposal, let hop): return (.askForRedirect(proposal, hop), accepted)
+        case .fail(let failure): return (.fail(failure), accepted)
+        }
+    }
+
+    private static func newNonce() -> String {
+        Hexadecimal.lower((0..<16).map { _ in UInt8.random(in: .min ... .max) })
+    }
+
+    private enum Answer {
+        case deliver
+        case next(NextStep)
+        case refuse(String)
+    }
+
+    /// Holds a response and asks a rule of the user's, which may take its time.
+    private func ask(
+        about head: ResponseHead, from source: ResponseSource, step: Int,
+        _ question: @escaping @Sendable (ExchangeTask) async -> Answer
+    ) {
+        guard state.withLock({ $0.machine.asksRule(source, step) }) else { return discard(source) }
+        settle()
+        let task = Task { [self] in
+            let answer = await question(self)
+            carryOut(answer, head, source, step: step)
+        }
+        let isOver = state.withLock { state in
+            guard state.machine.beingDecided(step) != nil else { return true }
+            state.question = task
+            return false
+        }
+        // It was answered already, or nobody wants to know any more.
+        if isOver { task.cancel() }
+    }
+
+    private func carryOut(_ answer: Answer, _ head: ResponseHead, _ source: ResponseSource, step: Int) {
+        let isPresent = state.withLock { state in
+            guard state.machine.beingDecided(step) != nil else { return false }
+            state.question = nil
+            return true
+        }
+        guard isPresent else { return }
+        switch answer {
+        case .deliver: deliver(head, from: source, step: step)
+        case .next(let next): leave(source, head, for: next, step: step)
+        case .refuse(let reason):
+            var error = error(.redirectRefused, .awaitingResponse, "A redirect was refused: \(reason)")
+            error.status = head.status
+            finish(error)
+        }
+    }
+
+    private func answer(_ questions: [CredentialQuestion], step: Int) async -> Answer {
+        guard let rule = configuration.challenges?.rule else { return .deliver }
+        for question in questions {
+            // The exchange may be over, and the answer be nobody's.
+            guard state.withLock({ $0.machine.beingDecided(step) }) != nil else { break }
+            let credential = await rule(question)
+            let found: NextStep? = state.withLock { state in
+                guard let source = state.machine.beingDecided(step),
+                    let proof = state.challenges.take(credential, for: question, clientNonce: Self.newNonce())
+                else { return nil }
+                return .proof(source.prepared.hop, proof)
+            }
+            if let found { return .next(found) }
+        }
+        return .deliver
+    }
+
+    private func answer(_ proposal: RedirectProposal, _ hop: Hop) async -> Answer {
+        guard case .ask(let rule) = configuration.redirects.rule else { return .deliver }
+        switch await rule(proposal) {
+        case .follow: return .next(.redirect(hop))
+        case .stop: return .deliver
+        case .refuse(let reason): return .refuse(reason)
+        }
+    }
+}

@@ -1,0 +1,464 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import Synchronization
+
+/// A limit on the number of requests that are sent within a period, with a burst.
+///
+/// Many services allow 20 requests per second and reject the next request with the status code 429. A limit on the
+/// number of concurrent operations does not help, because eight fast concurrent requests can easily exceed 20 requests
+/// per second. A rate limit makes each request wait until it may be sent:
+///
+/// ```swift
+/// func shop(at url: URL) -> NetworkBase {
+///     NetworkBase(url) { shop in
+///         shop.rateLimit = .perSecond(20, burst: 5)
+///     }
+/// }
+/// ```
+///
+/// Each request that is sent takes one token, including each attempt, each followed redirect and each response to a
+/// challenge. Tokens return at a steady rate, and the limit keeps at most `burst` of them. Requests get their tokens in
+/// the order in which they asked. Only a redirect, a response to a challenge and a request that refreshes a credential
+/// go first.
+///
+/// An operation that waits releases its slot in its queue. An operation that is canceled or suspended while it waits
+/// takes no token.
+///
+/// A limit applies to all requests that share the object. If you set the same object on two bases, both bases together
+/// stay within the limit. ``NetworkBase/rateLimit`` limits a service, ``AnyNetworkOperation/rateLimit`` limits one
+/// operation, and ``ExchangeConfiguration/rateLimit`` limits a session. One limit applies to each request: the limit of
+/// its operation or base, and otherwise the limit of its session.
+public final class RateLimit: Sendable {
+    /// A permission to send one request.
+    package struct Token: Sendable {
+        fileprivate let limit: RateLimit
+        fileprivate let key: String
+        fileprivate let takenAt: OperationInstant
+
+        /// Returns the token to the limit because the request is not sent.
+        package func giveBack() { limit.giveBack(self) }
+
+        /// Whether the token is valid for requests to an origin under a limit.
+        package func isGood(for origin: RequestOrigin, of limit: RateLimit) -> Bool {
+            self.limit === limit && key == limit.key(of: origin)
+        }
+
+        /// Whether the limit may have filled up with other tokens since this one was taken.
+        package var isStale: Bool { takenAt.duration(to: limit.clock.now) > limit.fillTime }
+    }
+
+    /// The position of a request in the queue of its limit.
+    package struct Ticket: Sendable {
+        fileprivate let limit: RateLimit
+        fileprivate let key: String
+        fileprivate let number: UInt64
+
+        /// Leaves the queue, and returns `false` if the request already got its token.
+        package func leave() -> Bool { limit.leave(self) }
+    }
+
+    /// The result of a request for a token.
+    package enum Admission: Sendable {
+        case granted(Token)
+        /// The request waits for this duration unless others go first, or `nil` if the time is out of range.
+        case waits(Ticket, for: Duration?)
+    }
+
+    private typealias Waiter = @Sendable (Token) -> Void
+
+    private struct Lane {
+        var machine: RateLimitMachine<Waiter>
+        /// The timer for the next token.
+        ///
+        /// The number distinguishes the timer from an earlier one.
+        var timer: (number: UInt64, due: OperationInstant, timer: (any OperationTimer)?)?
+    }
+
+    private struct State {
+        /// The requests that are counted together, by host.
+        var lanes: [String: Lane] = [:]
+        var lastNumber: UInt64 = 0
+        /// The number of lanes at which unused ones are removed.
+        var maximumCount = 64
+
+        mutating func nextNumber() -> UInt64 {
+            lastNumber += 1
+            return lastNumber
+        }
+
+        /// Modifies a lane in place, because a copy of its queue would take time in proportion to the queue's length.
+        mutating func withLane<Result>(_ key: String, _ body: (inout Self, inout Lane) -> Result) -> Result? {
+            guard var lane = lanes.removeValue(forKey: key) else { return nil }
+            defer { lanes[key] = lane }
+            return body(&self, &lane)
+        }
+    }
+
+    /// The actions to perform after the lock is released.
+    private struct Consequences {
+        var granted: [Waiter] = []
+        var timer: (number: UInt64, due: OperationInstant)?
+        var oldTimer: (any OperationTimer)?
+    }
+
+    /// Whether any session has a rate limit.
+    ///
+    /// Operations look at their session only then.
+    package static let isUsedBySessions = Atomic(false)
+
+    private let isPerHost: Bool
+    private let clock: any OperationClock
+    private let count: Int
+    private let period: Duration
+    private let burst: Int
+    private let state = Locked(State())
+
+    /// Creates a limit on the number of requests per period.
+    ///
+    /// - Parameters:
+    ///   - count: The maximum number of requests per period. Values below 1 count as 1.
+    ///   - period: The length of a period. Tokens return one after another, not all at the end of a period.
+    ///   - burst: The maximum number of requests that may be sent immediately after a time without requests. The
+    ///     default is 1, which spaces all requests evenly.
+    ///   - isPerHost: A Boolean value that indicates whether each host has its own tokens. The default is `false`,
+    ///     which counts all requests together.
+    ///   - clock: The clock that measures the time. The default is the clock of the system.
+    public init(
+        _ count: Int, per period: Duration, burst: Int = 1, perHost isPerHost: Bool = false,
+        clock: any OperationClock = .system
+    ) {
+        (self.count, self.period, self.burst) = (max(count, 1), max(period, .nanoseconds(1)).clamped, max(burst, 1))
+        self.isPerHost = isPerHost
+        self.clock = clock
+    }
+
+    /// Creates a limit on the number of requests per second.
+    ///
+    /// - Parameters:
+    ///   - count: The maximum number of requests per second. Values below 1 count as 1.
+    ///   - burst: The maximum number of requests that may be sent immediately after a time without requests. The
+    ///     default is 1.
+    ///   - isPerHost: A Boolean value that indicates whether each host has its own tokens. The default is `false`,
+    ///     which counts all requests together.
+    ///   - clock: The clock that measures the time. The default is the clock of the system.
+    public static func perSecond(
+        _ count: Int, burst: Int = 1, perHost isPerHost: Bool = false, clock: any OperationClock = .system
+    ) -> RateLimit {
+        RateLimit(count, per: .seconds(1), burst: burst, perHost: isPerHost, clock: clock)
+    }
+
+    /// The number of requests that wait for a token.
+    public var waitingCount: Int { state.withLock { $0.lanes.values.reduce(0) { $0 + $1.machine.waitingCount } } }
+
+    /// The number of hosts whose tokens the limit tracks.
+    package var laneCount: Int { state.withLock { $0.lanes.count } }
+
+    /// The time until all tokens are available again.
+    private var fillTime: Duration { TokenBucket(count, per: period, burst: burst, now: clock.now).fillTime }
+
+    /// The name of the lane of a request.
+    private func key(of origin: RequestOrigin) -> String { isPerHost ? origin.place.host : "" }
+
+    /// Requests a token.
+    ///
+    /// - Parameters:
+    ///   - origin: The origin to which the request is sent.
+    ///   - isAhead: Whether the request goes before all other waiting requests.
+    ///   - granted: A closure that receives the token if the request has to wait, unless the ticket leaves the queue
+    ///     before. The closure must not run code of the app on the calling thread, which may belong to another request.
+    package func take(
+        for origin: RequestOrigin, isAhead: Bool, _ granted: @escaping @Sendable (Token) -> Void
+    ) -> Admission {
+        let (key, now) = (key(of: origin), clock.now)
+        let (ticket, time, consequences): (Ticket?, Duration?, Consequences) = state.withLock { state in
+            if state.lanes[key] == nil { makeLane(key, &state, now) }
+            return state.withLane(key) { state, lane in
+                if lane.machine.take(now: now) { return (nil, nil, Consequences()) }
+                let number = state.nextNumber()
+                let moment = lane.machine.wait(granted, number, isAhead: isAhead, now: now)
+                return (
+                    Ticket(limit: self, key: key, number: number), moment.map { now.duration(to: $0) },
+                    advance(&lane, &state, now)
+                )
+            } ?? (nil, nil, Consequences())
+        }
+        carryOut(consequences, key, now)
+        guard let ticket else { return .granted(Token(limit: self, key: key, takenAt: now)) }
+        return .waits(ticket, for: time)
+    }
+
+    private func leave(_ ticket: Ticket) -> Bool {
+        var (waiter, timer): (Waiter?, (any OperationTimer)?)
+        state.withLock { state in
+            state.withLane(ticket.key) { _, lane in
+                waiter = lane.machine.leave(ticket.number)
+                if lane.machine.waitingCount == 0 { timer = exchange(&lane.timer, with: nil)?.timer }
+            } ?? ()
+        }
+        timer?.cancel()
+        return waiter != nil
+    }
+
+    private func giveBack(_ token: Token) {
+        let now = clock.now
+        let consequences = state.withLock { state in
+            state.withLane(token.key) { state, lane in
+                lane.machine.giveBack(now: now)
+                return advance(&lane, &state, now)
+            }
+        }
+        if let consequences { carryOut(consequences, token.key, now) }
+    }
+
+    private func passTime(_ key: String, _ number: UInt64) {
+        let now = clock.now
+        let consequences = state.withLock { state in
+            state.withLane(key) { state, lane -> Consequences? in
+                guard lane.timer?.number == number else { return nil }
+                lane.timer = nil
+                return advance(&lane, &state, now)
+            } ?? nil
+        }
+        if let consequences { carryOut(consequences, key, now) }
+    }
+
+    /// Grants the available tokens and sets the timer for the next one.
+    private func advance(_ lane: inout Lane, _ state: inout State, _ now: OperationInstant) -> Consequences {
+        var consequences = Consequences(granted: lane.machine.grant(now: now))
+        let due = lane.machine.due(now: now)
+        if let timer = lane.timer, let due, timer.due <= due { return consequences }
+        consequences.oldTimer = exchange(&lane.timer, with: nil)?.timer
+        if let due {
+            let number = state.nextNumber()
+            lane.timer = (number, due, nil)
+            consequences.timer = (number, due)
+        }
+        return consequences
+    }
+
+    private func carryOut(_ consequences: Consequences, _ key: String, _ now: OperationInstant) {
+        consequences.oldTimer?.cancel()
+        if let (number, due) = consequences.timer {
+            let timer = clock.schedule(at: due) { self.passTime(key, number) }
+            // The timer may have fired already, or the last waiting request may have left.
+            let isOfUse = state.withLock { state in
+                state.withLane(key) { _, lane in
+                    guard lane.timer?.number == number else { return false }
+                    lane.timer?.timer = timer
+                    return true
+                } ?? false
+            }
+            if !isOfUse { timer.cancel() }
+        }
+        for granted in consequences.granted { granted(Token(limit: self, key: key, takenAt: now)) }
+    }
+
+    private func makeLane(_ key: String, _ state: inout State, _ now: OperationInstant) {
+        if state.lanes.count >= state.maximumCount {
+            // A lane that has all its tokens is equal to a new lane.
+            state.lanes = state.lanes.filter { _, lane in
+                var machine = lane.machine
+                return !machine.isUnused(now: now)
+            }
+            state.maximumCount = max(64, state.lanes.count * 2)
+        }
+        state.lanes[key] = Lane(
+            machine: RateLimitMachine(bucket: TokenBucket(count, per: period, burst: burst, now: now)))
+    }
+}
+
+extension RateLimit: CustomStringConvertible {
+    /// A description of the limit, such as "20 requests per second".
+    public var description: String {
+        let unit = period == .seconds(1) ? "second" : "\(period)"
+        return "\(count) \(count == 1 ? "request" : "requests") per \(unit)" + (isPerHost ? " and host" : "")
+    }
+}
+
+/// The rate limit that a request carries to its exchange, with the token that its operation waited for.
+package final class RatePass: Sendable {
+    private struct State {
+        var token: RateLimit.Token?
+        /// Whether a task was created from the request.
+        ///
+        /// After that, only the exchange of the task may return the token.
+        var isSent = false
+    }
+
+    /// The limit, which also applies to each request that follows from this one.
+    package let limit: RateLimit
+    private let state: Locked<State>
+
+    package init(_ limit: RateLimit, _ token: RateLimit.Token? = nil) {
+        self.limit = limit
+        state = Locked(State(token: token))
+    }
+
+    /// Records that a task was created from the request.
+    package func markSent() { state.withLock { $0.isSent = true } }
+
+    /// Takes the token back, unless a task was created from the request.
+    package func withdraw() -> RateLimit.Token? {
+        state.withLock { $0.isSent ? nil : exchange(&$0.token, with: nil) }
+    }
+
+    /// Takes the token, for the first request of an exchange.
+    package func takeToken() -> RateLimit.Token? { state.withLock { exchange(&$0.token, with: nil) } }
+}
+
+extension NetworkRequest {
+    package var ratePass: RatePass? { companion.flatMap { $0 as? RatePass } }
+
+    /// Returns the same request with a rate limit.
+    package func with(_ pass: RatePass) -> NetworkRequest { with(companion: pass) }
+}
+
+/// The requests that wait for the tokens of one bucket, as a value that receives the time and has no clock.
+package struct RateLimitMachine<Waiter: Sendable>: Sendable {
+    private var bucket: TokenBucket
+    private var waiters: [UInt64: (isAhead: Bool, waiter: Waiter)] = [:]
+    /// The numbers of the waiting requests in their order.
+    ///
+    /// The numbers of requests that left remain for a while.
+    private var (ahead, line) = (Fifo<UInt64>(), Fifo<UInt64>())
+    private var aheadCount = 0
+
+    package init(bucket: TokenBucket) {
+        self.bucket = bucket
+    }
+
+    package var waitingCount: Int { waiters.count }
+
+    /// Takes a token, unless others wait for one.
+    package mutating func take(now: OperationInstant) -> Bool { waiters.isEmpty && bucket.take(now: now) }
+
+    /// Adds a waiting request.
+    ///
+    /// Each number is higher than all earlier numbers.
+    ///
+    /// - Returns: The time of the request's turn, unless others go first, or `nil` if the time is out of range.
+    package mutating func wait(
+        _ waiter: Waiter, _ number: UInt64, isAhead: Bool, now: OperationInstant
+    ) -> OperationInstant? {
+        waiters[number] = (isAhead, waiter)
+        if isAhead {
+            aheadCount += 1
+            ahead.append(number)
+        } else {
+            line.append(number)
+        }
+        return bucket.moment(of: isAhead ? aheadCount : waiters.count, now: now)
+    }
+
+    /// Removes a waiting request, and returns `nil` if the request does not wait.
+    package mutating func leave(_ number: UInt64) -> Waiter? {
+        guard let waiter = remove(number) else { return nil }
+        // The numbers of requests that left are removed when they become the majority.
+        if ahead.count + line.count > max(64, waiters.count * 2) {
+            _ = ahead.removeAll { waiters[$0] == nil }
+            _ = line.removeAll { waiters[$0] == nil }
+        }
+        return waiter
+    }
+
+    /// Returns an unused token to the bucket.
+    package mutating func giveBack(now: OperationInstant) { bucket.giveBack(now: now) }
+
+    /// Returns the requests that get a token now, in their order.
+    package mutating func grant(now: OperationInstant) -> [Waiter] {
+        var granted: [Waiter] = []
+        while !waiters.isEmpty, bucket.take(now: now), let waiter = next() { granted.append(waiter) }
+        return granted
+    }
+
+    /// Returns the time of the next request's token, or `nil` if no request waits or the time is out of range.
+    package mutating func due(now: OperationInstant) -> OperationInstant? {
+        waiters.isEmpty ? nil : bucket.moment(of: 1, now: now)
+    }
+
+    /// Returns whether the value is equal to a new one.
+    package mutating func isUnused(now: OperationInstant) -> Bool { waiters.isEmpty && bucket.isFull(now: now) }
+
+    private mutating func next() -> Waiter? {
+        while let number = ahead.popFirst() ?? line.popFirst() {
+            if let waiter = remove(number) { return waiter }
+        }
+        return nil
+    }
+
+    private mutating func remove(_ number: UInt64) -> Waiter? {
+        guard let (isAhead, waiter) = waiters.removeValue(forKey: number) else { return nil }
+        if isAhead { aheadCount -= 1 }
+        return waiter
+    }
+}
+
+/// A token bucket, whose tokens return at a steady rate up to a maximum number.
+///
+/// The bucket uses integers, so that rounding errors do not accumulate.
+package struct TokenBucket: Sendable, Equatable {
+    /// The number of tokens that return in a period.
+    private let count: Int128
+    /// A period in nanoseconds, which is also the amount by which one token lowers the level.
+    private let period: Int128
+    private let capacity: Int128
+    /// The level, which rises by `count` each nanosecond.
+    private var level: Int128
+    /// The time of the level in nanoseconds.
+    private var counted: Int64
+
+    package init(_ count: Int, per period: Duration, burst: Int, now: OperationInstant) {
+        self.count = Int128(max(count, 1))
+        self.period = Int128(max(period.saturatedNanoseconds, 1))
+        // Each factor is below 2^63, so that neither a product nor the sum of two can overflow.
+        capacity = Int128(max(burst, 1)) * self.period
+        level = capacity
+        counted = now.offset.saturatedNanoseconds
+    }
+
+    /// The time until all tokens are available again.
+    package var fillTime: Duration { .nanoseconds(Int64(clamping: Self.roundedUp(capacity, count))) }
+
+    package mutating func take(now: OperationInstant) -> Bool {
+        settle(now)
+        guard level >= period else { return false }
+        level -= period
+        return true
+    }
+
+    package mutating func giveBack(now: OperationInstant) {
+        settle(now)
+        level = min(level + period, capacity)
+    }
+
+    /// Returns the time at which a number of tokens is available if none is taken, or `nil` if the time is out of
+    /// range.
+    package mutating func moment(of tokens: Int, now: OperationInstant) -> OperationInstant? {
+        settle(now)
+        let missing = Int128(max(tokens, 1)) * period - level
+        guard missing > 0 else { return now }
+        return Int64(exactly: Int128(counted) + Self.roundedUp(missing, count))
+            .map { OperationInstant(offset: .nanoseconds($0)) }
+    }
+
+    package mutating func isFull(now: OperationInstant) -> Bool {
+        settle(now)
+        return level == capacity
+    }
+
+    private mutating func settle(_ now: OperationInstant) {
+        let moment = now.offset.saturatedNanoseconds
+        // If a clock runs backwards, no time is counted twice.
+        guard moment > counted else { return }
+        let passed = min(Int128(moment) - Int128(counted), Int128(Int64.max))
+        level = min(level + passed * count, capacity)
+        counted = moment
+    }
+
+    private static func roundedUp(_ dividend: Int128, _ divisor: Int128) -> Int128 {
+        dividend / divisor + (dividend % divisor == 0 ? 0 : 1)
+    }
+}

@@ -1,0 +1,155 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// The dates of HTTP (RFC 9110, section 5.6.7): one form to write, three to read.
+package enum HTTPDate {
+    /// The end of the year 9999, in seconds since 1970.
+    private static let latest = 253_402_300_799.0
+    private static let weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+
+    /// The date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    package static func text(_ date: Date) -> String {
+        // With the arguments in this order, a date that is not a number becomes the first day.
+        let seconds = Int64(min(latest, max(-62_135_596_800, date.timeIntervalSince1970)).rounded(.down))
+        let days = Int((Double(seconds) / 86_400).rounded(.down))
+        let (year, month, day) = CivilDate.date(days: days)
+        let rest = Int(seconds - Int64(days) * 86_400)
+        let weekday = ((days + 4) % 7 + 7) % 7
+        let clock = [rest / 3600, rest / 60 % 60, rest % 60].map { padded($0, 2) }.joined(separator: ":")
+        let names = (weekdays[weekday].capitalized, CivilDate.months[month - 1].capitalized)
+        return "\(names.0), \(padded(day, 2)) \(names.1) \(padded(year, 4)) \(clock) GMT"
+    }
+
+    /// Reads a date in any of the three forms; nil if it is none of them.
+    ///
+    /// - Parameters:
+    ///   - text: The date, with nothing before or after it but blanks.
+    ///   - now: For years of two digits, which lie at most fifty years ahead.
+    package static func parse(_ text: String, now: Date) -> Date? {
+        let words = text.split { $0 == " " || $0 == "\t" }.map(String.init)
+        // Recipients are asked to be lenient about the name of the day, which says nothing new.
+        switch words.count {
+        case 6: return fixed(words)
+        case 4: return obsolete(words, now: now)
+        case 5: return asctime(words)
+        default: return nil
+        }
+    }
+
+    // Sun, 06 Nov 1994 08:49:37 GMT
+    private static func fixed(_ words: [String]) -> Date? {
+        guard words[0].utf8.count == 4, words[0].hasSuffix(","), isZone(words[5]), words[3].utf8.count == 4 else {
+            return nil
+        }
+        return moment(year: number(words[3]), month: words[2], day: number(words[1]), clock: words[4])
+    }
+
+    // Sunday, 06-Nov-94 08:49:37 GMT
+    private static func obsolete(_ words: [String], now: Date) -> Date? {
+        let parts = words[1].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
+        guard words[0].hasSuffix(","), isZone(words[3]), parts.count == 3, parts[2].utf8.count == 2,
+            let twoDigits = number(parts[2])
+        else { return nil }
+        let seconds = min(latest, max(-latest, now.timeIntervalSince1970))
+        let present = CivilDate.date(days: Int((seconds / 86_400).rounded(.down))).year
+        var year = present / 100 * 100 + twoDigits
+        if year > present + 50 { year -= 100 }
+        return moment(year: year, month: parts[1], day: number(parts[0]), clock: words[2])
+    }
+
+    // Sun Nov  6 08:49:37 1994
+    private static func asctime(_ words: [String]) -> Date? {
+        guard words[0].utf8.count == 3, words[4].utf8.count == 4 else { return nil }
+        return moment(year: number(words[4]), month: words[1], day: number(words[2]), clock: words[3])
+    }
+
+    private static func moment(year: Int?, month: String, day: Int?, clock: String) -> Date? {
+        let parts = clock.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 3, parts.allSatisfy({ $0.utf8.count == 2 }), let hour = number(parts[0]),
+            let minute = number(parts[1]), let second = number(parts[2]), let year, let day,
+            let month = CivilDate.months.firstIndex(of: month.asciiLowercased)
+        else { return nil }
+        return CivilDate.moment(
+            year: year, month: month + 1, day: day, hour: hour, minute: minute, second: second)
+    }
+
+    private static func isZone(_ word: String) -> Bool { ["GMT", "UTC"].contains(word) }
+
+    private static func number(_ text: String) -> Int? {
+        guard !text.isEmpty, text.utf8.count <= 4, text.utf8.allSatisfy(\.isDigit) else { return nil }
+        return Int(text)
+    }
+
+    private static func padded(_ number: Int, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+}
+
+/// Days and seconds of the calendar, without Foundation's calendars: quick, and right on every platform.
+package enum CivilDate {
+    /// The names of the months as HTTP writes them.
+    package static let months = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ]
+
+    /// How many days lie between 1 January 1970 and a day; nil if there is no such day.
+    package static func days(year: Int, month: Int, day: Int) -> Int? {
+        guard (1...12).contains(month), day >= 1, day <= length(of: month, in: year) else { return nil }
+        // Years from March on, so that the day that a leap year has more is the last; in eras of 400 years.
+        let shifted = month <= 2 ? year - 1 : year
+        let era = (shifted >= 0 ? shifted : shifted - 399) / 400
+        let yearOfEra = shifted - era * 400
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return era * 146_097 + dayOfEra - 719_468
+    }
+
+    /// The year, month and day that lie so many days after 1 January 1970.
+    package static func date(days: Int) -> (year: Int, month: Int, day: Int) {
+        let shifted = days + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        return (year, month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
+    }
+
+    /// The moment of a day's hour, minute and second; nil if there is no such moment.
+    package static func moment(
+        year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int
+    ) -> Date? {
+        guard let days = days(year: year, month: month, day: day), (0...23).contains(hour),
+            (0...59).contains(minute), (0...60).contains(second)
+        else { return nil }
+        // 64 bits: on Apple Watch, where `Int` has 32, a date after 19 January 2038 would end the process.
+        let seconds = Int64(days) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
+        return Date(timeIntervalSince1970: Double(seconds))
+    }
+
+    private static func length(of month: Int, in year: Int) -> Int {
+        let isLeapYear = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        return month == 2 && isLeapYear ? 29 : [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
+    }
+}
+
+extension Duration {
+    /// The time for a log: in seconds, to the millisecond.
+    var inSeconds: String {
+        let milliseconds = (max(self, .zero).saturatedNanoseconds.magnitude + 500_000) / 1_000_000
+        let decimals = String(milliseconds % 1_000 + 1_000).dropFirst()
+        return "\(milliseconds / 1_000).\(decimals) s"
+    }
+
+    /// As a number, for Foundation.
+    var seconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}

@@ -1,0 +1,163 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// A reader of the value of a header, which consists of tokens, quoted strings and separators (RFC 9110, section 5.6).
+///
+/// The time it takes is proportional to the length of the value, whatever the value is.
+struct HeaderScanner {
+    private let bytes: [UInt8]
+    /// The position of the byte that is read next.
+    var index = 0
+
+    init(_ value: String) {
+        bytes = Array(value.utf8)
+    }
+
+    var isAtEnd: Bool { index == bytes.count }
+    var isAtBlank: Bool { !isAtEnd && bytes[index].isBlank }
+
+    func isAt(_ byte: UInt8) -> Bool { !isAtEnd && bytes[index] == byte }
+
+    func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
+
+    /// Moves past a byte; returns whether it was there.
+    mutating func take(_ byte: UInt8) -> Bool {
+        guard isAt(byte) else { return false }
+        index += 1
+        return true
+    }
+
+    mutating func skip(while isSkipped: (UInt8) -> Bool) {
+        while !isAtEnd, isSkipped(bytes[index]) { index += 1 }
+    }
+
+    /// Reads all bytes up to the first one that does not belong to the text.
+    mutating func text(while belongs: (UInt8) -> Bool) -> String {
+        let start = index
+        skip(while: belongs)
+        return text(start..<index)
+    }
+
+    /// Reads a token; `nil` if no token begins here.
+    mutating func token() -> String? {
+        let token = text { $0.isTokenCharacter }
+        return token.isEmpty ? nil : token
+    }
+
+    /// Reads a quoted string, at whose first quotation mark the scanner is; `nil` if the string has no end.
+    mutating func quoted() -> String? {
+        index += 1
+        var value: [UInt8] = []
+        while !isAtEnd {
+            switch bytes[index] {
+            case UInt8(ascii: "\""):
+                index += 1
+                return String(decoding: value, as: UTF8.self)
+            case UInt8(ascii: "\\"):
+                index += 1
+                guard !isAtEnd else { return nil }
+            default: break
+            }
+            value.append(bytes[index])
+            index += 1
+        }
+        return nil
+    }
+
+    /// Moves to the next comma that is not in a quoted string.
+    mutating func skipToComma() {
+        while !isAtEnd, !isAt(UInt8(ascii: ",")) {
+            if isAt(UInt8(ascii: "\"")) {
+                _ = quoted()
+            } else {
+                index += 1
+            }
+        }
+    }
+}
+
+// The classes of characters of which the grammars of HTTP are made.
+extension UInt8 {
+    var isDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
+
+    var isLetter: Bool {
+        let lower = self | 0x20
+        return lower >= UInt8(ascii: "a") && lower <= UInt8(ascii: "z")
+    }
+
+    var isHexDigit: Bool {
+        let lower = self | 0x20
+        return isDigit || (lower >= UInt8(ascii: "a") && lower <= UInt8(ascii: "f"))
+    }
+
+    /// A space or a tabulator.
+    var isBlank: Bool { self == 0x20 || self == 0x09 }
+
+    /// A character below the space, or DEL.
+    var isControl: Bool { self < 0x20 || self == 0x7F }
+
+    /// A character of a `token` (RFC 9110, section 5.6.2).
+    var isTokenCharacter: Bool { isLetter || isDigit || "!#$%&'*+-.^_`|~".utf8.contains(self) }
+
+    /// A character of a `token68` (RFC 9110, section 11.2), but for the equals signs at its end.
+    var isToken68Character: Bool { isLetter || isDigit || "-._~+/".utf8.contains(self) }
+}
+
+extension String {
+    /// The text with `A` to `Z` in lower case, and all else as it is.
+    var asciiLowercased: String {
+        String(decoding: utf8.map { $0 >= 0x41 && $0 <= 0x5A ? $0 | 0x20 : $0 }, as: UTF8.self)
+    }
+}
+
+extension ArraySlice<UInt8> {
+    var withoutBlanksAround: ArraySlice<UInt8> {
+        var slice = self.drop { $0.isBlank }
+        while let last = slice.last, last.isBlank { slice.removeLast() }
+        return slice
+    }
+}
+
+/// A version of HTTP.
+public struct HTTPVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// The number before the dot.
+    public let major: Int
+    /// The number after the dot.
+    public let minor: Int
+
+    /// Makes a version.
+    public init(_ major: Int, _ minor: Int) {
+        self.major = major
+        self.minor = minor
+    }
+
+    /// HTTP/1.0.
+    public static let http1_0 = HTTPVersion(1, 0)
+    /// HTTP/1.1.
+    public static let http1_1 = HTTPVersion(1, 1)
+    /// HTTP/2.
+    public static let http2 = HTTPVersion(2, 0)
+    /// HTTP/3.
+    public static let http3 = HTTPVersion(3, 0)
+
+    /// Whether the left one is older.
+    public static func < (left: HTTPVersion, right: HTTPVersion) -> Bool {
+        (left.major, left.minor) < (right.major, right.minor)
+    }
+
+    /// As it is written: `HTTP/1.1`, `HTTP/2`.
+    public var description: String { major < 2 ? "HTTP/\(major).\(minor)" : "HTTP/\(major)" }
+}
+
+extension Int64 {
+    /// Returns the sum, or the largest or smallest number if the sum overflows.
+    package func addingSaturated(_ other: Int64) -> Int64 {
+        let (sum, overflows) = addingReportingOverflow(other)
+        return overflows ? (other < 0 ? .min : .max) : sum
+    }
+}
+
+extension Sequence<Int64> {
+    /// The sum of numbers that may be too large, such as the announced sizes of files.
+    package var saturatedSum: Int64 { reduce(0) { $0.addingSaturated($1) } }
+}

@@ -1,0 +1,287 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+
+/// A file, or a part of one, to be sent as the body of a request.
+///
+/// Its length is fixed when it is made. A file that is shorter or was changed by the time it is sent is an error of the
+/// transfer, never a body that is cut or filled up.
+public struct FileRegion: Sendable, Hashable {
+    /// The file.
+    public let url: URL
+    /// The first byte.
+    public let offset: Int64
+    /// How many bytes.
+    public let length: Int64
+    /// What the system told of the file when the region was made.
+    private let status: FileRegionStatus
+
+    /// Takes the whole file from `offset` on, or `length` bytes of it.
+    ///
+    /// It looks at the file's size and date, and does not open it.
+    public init(_ url: URL, offset: Int64 = 0, length: Int64? = nil) throws(NetworkError) {
+        func refusal(_ reason: String) -> NetworkError {
+            NetworkError(code: .bodyUnreadable, phase: .checking, message: "\(url.path) cannot be sent: \(reason)")
+        }
+        guard url.isFileURL else { throw refusal("it is the URL of no file. Make it with URL(fileURLWithPath:).") }
+        guard let status = FileRegionStatus(path: url.path) else {
+            throw refusal("it does not exist or cannot be looked at. Check the path.")
+        }
+        guard status.isRegular else { throw refusal("it is no plain file. Send it as a stream.") }
+        guard offset >= 0, offset <= status.size, (length ?? 0) >= 0, (length ?? 0) <= status.size - offset else {
+            throw refusal("the part begins or ends outside of it, for it has \(status.size) bytes.")
+        }
+        self.url = url
+        self.offset = offset
+        self.length = length ?? status.size - offset
+        self.status = status
+    }
+}
+
+extension FileRegion {
+    /// Whether it is all of the file, as that is now.
+    package var isWhole: Bool { offset == 0 && FileRegionStatus(path: url.path)?.size == length }
+
+    /// Whether that is still the file, unchanged, of which the region was made.
+    ///
+    /// The time of its last change of status says no more to us: to read a file, to link it or to note something beside it
+    /// may change that, too.
+    func isPart(of present: FileRegionStatus) -> Bool { present == status }
+
+    /// Sees whether it is still there and unchanged, by its name.
+    func check() throws(NetworkError) {
+        guard let present = FileRegionStatus(path: url.path) else {
+            throw NetworkError(
+                code: .bodyUnreadable, phase: .sending, message: "\(url.path) cannot be read. Check the file.")
+        }
+        guard isPart(of: present) else { throw changed }
+    }
+
+    var changed: NetworkError {
+        NetworkError(
+            code: .bodyChanged, phase: .sending,
+            message: "\(url.path) was changed since the request was made. Make the request anew.")
+    }
+}
+
+/// Gives the bytes of a file to a transfer, whose thread must not wait for a disk or a server of files.
+///
+/// The file is opened and read on a queue of its own, two portions ahead.
+final class FileRegionProducer: BodyProducer {
+    private static let portion = 128 << 10
+
+    private let state: Locked<ReadAhead>
+    private let queue = DispatchQueue(label: "OperationKit.FileRegionProducer", autoreleaseFrequency: .workItem)
+    private let region: FileRegion
+    // Sendable: only used on `queue`.
+    private nonisolated(unsafe) var file: OpenRegion?
+
+    init(_ region: FileRegion) {
+        self.region = region
+        state = Locked(ReadAhead(length: region.length, portion: Self.portion))
+    }
+
+    func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
+        let (portion, reads) = try state.withLock { state throws(NetworkError) in
+            try state.take(into: buffer, waker: waker)
+        }
+        if reads { queue.async { self.readAhead() } }
+        return portion
+    }
+
+    private func readAhead() {
+        while let (offset, count) = state.withLock({ $0.next() }) {
+            let waker: BodyWaker?
+            do throws(NetworkError) {
+                let bytes = try read(at: offset, count)
+                waker = state.withLock { $0.filled(bytes) }
+            } catch {
+                waker = state.withLock { $0.failed(error) }
+            }
+            waker?.wake()
+        }
+    }
+
+    private func read(at offset: Int64, _ count: Int) throws(NetworkError) -> [UInt8] {
+        let file = try openedFile()
+        var failure: NetworkError?
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+            let room = UnsafeMutableRawBufferPointer(buffer)
+            do throws(NetworkError) {
+                while initialized < count {
+                    let rest = UnsafeMutableRawBufferPointer(rebasing: room[initialized..<count])
+                    initialized += try file.read(at: offset + Int64(initialized), into: rest)
+                }
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+
+    private func openedFile() throws(NetworkError) -> OpenRegion {
+        if let file { return file }
+        let opened = try OpenRegion(region)
+        file = opened
+        return opened
+    }
+}
+
+/// What the system knows of a file that is to be sent.
+package struct FileRegionStatus: Hashable, Sendable {
+    package let size: Int64
+    package let modificationTime: Int64
+    package let isRegular: Bool
+    /// Which file it is, whatever its name.
+    package let device: UInt64
+    package let inode: UInt64
+
+    package init?(path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    package init?(descriptor: Int32) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    private init(_ status: stat) {
+        size = Int64(status.st_size)
+        #if canImport(Darwin)
+            let time = status.st_mtimespec
+        #else
+            let time = status.st_mtim
+        #endif
+        modificationTime = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+        isRegular = status.st_mode & S_IFMT == S_IFREG
+        device = UInt64(truncatingIfNeeded: status.st_dev)
+        inode = UInt64(truncatingIfNeeded: status.st_ino)
+    }
+}
+
+/// The file of a ``FileRegion``, open for reading.
+final class OpenRegion {
+    private let region: FileRegion
+    private let descriptor: Int32
+
+    init(_ region: FileRegion) throws(NetworkError) {
+        self.region = region
+        descriptor = open(region.url.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard descriptor >= 0 else { throw Self.unreadable(region, errno) }
+        try check()
+    }
+
+    deinit {
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// Reads from a place in the region: at least one byte.
+    func read(at offset: Int64, into target: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int {
+        while true {
+            let count = pread(descriptor, target.baseAddress, target.count, off_t(region.offset + offset))
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Self.unreadable(region, errno) }
+            guard count > 0 else { throw region.changed }
+            // The last look comes after the last byte.
+            if offset + Int64(count) == region.length { try check() }
+            return count
+        }
+    }
+
+    /// Whether it is still the file of which the region was made.
+    private func check() throws(NetworkError) {
+        guard let status = FileRegionStatus(descriptor: descriptor), region.isPart(of: status) else {
+            throw region.changed
+        }
+    }
+
+    private static func unreadable(_ region: FileRegion, _ number: Int32) -> NetworkError {
+        if let error = DescriptorShortage.error(number, opening: region.url.path, phase: .sending) { return error }
+        return NetworkError(
+            code: .bodyUnreadable, phase: .sending, message: "\(region.url.path) cannot be read. Check the file.",
+            underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
+    }
+}
+
+/// Gives the bytes of an `InputStream`, whose `read` may block, to a transfer that may not.
+///
+/// The stream is read on a queue of its own, one portion ahead.
+final class InputStreamProducer: BodyProducer {
+    private enum State {
+        /// Nothing is there and nobody reads.
+        case empty
+        case reading(BodyWaker)
+        case filled([UInt8], used: Int)
+        case failed(any Error)
+        case ended
+    }
+
+    private static let portion = 64 << 10
+
+    private let state = Locked(State.empty)
+    private let queue = DispatchQueue(label: "OperationKit.InputStreamProducer", autoreleaseFrequency: .workItem)
+    // Sendable: only used on `queue`.
+    private nonisolated(unsafe) let stream: InputStream
+    private nonisolated(unsafe) var isOpen = false
+
+    init(_ stream: InputStream) {
+        self.stream = stream
+    }
+
+    func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
+        let (portion, reads) = try state.withLock { state -> (BodyPortion, Bool) in
+            switch state {
+            case .empty:
+                state = .reading(waker)
+                return (.notYet, true)
+            case .reading:
+                state = .reading(waker)
+                return (.notYet, false)
+            case .filled(let bytes, let used):
+                let count = min(bytes.count - used, buffer.count)
+                bytes.withUnsafeBytes { buffer.copyMemory(from: .init(rebasing: $0[used..<used + count])) }
+                state = used + count == bytes.count ? .empty : .filled(bytes, used: used + count)
+                return (.bytes(count), false)
+            case .failed(let error): throw error
+            case .ended: return (.end, false)
+            }
+        }
+        if reads { queue.async { self.read() } }
+        return portion
+    }
+
+    private func read() {
+        if !isOpen {
+            stream.open()
+            isOpen = true
+        }
+        var count = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: Self.portion) { buffer, initialized in
+            if let base = buffer.baseAddress { count = stream.read(base, maxLength: Self.portion) }
+            initialized = max(count, 0)
+        }
+        let next: State
+        switch count {
+        case 1...: next = .filled(bytes, used: 0)
+        case 0: next = .ended
+        default:
+            // `streamError` traps in Foundation on Linux.
+            next = .failed(
+                NetworkError(
+                    code: .bodyUnreadable, phase: .sending, message: "The stream of the body could not be read."))
+        }
+        if count <= 0 { stream.close() }
+        let waker = state.withLock { state -> BodyWaker? in
+            guard case .reading(let waker) = state else { return nil }
+            state = next
+            return waker
+        }
+        waker?.wake()
+    }
+}

@@ -1,0 +1,323 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// Lets one value write itself into one node.
+struct FormValueEncoder: Encoder {
+    let options: FormEncoder
+    let node: FormNode
+    let codingPath: [any CodingKey]
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    init(_ options: FormEncoder, node: FormNode, path: [any CodingKey]) {
+        self.options = options
+        self.node = node
+        codingPath = path
+    }
+
+    func write(_ value: some Encodable) throws {
+        guard codingPath.count <= MixedValue.deepest else {
+            throw FormEncodingError(
+                .tooDeep, at: codingPath, "It is nested more than \(MixedValue.deepest) levels deep.")
+        }
+        switch value {
+        case let date as Date:
+            guard date.timeIntervalSince1970.isFinite else { throw notANumber() }
+            write(text: options.dates.text(date))
+        case let data as Data: write(text: options.data.text(data))
+        case let url as URL: write(text: url.absoluteString)
+        case let decimal as Decimal:
+            guard decimal.isFinite else { throw notANumber() }
+            write(text: decimal.description)
+        case let dictionary as any DictionaryOfText:
+            node.content = .keyed([])
+            for (key, element) in dictionary.sortedPairs {
+                try FormValueEncoder(options, node: node.child(key), path: codingPath + [DataKey(key)]).write(element)
+            }
+        default: try value.encode(to: self)
+        }
+    }
+
+    func write(text: String) {
+        node.content = .text(text)
+    }
+
+    func write(_ number: some BinaryFloatingPoint & LosslessStringConvertible) throws {
+        guard number.isFinite else { throw notANumber() }
+        write(text: FormNumber.text(number))
+    }
+
+    private func notANumber() -> FormEncodingError {
+        FormEncodingError(
+            .notANumber, at: codingPath,
+            "The number, or date, is infinite or none at all, which a form cannot say. Give it as text.")
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        if case .keyed = node.content {} else { node.content = .keyed([]) }
+        return KeyedEncodingContainer(FormKeyedContainer<Key>(encoder: self))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        if case .list = node.content {} else { node.content = .list([]) }
+        return FormListContainer(encoder: self)
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer { FormSingleContainer(encoder: self) }
+}
+
+/// A dictionary whose keys are text, and thus the keys of the form.
+private protocol DictionaryOfText {
+    var sortedPairs: [(String, any Encodable)] { get }
+}
+
+extension Dictionary: DictionaryOfText where Key == String, Value: Encodable {
+    fileprivate var sortedPairs: [(String, any Encodable)] {
+        sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+}
+
+/// Writes values under keys.
+struct FormKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let encoder: FormValueEncoder
+    var codingPath: [any CodingKey] { encoder.codingPath }
+
+    private func child(_ key: some CodingKey) -> FormValueEncoder {
+        let name = key is DataKey ? key.stringValue : encoder.options.keys.text(key.stringValue)
+        return FormValueEncoder(encoder.options, node: encoder.node.child(name), path: codingPath + [key])
+    }
+
+    mutating func encodeNil(forKey key: Key) throws { child(key).node.content = .null }
+    mutating func encode(_ value: some Encodable, forKey key: Key) throws { try child(key).write(value) }
+
+    mutating func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type, forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> {
+        child(key).container(keyedBy: type)
+    }
+
+    mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+        child(key).unkeyedContainer()
+    }
+
+    mutating func superEncoder() -> any Encoder { child(DataKey("super")) }
+    mutating func superEncoder(forKey key: Key) -> any Encoder { child(key) }
+}
+
+/// Writes values one after another.
+struct FormListContainer: UnkeyedEncodingContainer {
+    let encoder: FormValueEncoder
+    private(set) var count = 0
+    var codingPath: [any CodingKey] { encoder.codingPath }
+
+    init(encoder: FormValueEncoder) {
+        self.encoder = encoder
+    }
+
+    private mutating func next() -> FormValueEncoder {
+        let path = codingPath + [DataKey(index: count)]
+        count += 1
+        return FormValueEncoder(encoder.options, node: encoder.node.appended(), path: path)
+    }
+
+    mutating func encodeNil() throws { next().node.content = .null }
+    mutating func encode(_ value: some Encodable) throws { try next().write(value) }
+
+    mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
+        next().container(keyedBy: type)
+    }
+
+    mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { next().unkeyedContainer() }
+    mutating func superEncoder() -> any Encoder { next() }
+}
+
+/// Writes one value that has no parts.
+struct FormSingleContainer: SingleValueEncodingContainer {
+    let encoder: FormValueEncoder
+    var codingPath: [any CodingKey] { encoder.codingPath }
+
+    mutating func encodeNil() throws { encoder.node.content = .null }
+    mutating func encode(_ value: Bool) throws { encoder.write(text: encoder.options.booleans.text(value)) }
+    mutating func encode(_ value: String) throws { encoder.write(text: value) }
+    mutating func encode(_ value: Double) throws { try encoder.write(value) }
+    mutating func encode(_ value: Float) throws { try encoder.write(value) }
+    mutating func encode(_ value: Int) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: Int8) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: Int16) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: Int32) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: Int64) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: Int128) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: UInt) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: UInt8) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: UInt16) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: UInt32) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: UInt64) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: UInt128) throws { encoder.write(text: "\(value)") }
+    mutating func encode(_ value: some Encodable) throws { try encoder.write(value) }
+}
+
+/// A value on its way to a form.
+///
+/// An object, because containers of an `Encoder` may be filled in any order and at any time. Not Sendable on purpose: it
+/// lives for one call.
+final class FormNode {
+    enum Content {
+        case empty
+        case null
+        case text(String)
+        case list([FormNode])
+        case keyed([(key: String, node: FormNode)])
+    }
+
+    var content = Content.empty
+
+    /// A new node at the end of the list.
+    func appended() -> FormNode {
+        let node = FormNode()
+        if case .list(var nodes) = content {
+            content = .empty
+            nodes.append(node)
+            content = .list(nodes)
+        } else {
+            content = .list([node])
+        }
+        return node
+    }
+
+    /// A new node under a key.
+    func child(_ key: String) -> FormNode {
+        guard case .keyed(var pairs) = content else {
+            let node = FormNode()
+            content = .keyed([(key, node)])
+            return node
+        }
+        let node = FormNode()
+        content = .empty
+        pairs.append((key, node))
+        content = .keyed(pairs)
+        return node
+    }
+}
+
+/// Numbers as forms have them.
+enum FormNumber {
+    /// The shortest digits that give the number again; whole numbers without a fraction.
+    static func text(_ number: some BinaryFloatingPoint & LosslessStringConvertible) -> String {
+        let text = String(number)
+        return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
+    }
+}
+
+/// Dates as ISO 8601 and RFC 3339 have them.
+enum ISO8601Text {
+    /// In whole seconds, in the time of Greenwich.
+    static func text(_ date: Date) -> String {
+        let limits = (-62_135_596_800.0, 253_402_300_799.0)
+        let seconds = Int64(min(max(date.timeIntervalSince1970, limits.0), limits.1).rounded(.down))
+        let days = Int((Double(seconds) / 86_400).rounded(.down))
+        let rest = Int(seconds - Int64(days) * 86_400)
+        let (year, month, day) = CivilDate.date(days: days)
+        let date = [padded(year, 4), padded(month, 2), padded(day, 2)].joined(separator: "-")
+        let time = [rest / 3600, rest / 60 % 60, rest % 60].map { padded($0, 2) }.joined(separator: ":")
+        return "\(date)T\(time)Z"
+    }
+
+    private static func padded(_ number: Int, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+}
+
+/// Names with low lines between their words.
+enum SnakeCase {
+    /// A word begins at a capital letter after a small one, and at the last of several capitals if a small one follows.
+    static func text(_ name: String) -> String {
+        let letters = Array(name)
+        var result = ""
+        for (index, letter) in letters.enumerated() {
+            let follows = index + 1 < letters.count && letters[index + 1].isLowercase
+            if letter.isUppercase, index > 0, letters[index - 1] != "_",
+                !letters[index - 1].isUppercase || follows
+            {
+                result += "_"
+            }
+            result += letter.lowercased()
+        }
+        return result
+    }
+}
+
+/// A key that is a part of the data, and no name in the program: no rule for keys changes it.
+struct DataKey: CodingKey {
+    let stringValue: String
+    let intValue: Int?
+
+    init(_ text: String) {
+        stringValue = text
+        intValue = nil
+    }
+
+    init(index: Int) {
+        stringValue = "\(index)"
+        intValue = index
+    }
+
+    init?(stringValue: String) { self.init(stringValue) }
+    init?(intValue: Int) { self.init(index: intValue) }
+}
+
+/// A value of any kind, as dictionaries have them, made `Encodable`: nil, what is `Encodable`, and arrays and dictionaries
+/// of such.
+struct MixedValue: Encodable {
+    /// Deeper than any text that a server would read; and no stack overflows.
+    static let deepest = 256
+
+    private let value: Any?
+
+    init(_ value: Any?) {
+        self.value = value
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        func refuse(_ reason: String) -> EncodingError {
+            EncodingError.invalidValue(
+                value as Any, .init(codingPath: encoder.codingPath, debugDescription: reason))
+        }
+        guard encoder.codingPath.count <= Self.deepest else {
+            throw refuse("It is nested more than \(Self.deepest) levels deep.")
+        }
+        switch Self.unwrapped(value) {
+        case nil, is NSNull:
+            var container = encoder.singleValueContainer()
+            try container.encodeNil()
+        case let value as any Encodable:
+            var container = encoder.singleValueContainer()
+            try container.encode(value)
+        case let list as [Any?]:
+            var container = encoder.singleValueContainer()
+            try container.encode(list.map(MixedValue.init))
+        case let dictionary as [String: Any?]:
+            // As a dictionary, and not as a value with keys: its keys are data, which no rule for names changes.
+            var container = encoder.singleValueContainer()
+            try container.encode(dictionary.mapValues(MixedValue.init))
+        case let other?:
+            throw refuse("A \(type(of: other)) is not Encodable. Give it as text or number.")
+        }
+    }
+
+    /// The value without the optionals around it.
+    private static func unwrapped(_ value: Any?) -> Any? {
+        guard let value else { return nil }
+        guard let optional = value as? any AnyOptional else { return value }
+        return unwrapped(optional.content)
+    }
+}
+
+private protocol AnyOptional {
+    var content: Any? { get }
+}
+
+extension Optional: AnyOptional {
+    fileprivate var content: Any? { self }
+}

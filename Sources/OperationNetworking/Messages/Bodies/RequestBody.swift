@@ -1,0 +1,407 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// A description of the body of a request.
+///
+/// The description opens and reads nothing until the session needs the bytes. If a request is sent again after a
+/// redirect, a challenge or a failure, the session reads the body again. A body that cannot be sent again indicates
+/// that in ``canBeSentAgain``.
+public struct RequestBody: Sendable {
+    package enum Source: Sendable {
+        case none
+        case data(Data)
+        case file(FileRegion)
+        case stream(@Sendable () throws -> any BodyProducer)
+    }
+
+    package let source: Source
+    /// The number of bytes, or `nil` if the length is known only at the end of the body.
+    public let length: Int64?
+    /// A Boolean value that indicates whether the body can be sent more than once.
+    public let canBeSentAgain: Bool
+    /// The content type of the body.
+    ///
+    /// A request without a `Content-Type` header gets a header with this value.
+    public let contentType: String?
+    /// The compression of the body.
+    ///
+    /// A request without a `Content-Encoding` header gets a header with this value.
+    public let contentEncoding: String?
+    /// Records whether the bytes of a body that can be sent only once were requested.
+    private let use: BodyUse?
+
+    package init(
+        source: Source, length: Int64?, canBeSentAgain: Bool, contentType: String? = nil,
+        contentEncoding: String? = nil, use: BodyUse? = nil
+    ) {
+        self.use = use
+        self.source = source
+        self.length = length
+        self.canBeSentAgain = canBeSentAgain
+        self.contentType = contentType
+        self.contentEncoding = contentEncoding
+    }
+
+    /// A request without a body.
+    public static let none = RequestBody(source: .none, length: nil, canBeSentAgain: true)
+
+    /// Creates a body from bytes in memory.
+    public static func data(_ data: Data) -> RequestBody {
+        RequestBody(source: .data(data), length: Int64(data.count), canBeSentAgain: true)
+    }
+
+    /// Creates a body from a file or a part of a file.
+    ///
+    /// The file is read while it is sent, on its own thread, so that a slow disk does not delay other transfers.
+    public static func file(_ region: FileRegion) -> RequestBody {
+        RequestBody(source: .file(region), length: region.length, canBeSentAgain: true)
+    }
+
+    /// Creates a body from bytes that a producer provides while they are sent.
+    ///
+    /// - Parameters:
+    ///   - length: The number of bytes, if it is known. The producer must provide exactly this number. If it provides
+    ///     more, the request fails. Without a length, the body is sent in chunks.
+    ///   - canBeSentAgain: A Boolean value that indicates whether `makeProducer` can be called more than once and
+    ///     provides the same bytes each time.
+    ///   - makeProducer: A closure that creates the producer for one transfer. The closure is called on a thread of the
+    ///     session and must not block.
+    public static func stream(
+        length: Int64? = nil, canBeSentAgain: Bool, _ makeProducer: @escaping @Sendable () throws -> any BodyProducer
+    ) -> RequestBody {
+        guard !canBeSentAgain else {
+            return RequestBody(source: .stream(makeProducer), length: length, canBeSentAgain: true)
+        }
+        let use = BodyUse()
+        let source = Source.stream {
+            use.note()
+            return try makeProducer()
+        }
+        return RequestBody(source: source, length: length, canBeSentAgain: false, use: use)
+    }
+
+    /// Whether the body can be sent now, because it can be sent again or because its bytes were not requested yet.
+    package var canBeSentNow: Bool { canBeSentAgain || use?.isNoted == false }
+
+    /// Creates a body from an `InputStream`, which is read while it is sent, on its own queue.
+    ///
+    /// The body can be sent only once. Pass a stream that is not open. The session closes the stream at its end.
+    public static func stream(_ stream: sending InputStream, length: Int64? = nil) -> RequestBody {
+        let once = Locked<StreamBox?>(StreamBox(stream: stream))
+        return .stream(length: length, canBeSentAgain: false) {
+            guard let box = once.withLock({ exchange(&$0, with: nil) }) else {
+                throw NetworkError(
+                    code: .bodyNotRepeatable, phase: .checking, message: "The stream was read already. Make a new one.")
+            }
+            return InputStreamProducer(box.stream)
+        }
+    }
+
+    /// A Boolean value that indicates whether there is no body.
+    ///
+    /// An empty body counts as a body.
+    public var isNone: Bool {
+        if case .none = source { true } else { false }
+    }
+
+    /// Returns the same body with a content type.
+    public func withContentType(_ contentType: String) -> RequestBody {
+        described(as: contentType, encoding: contentEncoding)
+    }
+
+    func described(as contentType: String?, encoding: String?) -> RequestBody {
+        RequestBody(
+            source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType,
+            contentEncoding: encoding, use: use)
+    }
+
+    func withLength(_ length: Int64) -> RequestBody {
+        RequestBody(
+            source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType,
+            contentEncoding: contentEncoding, use: use)
+    }
+}
+
+private struct StreamBox: @unchecked Sendable {
+    // Sendable: only the one producer that receives it reads the stream.
+    let stream: InputStream
+}
+
+/// Records whether a body that can be sent only once was requested.
+///
+/// Before that, no attempt has consumed it.
+package final class BodyUse: Sendable {
+    private let state = Locked(false)
+
+    package init() {}
+
+    var isNoted: Bool { state.withLock { $0 } }
+
+    func note() { state.withLock { $0 = true } }
+}
+
+/// An object that provides the bytes of a request body as the session sends them.
+///
+/// The session calls the producer repeatedly until the producer reports its end or fails, or until the transfer ends
+/// and releases it. The calls come from threads of the session, but they never overlap. The producer must not block. If
+/// no bytes are available yet, it returns ``BodyPortion/notYet`` and calls the waker as soon as they are.
+public protocol BodyProducer: AnyObject, Sendable {
+    /// Writes the next bytes to the beginning of a buffer.
+    ///
+    /// - Parameters:
+    ///   - buffer: The buffer, which is never empty.
+    ///   - waker: A waker that resumes the transfer after the producer returned ``BodyPortion/notYet``. You can store
+    ///     the waker and call it from any thread.
+    /// - Returns: The number of bytes that were written, or the reason why none were written.
+    /// - Throws: An error if the body cannot be produced.
+    func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion
+}
+
+/// The result of a call to a ``BodyProducer``.
+///
+/// Future versions add no cases.
+public enum BodyPortion: Sendable, Hashable {
+    /// The producer wrote this number of bytes, which is at least one.
+    case bytes(Int)
+    /// No bytes are available now. The session calls the producer again after the waker was called.
+    case notYet
+    /// The producer has already provided all bytes.
+    case end
+}
+
+/// A handle that tells a transfer that its body has more bytes.
+public struct BodyWaker: Sendable {
+    private let action: @Sendable () -> Void
+
+    /// Creates a waker, for sessions of your own and for tests.
+    public init(_ action: @escaping @Sendable () -> Void) {
+        self.action = action
+    }
+
+    /// Tells the transfer to call the producer again.
+    ///
+    /// You can call this method from any thread and any number of times. A call that is too early or too late does no
+    /// harm.
+    public func wake() { action() }
+}
+
+/// Reads a request body in portions, and verifies that its length matches the stated length.
+package final class BodyReader {
+    private enum Source {
+        case data(Data)
+        case stream(any BodyProducer)
+    }
+
+    private let source: Source
+    private let length: Int64?
+    private let waker: BodyWaker
+    private var count: Int64 = 0
+    /// The number of bytes in memory that were read.
+    private var position = 0
+    /// The last portion, until it is known whether more bytes follow.
+    private var held: ArraySlice<UInt8> = []
+    /// Whether the source was asked for more after its last byte, and had none.
+    private var hasEnded = false
+
+    /// Opens the body without reading it.
+    ///
+    /// A file is opened and read on another thread, so its first portion is not available yet.
+    package init(_ body: RequestBody, waker: BodyWaker) throws(NetworkError) {
+        self.waker = waker
+        length = body.length
+        switch body.source {
+        case .none: source = .data(Data())
+        case .data(let data): source = .data(data)
+        case .file(let region): source = .stream(FileRegionProducer(region))
+        case .stream(let makeProducer):
+            do {
+                source = .stream(try makeProducer())
+            } catch {
+                throw Self.failure(error)
+            }
+        }
+    }
+
+    /// Whether all bytes were read, as far as the length is known in advance.
+    package var isComplete: Bool { count == length }
+
+    /// Fills a part of the buffer, from its beginning.
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> BodyPortion {
+        guard !hasEnded || !held.isEmpty, !buffer.isEmpty else { return .end }
+        let rest = (length ?? .max) - count
+        guard rest > 0, held.isEmpty else { return try lastPortion(into: buffer) }
+        // The whole buffer is used, not just the rest, so that surplus bytes are detected.
+        let portion = try portion(into: buffer)
+        switch portion {
+        case .bytes(let given):
+            guard given > 0, given <= buffer.count else {
+                throw Self.mismatch("The producer of the body says that it gave more bytes than there was room for.")
+            }
+            guard given <= rest else { throw Self.tooLong }
+            // The sender does not ask again after the stated number of bytes, so check now that no bytes follow.
+            if given == rest, try !isAtEnd() {
+                held = Array(buffer[..<given])[...]
+                return .notYet
+            }
+            count += Int64(given)
+        case .end where length != nil: throw Self.mismatch("The body ended before its stated length.")
+        case .end, .notYet: break
+        }
+        return portion
+    }
+
+    /// Returns the portion that was held back, once it is known that no bytes follow it.
+    private func lastPortion(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> BodyPortion {
+        guard try isAtEnd() else { return .notYet }
+        guard !held.isEmpty else { return .end }
+        let given = min(held.count, buffer.count)
+        buffer.copyBytes(from: held.prefix(given))
+        held = held.dropFirst(given)
+        count += Int64(given)
+        return .bytes(given)
+    }
+
+    /// Asks the source for one byte beyond the stated length, and returns `false` if the result is not known yet.
+    private func isAtEnd() throws(NetworkError) -> Bool {
+        guard !hasEnded else { return true }
+        var result = Result<BodyPortion, NetworkError>.success(.end)
+        withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { room in
+            do throws(NetworkError) { result = .success(try portion(into: room)) } catch { result = .failure(error) }
+        }
+        switch try result.get() {
+        case .bytes: throw Self.tooLong
+        case .notYet: return false
+        case .end: hasEnded = true
+        }
+        return true
+    }
+
+    private func portion(into target: UnsafeMutableRawBufferPointer) throws(NetworkError) -> BodyPortion {
+        switch source {
+        case .data(let data):
+            guard position < data.count else { return .end }
+            let start = data.startIndex + position
+            let given = min(target.count, data.endIndex - start)
+            data.copyBytes(to: target, from: start..<start + given)
+            position += given
+            return .bytes(given)
+        case .stream(let producer):
+            do {
+                return try producer.produce(into: target, waker: waker)
+            } catch {
+                throw Self.failure(error)
+            }
+        }
+    }
+
+    private static func failure(_ error: any Error) -> NetworkError {
+        if let error = error as? NetworkError { return error }
+        // The error's text may contain anything, even bytes of the body.
+        var failure = NetworkError(
+            code: .bodyUnreadable, phase: .sending, message: "What makes the body of the request failed.",
+            underlying: .init(domain: "body", number: 0, text: "\(type(of: error))"))
+        failure.cause = error
+        return failure
+    }
+
+    private static let tooLong = mismatch(
+        "The body has more bytes than its stated length. State the right one, or none.")
+
+    private static func mismatch(_ message: String) -> NetworkError {
+        NetworkError(code: .bodyLengthMismatch, phase: .sending, message: message)
+    }
+}
+
+/// Portions of a body that are read before they are sent, with the next range to read and the waiting transfer.
+///
+/// One thread reads and another thread takes the portions. At most two portions are kept.
+package struct ReadAhead {
+    private static var kept: Int { 2 }
+
+    private let length: Int64
+    private let portion: Int
+    private var ready = Fifo<[UInt8]>()
+    /// The number of bytes that were taken from the first portion.
+    private var used = 0
+    /// The number of bytes that were read or are being read.
+    private var asked: Int64 = 0
+    /// The number of bytes that were read so far.
+    private var filled: Int64 = 0
+    /// Whether the first portion was requested, and whether it arrived.
+    ///
+    /// Even an empty body has a first portion.
+    private var wasAsked = false
+    private var hasBegun = false
+    private var reading = RepeatFlag()
+    private var waker: BodyWaker?
+    private var failure: NetworkError?
+
+    package init(length: Int64, portion: Int) {
+        self.length = length
+        self.portion = portion
+    }
+
+    /// Fills a part of the buffer, or stores the waker.
+    ///
+    /// `reads` is `true` if the caller must start to read.
+    package mutating func take(
+        into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker
+    ) throws(NetworkError) -> (BodyPortion, reads: Bool) {
+        guard let bytes = ready.first else {
+            if let failure { throw failure }
+            guard filled < length || !hasBegun else { return (.end, false) }
+            self.waker = waker
+            return (.notYet, beginReading())
+        }
+        let count = min(bytes.count - used, buffer.count)
+        bytes.withUnsafeBytes { buffer.copyMemory(from: .init(rebasing: $0[used..<used + count])) }
+        used += count
+        if used == bytes.count {
+            _ = ready.popFirst()
+            used = 0
+        }
+        return (.bytes(count), beginReading())
+    }
+
+    private var wantsMore: Bool { failure == nil && isUnasked && ready.count < Self.kept }
+    private var isUnasked: Bool { asked < length || length == 0 && !wasAsked }
+
+    private mutating func beginReading() -> Bool {
+        wantsMore && reading.request()
+    }
+
+    /// Returns the offset and the size of the next portion to read, or `nil` if no reading is necessary for now.
+    package mutating func next() -> (offset: Int64, count: Int)? {
+        guard wantsMore else {
+            reading.stop()
+            return nil
+        }
+        let offset = asked
+        let count = Int(min(Int64(portion), length - offset))
+        asked += Int64(count)
+        wasAsked = true
+        return (offset, count)
+    }
+
+    /// Stores the bytes of the portion that `next` requested.
+    ///
+    /// The method returns the waker of the waiting transfer.
+    package mutating func filled(_ bytes: [UInt8]) -> BodyWaker? {
+        hasBegun = true
+        filled += Int64(bytes.count)
+        if !bytes.isEmpty { ready.append(bytes) }
+        return exchange(&waker, with: nil)
+    }
+
+    /// Records that reading failed.
+    ///
+    /// The method returns the waker of the waiting transfer, which then receives the error.
+    package mutating func failed(_ error: NetworkError) -> BodyWaker? {
+        failure = error
+        reading.stop()
+        return exchange(&waker, with: nil)
+    }
+}

@@ -1,0 +1,172 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+/// An ordered list of the headers of a request or a response.
+///
+/// Names are compared without regard to case. A name can occur several times, and each of its values remains a separate
+/// header. Values are never joined, because some values (`Set-Cookie`) contain commas.
+public struct HeaderFields: Sendable, Hashable {
+    private var fields: [Field]
+
+    /// Creates an empty list.
+    public init() {
+        fields = []
+    }
+
+    /// Creates a list of headers and keeps their order.
+    public init(_ fields: some Sequence<Field>) {
+        self.fields = Array(fields)
+    }
+
+    /// The value of the first header with the given name.
+    ///
+    /// Setting a value replaces all headers with that name. Setting `nil` removes them.
+    public subscript(name: String) -> String? {
+        get { fields.first { $0.isNamed(name) }?.value }
+        set {
+            guard let newValue else { return remove(name) }
+            guard let first = fields.firstIndex(where: { $0.isNamed(name) }) else { return add(name, newValue) }
+            fields[first] = Field(name, newValue)
+            var index = 0
+            fields.removeAll { field in
+                defer { index += 1 }
+                return index > first && field.isNamed(name)
+            }
+        }
+    }
+
+    /// Returns the values of all headers with the given name, in their order.
+    public func values(_ name: String) -> [String] {
+        fields.lazy.filter { $0.isNamed(name) }.map(\.value)
+    }
+
+    /// Returns a Boolean value that indicates whether the list contains a header with the given name.
+    public func contains(_ name: String) -> Bool {
+        fields.contains { $0.isNamed(name) }
+    }
+
+    /// Adds a header at the end and keeps existing headers with the same name.
+    public mutating func add(_ name: String, _ value: String) {
+        fields.append(Field(name, value))
+    }
+
+    /// Removes all headers with the given name.
+    public mutating func remove(_ name: String) {
+        fields.removeAll { $0.isNamed(name) }
+    }
+
+    package mutating func reserveCapacity(_ count: Int) {
+        fields.reserveCapacity(count)
+    }
+
+    package mutating func removeLast() -> Field? {
+        fields.popLast()
+    }
+}
+
+extension HeaderFields: RandomAccessCollection {
+    /// The index of the first header.
+    public var startIndex: Int { 0 }
+
+    /// The index after the last header.
+    public var endIndex: Int { fields.count }
+
+    /// The header at an index.
+    public subscript(position: Int) -> Field { fields[position] }
+}
+
+extension HeaderFields: ExpressibleByDictionaryLiteral {
+    /// Creates a list of headers from names and values, in the order in which they are written.
+    ///
+    /// A name can occur several times.
+    public init(dictionaryLiteral elements: (String, String)...) {
+        fields = elements.map { Field($0, $1) }
+    }
+}
+
+extension HeaderFields {
+    /// A header, which consists of a name and a value.
+    public struct Field: Sendable {
+        /// The name, in its original case.
+        public let name: String
+        /// The value.
+        public let value: String
+
+        /// Creates a header without validating it.
+        ///
+        /// The header is validated when you create a request with it.
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+
+        /// Returns a Boolean value that indicates whether the header has the given name, without regard to case.
+        public func isNamed(_ other: String) -> Bool {
+            name.isSameHeaderName(as: other)
+        }
+    }
+}
+
+extension HeaderFields.Field: Hashable {
+    /// Returns a Boolean value that indicates whether two headers have the same value and the same name, without regard
+    /// to the case of the name.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.isNamed(right.name) && left.value == right.value
+    }
+
+    /// Hashes the lowercase name and the value.
+    public func hash(into hasher: inout Hasher) {
+        for byte in name.utf8 { hasher.combine(byte.loweredASCII) }
+        hasher.combine(value)
+    }
+}
+
+extension String {
+    /// Returns whether both strings are equal without regard to the case of ASCII letters.
+    package func isSameHeaderName(as other: String) -> Bool {
+        guard utf8.count == other.utf8.count else { return false }
+        return utf8.withContiguousStorageIfAvailable { left in
+            other.utf8.withContiguousStorageIfAvailable { UnsafeRawBufferPointer($0).isSameName(as: .init(left)) }
+        }.flatMap { $0 } ?? utf8.elementsEqual(other.utf8) { $0 == $1 || $0.loweredASCII == $1.loweredASCII }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Returns whether both buffers are equal without regard to the case of ASCII letters.
+    package func isSameName(as other: UnsafeRawBufferPointer) -> Bool {
+        guard count == other.count else { return false }
+        for index in 0..<count where self[index] != other[index] {
+            guard self[index].loweredASCII == other[index].loweredASCII else { return false }
+        }
+        return true
+    }
+}
+
+extension UInt8 {
+    /// The byte, with an uppercase ASCII letter converted to lowercase.
+    package var loweredASCII: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
+}
+
+extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
+    /// The name and the value as text.
+    ///
+    /// Three asterisks replace a secret, which is recognized by its name or by the format of its value.
+    public var description: String {
+        let field = LogRedaction.secrets.printable(self)
+        return "\(field.name): \(field.value)"
+    }
+
+    /// The contents for debuggers and `dump`, without secrets.
+    public var customMirror: Mirror {
+        let field = LogRedaction.secrets.printable(self)
+        return Mirror(self, children: ["name": field.name, "value": field.value], displayStyle: .struct)
+    }
+}
+
+extension HeaderFields: CustomStringConvertible, CustomReflectable {
+    /// All headers as text, without secrets.
+    public var description: String { "[\(map(\.description).joined(separator: ", "))]" }
+
+    /// The contents for debuggers and `dump`, without secrets.
+    public var customMirror: Mirror { Mirror(self, unlabeledChildren: Array(self), displayStyle: .collection) }
+}

@@ -1,0 +1,163 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+extension NetworkError {
+    /// Takes over an error of Foundation's sessions.
+    public init(_ error: URLError) {
+        let kind = Self.kinds[error.code.rawValue] ?? Kind(.transferFailed, .receiving, "The transfer failed.")
+        self.init(
+            code: kind.code, phase: kind.phase, message: kind.message,
+            underlying: .init(
+                domain: URLError.errorDomain, number: error.code.rawValue, text: error.localizedDescription))
+    }
+
+    private struct Kind: Sendable {
+        let code: Code
+        let phase: Phase
+        let message: String
+
+        init(_ code: Code, _ phase: Phase, _ message: String) {
+            self.code = code
+            self.phase = phase
+            self.message = message
+        }
+    }
+
+    // By number, because Foundation does not have all of the names on all systems.
+    private static let kinds: [Int: Kind] = [
+        -999: Kind(.cancelled, .receiving, "The request was cancelled."),
+        -1000: Kind(.invalidURL, .checking, "The URL cannot be sent. Check it."),
+        -1001: Kind(.timedOut, .awaitingResponse, "The server did not answer in time."),
+        -1002: Kind(.unsupportedScheme, .checking, "Only http and https can be sent."),
+        -1003: Kind(.cannotFindHost, .connecting, "The name of the host could not be looked up. Check the URL."),
+        -1004: Kind(.cannotConnect, .connecting, "The server does not accept connections. Check host and port."),
+        -1005: Kind(.connectionLost, .receiving, "The connection broke."),
+        -1006: Kind(.cannotFindHost, .connecting, "The name of the host could not be looked up. Check the network."),
+        -1007: Kind(.tooManyRedirects, .receiving, "The server redirects without end."),
+        -1008: Kind(.transferFailed, .receiving, "The resource is not available."),
+        -1009: Kind(.notConnected, .connecting, "There is no network."),
+        -1010: Kind(.invalidRedirect, .receiving, "A redirect leads nowhere."),
+        -1011: Kind(.invalidResponse, .receiving, "What the server sent is no valid HTTP."),
+        -1012: Kind(.transferFailed, .awaitingResponse, "The question of the server for credentials was cancelled."),
+        -1013: Kind(.transferFailed, .awaitingResponse, "The server asks for credentials."),
+        -1014: Kind(.truncatedBody, .receiving, "The body ended before it had begun."),
+        -1015: Kind(.undecodableBody, .receiving, "The body could not be decompressed."),
+        -1016: Kind(.undecodableBody, .receiving, "The body could not be decompressed."),
+        -1017: Kind(.invalidResponse, .receiving, "What the server sent cannot be parsed."),
+        -1018: Kind(.notConnected, .connecting, "Roaming is switched off."),
+        -1019: Kind(.notConnected, .connecting, "A phone call is under way."),
+        -1020: Kind(.notConnected, .connecting, "Data may not be sent over the cellular network."),
+        -1021: Kind(.bodyNotRepeatable, .sending, "The body would have to be sent again and cannot be."),
+        -1022: Kind(.unsupportedScheme, .checking, "The system allows only https here. See App Transport Security."),
+        -1100: Kind(.bodyUnreadable, .checking, "The file does not exist."),
+        -1101: Kind(.bodyUnreadable, .checking, "The file is a folder."),
+        -1102: Kind(.bodyUnreadable, .checking, "The file may not be read."),
+        -1103: Kind(.bodyTooLarge, .receiving, "The body is larger than allowed."),
+        -1104: Kind(.transferFailed, .checking, "The file lies outside of the safe area."),
+        -1200: Kind(.secureConnectionFailed, .connecting, "TLS could not be agreed upon with the server."),
+        -1201: Kind(.untrustedCertificate, .connecting, "The server's certificate has expired."),
+        -1202: Kind(.untrustedCertificate, .connecting, "The server's certificate is not to be trusted."),
+        -1203: Kind(.untrustedCertificate, .connecting, "The root of the server's certificate is not known."),
+        -1204: Kind(.untrustedCertificate, .connecting, "The server's certificate is not valid yet."),
+        -1205: Kind(.clientCertificateRejected, .connecting, "Our certificate was refused."),
+        -1206: Kind(.clientCertificateRejected, .connecting, "The server wants a certificate from us."),
+        -2000: Kind(.transferFailed, .checking, "It can only be had from a cache, which does not have it."),
+        -3000: Kind(.fileUnwritable, .receiving, "The file could not be made."),
+        -3001: Kind(.fileUnwritable, .receiving, "The file could not be opened."),
+        -3002: Kind(.fileUnwritable, .receiving, "The file could not be closed."),
+        -3003: Kind(.fileUnwritable, .receiving, "The file could not be written. Is there room on the disk?"),
+        -3004: Kind(.fileUnwritable, .receiving, "The file could not be removed."),
+        -3005: Kind(.fileUnwritable, .receiving, "The file could not be moved."),
+        -3006: Kind(.undecodableBody, .receiving, "The download could not be decoded on its way."),
+        -3007: Kind(.undecodableBody, .receiving, "The download could not be decoded at its end."),
+        -995: Kind(.transferFailed, .waiting, "A background session needs an identifier of a shared container."),
+        -996: Kind(.transferFailed, .waiting, "The background session is in use by another process."),
+        -997: Kind(.connectionLost, .receiving, "The background session lost its connection."),
+    ]
+}
+
+extension NetworkError: CustomNSError {
+    /// The domain of the `NSError` that it becomes.
+    public static var errorDomain: String { "OperationKit.NetworkError" }
+
+    /// The number in that domain, which stays what it is: from 1 on for our codes, 0 for those of yours.
+    public var errorCode: Int { (Self.numbering.firstIndex(of: code) ?? -1) + 1 }
+
+    /// The message, the code and the phase by their names, status, request and URL where they are known, and what lies
+    /// beneath.
+    public var errorUserInfo: [String: Any] {
+        var info: [String: Any] = [NSLocalizedDescriptionKey: message, "code": code.description]
+        info["phase"] = phase.description
+        if let status { info["status"] = status }
+        if let retryAfter { info["retryAfter"] = retryAfter.seconds }
+        if let retryEnd { info["retryEnd"] = retryEnd.description }
+        if !attempts.isEmpty { info["attempts"] = attempts.count }
+        if let request {
+            info["request"] = request.description
+            if let url = URL(string: request.url) { info[NSURLErrorFailingURLErrorKey] = url }
+        }
+        if let cause {
+            info[NSUnderlyingErrorKey] = cause
+        } else if let underlying {
+            info[NSUnderlyingErrorKey] = NSError(
+                domain: underlying.domain, code: underlying.number,
+                userInfo: [NSLocalizedDescriptionKey: underlying.text])
+        }
+        return info
+    }
+
+    /// New codes are added at the end.
+    private static let numbering: [Code] = [
+        .invalidURL, .missingHost, .unsupportedScheme, .invalidMethod, .invalidHeaderName, .invalidHeaderValue,
+        .reservedHeader, .bodyNotAllowed, .bodyLengthMismatch, .invalidLimit, .bodyUnreadable, .bodyChanged,
+        .bodyNotRepeatable, .cancelled, .sessionClosed, .sessionUnavailable, .timedOut, .cannotFindHost, .cannotConnect,
+        .notConnected, .proxyFailed, .secureConnectionFailed, .untrustedCertificate, .clientCertificateRejected,
+        .connectionLost, .resourcesExhausted, .invalidResponse, .truncatedBody, .headerTooLarge, .bodyTooLarge,
+        .undecodableBody, .expansionTooLarge, .transferFailed, .tooManyRedirects, .redirectLoop, .invalidRedirect,
+        .insecureRedirect, .redirectRefused, .unacceptableStatus, .unacceptableContentType, .emptyResponse,
+        .undecodableResult, .responseRefused, .evaluationFailed, .preparationFailed, .fileUnwritable,
+        .bodyNotEncodable, .checksumMismatch, .diskFull, .destinationBusy, .destinationExists,
+        .unexpectedLength, .compressionUnavailable, .offline, .offlineTooLong, .offlineTooOften, .tooManyOffline,
+        .unsupportedBody, .credentialRejected, .refreshFailed, .refreshTimedOut, .tooManyRefreshes, .signedOut,
+        .originPaused, .awaitedTwice, .unboundTask, .otherOrigin,
+    ]
+}
+
+/// Failures for which the reason is that the process, or the computer, has too many files and sockets open.
+enum DescriptorShortage {
+    /// The number of descriptors that a failed part of a transfer may have closed when its failure is reported.
+    private static let margin = 4
+
+    /// The system's number of the error with which it refuses to open a few files now; 0 if it opens them.
+    ///
+    /// Some libraries do not report why they could not open a file. A library closes its other descriptors before it
+    /// reports the failure, so one free descriptor does not prove that there was one before.
+    static var errorNumber: Int32 {
+        var opened: [Int32] = []
+        defer { for descriptor in opened { close(descriptor) } }
+        for _ in 0..<margin {
+            let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            guard descriptor >= 0 else { return isShortage(errno) ? errno : 0 }
+            opened.append(descriptor)
+        }
+        return 0
+    }
+
+    /// Returns whether the number of a system's error says that too many files are open.
+    static func isShortage(_ number: Int32) -> Bool { number == EMFILE || number == ENFILE }
+
+    /// Returns the error of a file that the system did not open; `nil` if the reason is another one.
+    static func error(_ number: Int32, opening path: String, phase: NetworkError.Phase) -> NetworkError? {
+        guard isShortage(number) else { return nil }
+        return NetworkError(
+            code: .resourcesExhausted, phase: phase,
+            message: "\(path) cannot be opened: too many files and sockets are open. Raise the limit (ulimit -n).",
+            underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
+    }
+}

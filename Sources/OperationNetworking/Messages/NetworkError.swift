@@ -1,0 +1,408 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// An error that describes why a request failed.
+///
+/// The error contains the kind of the failure, the phase in which the request failed, the request, and a message that
+/// says what to do.
+///
+/// ```swift
+/// if let url = URL(string: "https://example.com") {
+///     do {
+///         _ = try NetworkRequest(url: url, headers: ["X-Token": "one\ntwo"])
+///     } catch where error.code == .invalidHeaderValue {
+///         print(error.message)
+///     }
+/// }
+/// ```
+///
+/// The text of the error never contains a user name, a password or query values. Of the header values, it contains only
+/// the content type of the response. Of a body, it contains only the names of keys on the path to the unexpected value.
+public struct NetworkError: Error, Sendable, Hashable {
+    /// The content is in a separate box, because errors are passed on far more often than they are read, and most
+    /// operations have none.
+    private var box: Box
+
+    /// Creates an error.
+    ///
+    /// - Parameters:
+    ///   - code: The kind of the failure.
+    ///   - phase: The phase that the request had reached. Up to ``Phase/connecting``, the request counts as unsent.
+    ///   - message: A sentence that describes the failure and what to do about it. Control characters and line breaks
+    ///     are replaced by spaces. So text from a server can neither control a terminal nor begin a line of a log.
+    ///   - request: A summary of the request. The default is `nil`.
+    ///   - underlying: The error of the underlying layer. The default is `nil`.
+    public init(
+        code: Code, phase: Phase, message: String, request: RequestSummary? = nil, underlying: Underlying? = nil
+    ) {
+        let isUnsent = phase == .checking || phase == .waiting || phase == .connecting
+        box = Box(
+            Content(
+                code: code, phase: phase, message: message.printable(), isUnsent: isUnsent, request: request,
+                underlying: underlying))
+    }
+
+    /// The kind of the failure.
+    public var code: Code { box.content.code }
+    /// The phase that the request had reached.
+    public var phase: Phase { box.content.phase }
+    /// A sentence to show to the user, which describes the failure and what to do about it.
+    public var message: String { box.content.message }
+
+    /// A summary of the request.
+    public var request: RequestSummary? {
+        get { box.content.request }
+        set { rewrite { $0.request = newValue } }
+    }
+
+    /// The status of the response, or `nil` if there was no response.
+    public var status: Int? {
+        get { box.content.status }
+        set { rewrite { $0.status = newValue } }
+    }
+
+    /// The error of the underlying layer.
+    public var underlying: Underlying? {
+        get { box.content.underlying }
+        set { rewrite { $0.underlying = newValue } }
+    }
+
+    /// A Boolean value that indicates whether the server cannot have acted on the request.
+    ///
+    /// The value is `true` if nothing of the request was sent. The value is also `true` if an HTTP/2 server closed the
+    /// connection and reported that it did not process the request. In both cases, any request may be sent again,
+    /// whatever its method is.
+    public var isUnsent: Bool {
+        get { box.content.isUnsent }
+        set { rewrite { $0.isUnsent = newValue } }
+    }
+
+    var details: Details? {
+        get { box.content.details }
+        set { rewrite { $0.details = newValue } }
+    }
+
+    private mutating func rewrite(_ change: (inout Content) -> Void) {
+        var content = box.content
+        change(&content)
+        box = Box(content)
+    }
+
+    private struct Content: Sendable, Hashable {
+        let code: Code
+        let phase: Phase
+        let message: String
+        var isUnsent: Bool
+        var request: RequestSummary?
+        var status: Int?
+        var underlying: Underlying?
+        var details: Details?
+    }
+
+    private final class Box: Sendable {
+        let content: Content
+
+        init(_ content: Content) { self.content = content }
+    }
+
+    /// Returns whether two errors have the same content.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.box === right.box || left.box.content == right.box.content
+    }
+
+    /// Hashes the content of the error.
+    public func hash(into hasher: inout Hasher) { hasher.combine(box.content) }
+}
+
+extension NetworkError: CustomStringConvertible {
+    /// One line for a log, with the kind of the failure, the phase, the request and the message.
+    public var description: String {
+        let place = request.map { " \($0)" } ?? ""
+        let answer = status.map { " (status \($0))" } ?? ""
+        let cause = underlying.map { " [\($0)]" } ?? ""
+        let end = retryEnd.map { " (attempts: \(attempts.count), \($0))" } ?? ""
+        return "[\(code) while \(phase)]\(place)\(answer): \(message)\(cause)\(end)"
+    }
+}
+
+extension NetworkError: LocalizedError {
+    /// A sentence to show to the user.
+    public var errorDescription: String? { message }
+}
+
+extension NetworkError {
+    /// The values that only the errors of operations have.
+    ///
+    /// They are separate, so that errors of sessions stay small.
+    struct Details: Sendable, Hashable {
+        var bodyPrefix: Data?
+        var cause: Boxed?
+        var apiError: Boxed?
+        var attempts: [AttemptRecord] = []
+        var retryAfter: Duration?
+        var retryEnd: RetryReason?
+    }
+
+    /// An error of any type.
+    ///
+    /// Two boxed errors are equal if their descriptions are equal.
+    struct Boxed: Sendable, Hashable {
+        let error: any Error
+
+        static func == (left: Self, right: Self) -> Bool { "\(left.error)" == "\(right.error)" }
+        func hash(into hasher: inout Hasher) { hasher.combine("\(error)") }
+    }
+
+    /// The first bytes of the body, limited by the rules of the operation.
+    ///
+    /// The bytes may contain anything, including secrets. So the only text of this error that can contain them is
+    /// ``report(showingBody:)``.
+    public var bodyPrefix: Data? {
+        get { details?.bodyPrefix }
+        set { change { $0.bodyPrefix = newValue } }
+    }
+
+    /// The error that a hook, the evaluator or a decoder threw.
+    public var cause: (any Error)? {
+        get { details?.cause?.error }
+        set { change { $0.cause = newValue.map(Boxed.init) } }
+    }
+
+    /// The server's own error, decoded by ``ResponseRules/decodeError``.
+    public var apiError: (any Error)? {
+        get { details?.apiError?.error }
+        set { change { $0.apiError = newValue.map(Boxed.init) } }
+    }
+
+    /// Returns the server's own error if it has a given type, or `nil`.
+    public func apiError<Problem: Error>(as type: Problem.Type = Problem.self) -> Problem? {
+        apiError as? Problem
+    }
+
+    mutating func change(_ change: (inout Details) -> Void) {
+        var details = details ?? Details()
+        change(&details)
+        self.details = details == Details() ? nil : details
+    }
+}
+
+extension NetworkError {
+    /// The phase of a request.
+    ///
+    /// Later versions may add phases.
+    public struct Phase: Hashable, Sendable, CustomStringConvertible {
+        /// The name of the phase, suitable as a metric label.
+        public let description: String
+
+        /// Creates a phase of your own.
+        public init(_ name: String) {
+            description = name
+        }
+
+        /// The request was being checked and was not yet passed to a session.
+        public static let checking = Phase("checking")
+        /// The request was waiting to be started, or for a slot in the session.
+        public static let waiting = Phase("waiting")
+        /// The connection was being established, including the name lookup, TCP, the proxy and TLS.
+        public static let connecting = Phase("connecting")
+        /// The request was being sent.
+        public static let sending = Phase("sending")
+        /// The headers of the response were being awaited or received.
+        public static let awaitingResponse = Phase("awaitingResponse")
+        /// The body of the response was being received.
+        public static let receiving = Phase("receiving")
+        /// The response was complete, and was being validated, decoded or converted to a result.
+        public static let evaluating = Phase("evaluating")
+    }
+}
+
+extension NetworkError {
+    /// An error of the underlying layer, such as libcurl.
+    public struct Underlying: Hashable, Sendable, CustomStringConvertible {
+        /// The source of the error, such as `libcurl`, `NSURLErrorDomain` or `errno`.
+        public let domain: String
+        /// The number of the error.
+        public let number: Int
+        /// The text of the error, without control characters and line breaks.
+        public let text: String
+
+        /// Creates an underlying error.
+        public init(domain: String, number: Int, text: String) {
+            self.domain = domain
+            self.number = number
+            self.text = text.printable()
+        }
+
+        /// The domain, the number and the text of the error.
+        public var description: String { "\(domain) \(number): \(text)" }
+    }
+}
+
+extension NetworkError {
+    /// Creates an error for an evaluator, a rule of `validate(_:)` or a ``ResponseRules/decodeError`` to throw.
+    ///
+    /// `throw NetworkError(.credentialRejected)` reports that the body of the response rejects the credential: see
+    /// ``Code/credentialRejected``.
+    ///
+    /// - Parameters:
+    ///   - code: The kind of the failure.
+    ///   - message: A sentence that describes the failure and what to do about it. The default is `nil`, which means a
+    ///     sentence about the code.
+    public init(_ code: Code, message: String? = nil) {
+        let standard =
+            code == .credentialRejected
+            ? "The server rejected the credential in the body of its response. Sign in again, or check whether this "
+                + "user may do that."
+            : "The response was refused with the code \(code)."
+        self.init(code: code, phase: .evaluating, message: message ?? standard)
+    }
+
+    /// Creates a network error from any error, such as an error of Foundation.
+    ///
+    /// - A `NetworkError` is kept unchanged.
+    /// - A `CancellationError` becomes an error with the code ``Code/cancelled``.
+    /// - A `URLError` is converted by its code.
+    /// - A `DecodingError` becomes an error whose message names the position in the body that is not as expected.
+    /// - Any other error becomes the ``cause``.
+    ///
+    /// If the phase is ``Phase/checking`` or ``Phase/waiting``, nothing was sent. In these phases, a `URLError` and a
+    /// `DecodingError` also become the ``cause``, because they describe a failure of a hook and not of this request. A
+    /// `URLError` in the phase ``Phase/evaluating`` becomes the ``cause`` too.
+    public init(_ error: any Error, phase: Phase = .receiving) {
+        let isEarly = phase == .checking || phase == .waiting
+        switch error {
+        case let error as NetworkError: self = error
+        case is CancellationError:
+            self.init(code: .cancelled, phase: phase, message: "The request was cancelled from within.")
+        case _ where isEarly:
+            self.init(
+                code: .preparationFailed, phase: phase,
+                message: "The request could not be prepared: a hook of the operation failed.")
+            cause = error
+        // An evaluator throws an error about its own work, and the transfer was successful.
+        case let error as URLError where phase != .evaluating: self.init(error)
+        case let error as DecodingError:
+            self.init(code: .undecodableResult, phase: .evaluating, message: Self.message(error))
+            cause = error
+        default:
+            self.init(
+                code: .evaluationFailed, phase: phase,
+                message: "The response could not be made into a result: the evaluator failed.")
+            cause = error
+        }
+    }
+
+    /// Returns the error of a hook if it says that this request cannot be sent, or else an error with that error as its
+    /// cause.
+    static func ofHook(_ error: any Error) -> NetworkError {
+        guard let error = error as? NetworkError else { return NetworkError(error, phase: .checking) }
+        guard error.phase != .checking, error.phase != .waiting, error.code != .cancelled else { return error }
+        var failure = NetworkError(
+            code: .preparationFailed, phase: .checking,
+            message:
+                "The request could not be prepared: what a hook of the operation waited for failed. \(error.message)")
+        failure.cause = error
+        return failure
+    }
+
+    /// Returns the same error with the known facts about its request and response.
+    func completed(request: NetworkRequest?, head: ResponseHead?) -> NetworkError {
+        var error = self
+        error.request = error.request ?? request?.summary
+        error.status = error.status ?? head?.status
+        if let head {
+            error.isUnsent = false
+            if error.retryAfter == nil, head.status >= 300, let pause = RetryAfter.pause(in: head, now: Date()) {
+                error.retryAfter = pause
+            }
+        }
+        return error
+    }
+
+    private static func message(_ error: DecodingError) -> String {
+        func place(_ path: [any CodingKey]) -> String {
+            // The names may be keys of a dictionary, which the server chose.
+            let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue.quoted(limit: 40))" }
+            let whole = steps.joined()
+            if steps.isEmpty { return "at its top" }
+            return whole.count > 300 ? "at …\(whole.suffix(300))" : "at \(whole)"
+        }
+        return switch error {
+        case .keyNotFound(let key, let context):
+            "The body has no value for the key \(key.stringValue.quoted()) \(place(context.codingPath))."
+        case .typeMismatch(let type, let context):
+            "The body has another type than \(type) \(place(context.codingPath))."
+        case .valueNotFound(let type, let context):
+            "The body has null in the place of \(type) \(place(context.codingPath))."
+        case .dataCorrupted(let context): "The body cannot be decoded \(place(context.codingPath))."
+        @unknown default: "The body cannot be decoded."
+        }
+    }
+}
+
+extension NetworkError {
+    /// Returns a text of several lines with everything that is known about the failure.
+    ///
+    /// - Parameter showingBody: A Boolean value that indicates whether the report contains the beginning of the body,
+    ///   which may contain secrets. The default is `false`.
+    public func report(showingBody: Bool = false) -> String {
+        let isEarly = phase == .checking || phase == .waiting || phase == .connecting
+        let extent = !isUnsent ? "" : isEarly ? ", nothing was sent" : ", the server did not process it"
+        var lines = [message, "  code: \(code), while \(phase)\(extent)"]
+        if let request { lines.append("  request: \(request)") }
+        if let status { lines.append("  status: \(status)") }
+        if let apiError { lines.append("  the server's own error: \(type(of: apiError))") }
+        if let cause { lines.append("  cause: \(Self.text(of: cause))") }
+        if let underlying { lines.append("  underlying: \(underlying)") }
+        if let retryAfter { lines.append("  the server asks to wait: \(retryAfter.inSeconds)") }
+        if let retryEnd { lines.append("  not sent again: \(retryEnd)") }
+        for attempt in attempts { lines.append("  \(attempt)") }
+        if let bodyPrefix {
+            let text = showingBody ? String(bytes: bodyPrefix, encoding: .utf8) : nil
+            lines.append("  body: \(text?.indentedPrintable ?? "\(bodyPrefix.count) bytes")")
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    /// Returns a description of an error without the values that caused it.
+    private static func text(of cause: any Error) -> String {
+        switch cause {
+        case is DecodingError: "DecodingError"
+        case let error as any LocalizedError: error.errorDescription?.printable() ?? "\(type(of: cause))"
+        default: "\(type(of: cause))"
+        }
+    }
+}
+
+extension NetworkError {
+    /// The duration that the server asked the client to wait before the next request (`Retry-After`), counted from its
+    /// response.
+    public var retryAfter: Duration? {
+        get { details?.retryAfter }
+        set { change { $0.retryAfter = newValue } }
+    }
+
+    /// The reason why the operation made no further attempt.
+    ///
+    /// The value is `nil` in these cases:
+    ///
+    /// - The operation has no retry.
+    /// - The attempt is not the last one.
+    /// - Another part of the package decided to stop: the error is that of a wait for the network, of a refresh, or of
+    ///   a rejected credential.
+    public var retryEnd: RetryReason? {
+        get { details?.retryEnd }
+        set { change { $0.retryEnd = newValue } }
+    }
+}
+
+extension NetworkError {
+    /// Whether the error reports that a wait for the network ended or could not begin.
+    var isAboutWaiting: Bool { [.offline, .offlineTooLong, .offlineTooOften, .tooManyOffline].contains(code) }
+}

@@ -1,0 +1,393 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A validated request that is ready to send.
+///
+/// The initializer throws a ``NetworkError`` for every value that could make a session send something unintended. The
+/// error explains how to fix the value. In this case, nothing has been sent. A user name and a password in the URL are
+/// removed from the URL. They become an `Authorization` header, unless the request already has one.
+public struct NetworkRequest: Sendable {
+    /// The contents in one immutable object, because a request is passed on many times and never changes.
+    private let content: Content
+
+    private final class Content: Sendable {
+        let method: String
+        let url: URL
+        let headers: HeaderFields
+        let body: RequestBody
+        let options: TransferOptions
+        let origin: RequestOrigin
+
+        init(
+            _ method: String, _ url: URL, _ origin: RequestOrigin, _ headers: HeaderFields, _ body: RequestBody,
+            _ options: TransferOptions
+        ) {
+            (self.method, self.url, self.origin, self.headers) = (method, url, origin, headers)
+            (self.body, self.options) = (body, options)
+        }
+    }
+
+    /// The HTTP method, with the common methods in capital letters.
+    public var method: String { content.method }
+    /// The URL in the form in which it is sent: absolute, without user name, password and fragment.
+    ///
+    /// The scheme and the host are in lowercase, and the default port of the scheme is left out. A host with non-ASCII
+    /// letters is written in Punycode (`xn--`), and an IP address in its usual form. As a result, two spellings of one
+    /// host are the same host for credentials, connections, retry budgets, cookies and the cache.
+    ///
+    /// An IPv6 address can name a network interface of this device, as in `http://[fe80::1%25eth0]/` (RFC 6874).
+    public var url: URL { content.url }
+    /// The headers that are sent in addition to the headers of the session.
+    public var headers: HeaderFields { content.headers }
+    /// The request body.
+    public var body: RequestBody { content.body }
+    /// The options of the transfer.
+    public var options: TransferOptions { content.options }
+    /// The scheme, the host and the port.
+    package var origin: RequestOrigin { content.origin }
+
+    /// Creates a request after validating its parts.
+    ///
+    /// The headers can contain `Content-Length` if the value is correct. For a stream of unknown length, this header
+    /// sets the length. The request does not keep the header in ``headers``. If the body has a content type, the
+    /// request adds a `Content-Type` header, unless the headers contain one. If the body is compressed, the request
+    /// adds a `Content-Encoding` header in the same way.
+    ///
+    /// - Throws: A ``NetworkError`` if a part of the request is not valid.
+    public init(
+        _ method: String = "GET", url: URL, headers: HeaderFields = [:], body: RequestBody = .none,
+        options: TransferOptions = .standard
+    ) throws(NetworkError) {
+        let checks = RequestChecks(method: method, url: url)
+        try checks.check(options)
+        let method = try checks.checkedMethod()
+        let target = try checks.checkedURL()
+        let checked = try checks.checkedHeaders(headers, body)
+        var fields = checked.headers
+        if let contentType = checked.body.contentType, !fields.contains("Content-Type") {
+            let field = HeaderFields.Field("Content-Type", contentType)
+            fields.add(field.name, try checks.checkedValue(field))
+        }
+        if let encoding = checked.body.contentEncoding, !fields.contains("Content-Encoding") {
+            fields.add("Content-Encoding", encoding)
+        }
+        if let credentials = target.credentials, !fields.contains("Authorization") {
+            fields.add("Authorization", credentials)
+        }
+        self.content = Content(method, target.url, target.origin, fields, checked.body, options)
+    }
+
+    /// Creates a copy of a request with headers that were already validated.
+    init(_ request: NetworkRequest, checkedHeaders headers: HeaderFields) {
+        content = Content(request.method, request.url, request.origin, headers, request.body, request.options)
+    }
+
+    /// Creates a copy of a request with options that were already validated.
+    init(_ request: NetworkRequest, checkedOptions options: TransferOptions) {
+        content = Content(request.method, request.url, request.origin, request.headers, request.body, options)
+    }
+
+    /// Returns whether both values are unmodified copies of one request.
+    func isSame(as other: NetworkRequest) -> Bool { content === other.content }
+
+    /// The same request, which does not wait for other requests to its host.
+    var ahead: NetworkRequest { with { $0.isAhead = true } }
+
+    /// An object that a higher layer attached to the request.
+    var companion: (any AnyObject & Sendable)? { content.options.companion?.object }
+
+    /// Returns the same request with an object of a higher layer.
+    func with(companion: any AnyObject & Sendable) -> NetworkRequest {
+        with { $0.companion = TransferOptions.Companion(object: companion) }
+    }
+
+    private func with(_ change: (inout TransferOptions) -> Void) -> NetworkRequest {
+        var options = options
+        change(&options)
+        return NetworkRequest(self, checkedOptions: options)
+    }
+
+    /// The method and the URL, without secrets.
+    public var summary: RequestSummary { summary(.secrets) }
+
+    /// Returns the method and the URL, without the parts that the redaction leaves out.
+    package func summary(_ redaction: LogRedaction) -> RequestSummary {
+        RequestSummary(method: method, url: url, redaction)
+    }
+
+    /// A Boolean value that indicates whether the method is idempotent, so that sending the request twice has the
+    /// effect of sending it once.
+    public var isIdempotent: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method) }
+}
+
+// Methods that return a modified copy and validate it again.
+extension NetworkRequest {
+    /// Returns the request with one header set, which replaces all headers with the same name.
+    ///
+    /// - Throws: A ``NetworkError`` if the name or the value is not valid.
+    public func with(_ name: String, _ value: String) throws(NetworkError) -> NetworkRequest {
+        var headers = headers
+        guard name.utf8.count != "Content-Length".utf8.count else {
+            headers[name] = value
+            return try NetworkRequest(method, url: url, headers: headers, body: body, options: options)
+        }
+        // All other parts were validated before.
+        headers[name] = try RequestChecks(method: method, url: url).checkedValue(HeaderFields.Field(name, value))
+        return NetworkRequest(self, checkedHeaders: headers)
+    }
+
+    /// Returns the request with one query parameter set, which replaces all parameters with the same name.
+    ///
+    /// The rest of the query does not change.
+    ///
+    /// - Throws: A ``NetworkError`` if the resulting URL is not valid.
+    public func with(query name: String, _ value: String) throws(NetworkError) -> NetworkRequest {
+        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
+            throw NetworkError(code: .invalidURL, phase: .checking, message: "The URL cannot be taken apart.")
+        }
+        // Split as text. Decoding and encoding the other parameters again would change plus signs, and would invalidate
+        // a signature.
+        let query = parts.percentEncodedQuery ?? ""
+        let others =
+            query.isEmpty
+            ? []
+            : query.split(separator: "&", omittingEmptySubsequences: false).filter { pair in
+                pair.prefix { $0 != "=" }.removingPercentEncoding != name
+            }
+        let own = "\(Self.encoded(name))=\(Self.encoded(value))"
+        parts.percentEncodedQuery = (others.map(String.init) + [own]).joined(separator: "&")
+        return try NetworkRequest(method, url: parts.url ?? url, headers: headers, body: body, options: options)
+    }
+
+    /// Encodes every character with a special meaning in a query, including the plus sign, which may mean a space.
+    private static func encoded(_ text: String) -> String {
+        let bytes = text.utf8.map { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: String(UnicodeScalar(byte))
+            default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return bytes.joined()
+    }
+
+    /// Returns the request with other transfer options.
+    func with(_ options: TransferOptions) throws(NetworkError) -> NetworkRequest {
+        try RequestChecks(method: method, url: url).check(options)
+        return NetworkRequest(self, checkedOptions: options)
+    }
+
+    /// Returns the request with additional headers, but keeps its own header if the names are the same.
+    func completed(by others: HeaderFields) throws(NetworkError) -> NetworkRequest {
+        let own = headers
+        let missing = others.filter { !own.contains($0.name) }
+        if missing.isEmpty { return self }
+        return try NetworkRequest(
+            method, url: url, headers: HeaderFields(Array(own) + missing), body: body, options: options)
+    }
+
+    /// Returns the request with another body.
+    ///
+    /// - Throws: A ``NetworkError`` if the request is not valid with this body.
+    public func with(body new: RequestBody) throws(NetworkError) -> NetworkRequest {
+        var headers = headers
+        // The headers that describe the old body do not apply to the new body.
+        if headers["Content-Type"] == body.contentType { headers["Content-Type"] = nil }
+        if headers["Content-Encoding"] == body.contentEncoding { headers["Content-Encoding"] = nil }
+        return try NetworkRequest(method, url: url, headers: headers, body: new, options: options)
+    }
+}
+
+extension NetworkRequest {
+    /// Creates a request from a `URLRequest` after validating it.
+    ///
+    /// The `timeoutInterval` limits the time before the first byte of the response, and the time between two bytes. The
+    /// initializer ignores an interval of 60 seconds, which is the default, and uses the timeouts of the options
+    /// instead. The initializer also ignores the cache policy, the service type and similar properties, because
+    /// sessions do not use them.
+    ///
+    /// - Throws: A ``NetworkError`` if a part of the request is not valid.
+    public init(_ request: URLRequest, options: TransferOptions = .standard) throws(NetworkError) {
+        let method = request.httpMethod ?? "GET"
+        guard let url = request.url else {
+            throw NetworkError(code: .invalidURL, phase: .checking, message: "The request has no URL. Give it one.")
+        }
+        var options = options
+        let interval = request.timeoutInterval
+        guard interval.isFinite, interval > 0 else {
+            throw NetworkError(
+                code: .invalidLimit, phase: .checking,
+                message: "The request's timeoutInterval is no number above zero. Set one, or none in the options.",
+                request: RequestSummary(method: method.isToken ? method : "(no method)", url: url))
+        }
+        // An interval longer than 30 years means no limit. A Duration could not hold every such interval.
+        let limit: Duration? = interval < 1e9 ? .nanoseconds(max(Int64(interval * 1e9), 1)) : nil
+        if interval != 60 {
+            options.timeouts.firstByte = limit
+            options.timeouts.idle = limit
+        }
+        var headers = HeaderFields()
+        for (name, value) in (request.allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
+            headers.add(name, value)
+        }
+        try self.init(method, url: url, headers: headers, body: Self.body(of: request), options: options)
+    }
+
+    private static func body(of request: URLRequest) -> RequestBody {
+        if let data = request.httpBody { return data.isEmpty ? .none : .data(data) }
+        guard let stream = request.httpBodyStream else { return .none }
+        // The copies of the URLRequest share the stream, as they do in Foundation. Only the first reader gets its
+        // bytes.
+        nonisolated(unsafe) let shared = stream
+        return .stream(shared)
+    }
+}
+
+extension NetworkRequest: CustomStringConvertible, CustomReflectable {
+    /// The method, the URL and the headers, without secrets.
+    public var description: String { "\(summary) \(headers)" }
+
+    /// The contents for debuggers and `dump`, without secrets and without the body.
+    public var customMirror: Mirror {
+        Mirror(
+            self, children: ["method": method, "url": summary.url, "headers": headers, "options": options],
+            displayStyle: .struct)
+    }
+}
+
+/// Options for the transfer of one request: timeouts, size limits and decompression.
+///
+/// Only a session can apply these options. The size of a received body, redirects, retry, credentials and cookies are
+/// handled above the session.
+public struct TransferOptions: Sendable, Hashable {
+    /// The timeouts for the phases of the transfer.
+    public var timeouts: TransferTimeouts
+    /// The maximum size in bytes of the response headers, including all informational responses before them.
+    ///
+    /// The default is 64 KiB.
+    public var maximumHeaderSize: Int
+    /// A Boolean value that indicates whether the session requests compressed bodies and decompresses them.
+    ///
+    /// The default is `true`. If a request has its own `Accept-Encoding` header, the session delivers the body as it
+    /// was sent, regardless of this option.
+    public var decodesContent: Bool
+    /// The maximum ratio between the size of a decompressed body and the received size.
+    ///
+    /// The default is 100. The limit applies only to a decompressed body larger than 1 MiB.
+    public var maximumExpansion: Int
+    /// A Boolean value that indicates whether the session sends the body only after the server responds with `100
+    /// Continue`.
+    ///
+    /// The default is `false`. The session waits for at most one second.
+    public var expectsContinue: Bool
+    /// The newest HTTP version to use.
+    ///
+    /// The default is HTTP/2, which is used if TLS negotiates it.
+    public var newestVersion: HTTPVersion
+    /// The priority among the requests to the same host.
+    ///
+    /// The default is ``TransferPriority/normal``.
+    public var priority: TransferPriority
+    /// Whether the request bypasses the queue for its host, because the waiting requests may depend on its response.
+    package var isAhead = false
+    /// An object that a higher layer attached to the request.
+    var companion: Companion?
+
+    /// An object that is compared by identity.
+    struct Companion: Sendable, Hashable {
+        let object: any AnyObject & Sendable
+
+        static func == (left: Companion, right: Companion) -> Bool { left.object === right.object }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(object)) }
+    }
+
+    /// Creates options with the default values.
+    public init(timeouts: TransferTimeouts = TransferTimeouts()) {
+        self.timeouts = timeouts
+        maximumHeaderSize = 64 << 10
+        decodesContent = true
+        maximumExpansion = 100
+        expectsContinue = false
+        newestVersion = .http2
+        priority = .normal
+    }
+
+    /// The default options.
+    public static let standard = TransferOptions()
+}
+
+/// A priority that determines which of several requests goes first.
+///
+/// If there are more requests than a host may receive at a time, the requests wait in a queue of the session. Requests
+/// with a higher priority leave the queue first, but no request waits in the queue forever. Over HTTP/2, the priority
+/// is also the weight of the stream, which a server can use to order its responses.
+public struct TransferPriority: Sendable, Hashable, Comparable {
+    /// The rank of the priority.
+    ///
+    /// The lowest rank is 0.
+    let rank: Int
+
+    /// The priority for requests without a waiting user.
+    public static let low = TransferPriority(rank: 0)
+    /// The default priority.
+    public static let normal = TransferPriority(rank: 1)
+    /// The priority for requests whose result a user waits for.
+    public static let high = TransferPriority(rank: 2)
+
+    static let count = 3
+
+    /// Returns a Boolean value that indicates whether the first priority is lower than the second.
+    public static func < (one: TransferPriority, other: TransferPriority) -> Bool { one.rank < other.rank }
+
+    /// The weight of an HTTP/2 stream, from 1 to 256.
+    ///
+    /// The default weight is 16.
+    package var streamWeight: Int { [2, 16, 128][rank] }
+
+    /// The priority of a task in Foundation.
+    var foundation: Float { [0.25, 0.5, 0.75][rank] }
+}
+
+/// A set of timeouts for the phases of one attempt, each of which is `nil` for no limit.
+///
+/// The timeouts do not include the time that a request waits for a slot in the session. The timeouts also do not
+/// include the time for which a task is suspended or paused by its receiver. The timeouts have a resolution of one
+/// millisecond.
+public struct TransferTimeouts: Sendable, Hashable {
+    /// The maximum time to establish a connection, including the name lookup and TLS.
+    ///
+    /// The default is 10 seconds. The time that the request waits for a slot on a shared connection does not count.
+    public var connect: Duration?
+    /// The maximum time between the established connection and the first byte of the response.
+    ///
+    /// The default is 60 seconds. The time counts only while no byte of the request body is transferred.
+    public var firstByte: Duration?
+    /// The maximum time without any transferred byte while a request body or a response body is transferred.
+    ///
+    /// The default is 60 seconds.
+    public var idle: Duration?
+    /// The maximum duration of the attempt.
+    ///
+    /// The default is `nil`, which sets no limit.
+    public var total: Duration?
+
+    /// Creates a set of timeouts.
+    public init(
+        connect: Duration? = .seconds(10), firstByte: Duration? = .seconds(60), idle: Duration? = .seconds(60),
+        total: Duration? = nil
+    ) {
+        self.connect = connect
+        self.firstByte = firstByte
+        self.idle = idle
+        self.total = total
+    }
+
+    /// A set without any timeouts.
+    public static let none = TransferTimeouts(connect: nil, firstByte: nil, idle: nil, total: nil)
+}

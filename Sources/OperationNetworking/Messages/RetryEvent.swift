@@ -1,0 +1,292 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// A reason that explains why a failed attempt was followed by another attempt or was the last one.
+///
+/// Future versions may add reasons.
+public struct RetryReason: Hashable, Sendable, CustomStringConvertible {
+    /// The name of the reason, suitable as a metric label.
+    public let description: String
+
+    private init(_ name: String) { description = name }
+
+    /// The failure may be temporary.
+    public static let mayPass = Self("mayPass")
+    /// Your ``RetryPolicy/decide`` closure made the decision.
+    public static let userSaidSo = Self("userSaidSo")
+    /// Another attempt would fail in the same way.
+    public static let notWorthwhile = Self("notWorthwhile")
+    /// The server might carry out the request twice.
+    public static let notIdempotent = Self("notIdempotent")
+    /// The request body cannot be sent again.
+    public static let bodyNotRepeatable = Self("bodyNotRepeatable")
+    /// The operation used the maximum number of attempts.
+    public static let attemptsUsedUp = Self("attemptsUsedUp")
+    /// The next attempt would begin after the window of the policy.
+    public static let windowOver = Self("windowOver")
+    /// The operation's deadline is too close for another attempt.
+    public static let deadlineTooNear = Self("deadlineTooNear")
+    /// The server asks for a longer pause than the policy accepts.
+    public static let askedToWaitTooLong = Self("askedToWaitTooLong")
+    /// Too many requests to this origin were sent again recently.
+    public static let budgetUsedUp = Self("budgetUsedUp")
+}
+
+/// A decision about a failed attempt, with its reason.
+public struct RetryEvent: Sendable {
+    /// The number of the failed attempt.
+    ///
+    /// The first attempt has the number 1.
+    public let attempt: Int
+    /// The error with which the attempt failed.
+    public let error: NetworkError
+    /// The pause before the next attempt, or `nil` if no attempt follows.
+    public let pause: Duration?
+    /// The reason for the decision.
+    public let reason: RetryReason
+    /// The rule of the policy that matches the failure, or `nil` if no rule matches.
+    ///
+    /// The rule explains why another attempt may succeed.
+    public let rule: RetryRule?
+    /// The number of requests to this origin that could be sent again now, or `nil` without a budget.
+    public let budgetLeft: Int?
+    /// The remaining time in the window of the policy, or `nil` without a window.
+    public let timeLeft: Duration?
+    /// The time until the operation's deadline or the end of its timeout, or `nil` without either.
+    public let deadlineLeft: Duration?
+
+    /// The pause that the server asked for.
+    public var retryAfter: Duration? { error.retryAfter }
+
+    /// Creates an event, for tests of code that handles events.
+    public init(
+        attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil,
+        budgetLeft: Int? = nil, timeLeft: Duration? = nil, deadlineLeft: Duration? = nil
+    ) {
+        self.attempt = attempt
+        self.error = error
+        self.pause = pause
+        self.reason = reason
+        self.rule = rule
+        self.budgetLeft = budgetLeft
+        self.timeLeft = timeLeft
+        self.deadlineLeft = deadlineLeft
+    }
+}
+
+extension RetryEvent: CustomStringConvertible {
+    /// The decision as one line of text, for a log.
+    public var description: String {
+        let outcome = pause.map { "again in \($0.inSeconds)" } ?? "no more"
+        let because = rule.map { " (\($0.reason))" } ?? ""
+        let budget = budgetLeft.map { ", \($0) left in the budget" } ?? ""
+        let time = timeLeft.map { ", \($0.inSeconds) left" } ?? ""
+        let deadline = deadlineLeft.map { ", \($0.inSeconds) until the deadline" } ?? ""
+        return "attempt \(attempt) failed (\(error.code)\(error.status.map { " \($0)" } ?? "")): "
+            + "\(outcome), \(reason)\(because)\(budget)\(time)\(deadline)"
+    }
+}
+
+/// A failed attempt, as passed to ``RetryPolicy/decide``.
+public struct FailedAttempt: Sendable {
+    /// The number of the attempt.
+    ///
+    /// The first attempt has the number 1.
+    public let number: Int
+    /// The number of earlier attempts that do not count.
+    ///
+    /// An earlier attempt does not count if the operation was paused for a reason other than the failure of the
+    /// attempt. An attempt in which a download made progress does not count either.
+    public let replays: Int
+    /// The error with which the attempt failed.
+    public let error: NetworkError
+    /// The request that was sent, or would have been sent, or `nil` if the operation could not create it.
+    public let request: NetworkRequest?
+    /// The headers and the status of the response, if the server sent a response.
+    public let head: ResponseHead?
+    /// The time since the start of the first attempt that counts.
+    ///
+    /// This time does not include the time for which the operation was suspended or paused.
+    public let elapsed: Duration
+    /// The attempts before this one.
+    public let earlier: [AttemptRecord]
+
+    /// Creates a failed attempt, for tests of a rule.
+    public init(
+        number: Int, replays: Int = 0, error: NetworkError, request: NetworkRequest? = nil, head: ResponseHead? = nil,
+        elapsed: Duration = .zero, earlier: [AttemptRecord] = []
+    ) {
+        self.number = number
+        self.replays = replays
+        self.error = error
+        self.request = request
+        self.head = head
+        self.elapsed = elapsed
+        self.earlier = earlier
+    }
+
+    /// The number of this attempt among the attempts that count.
+    var countedNumber: Int { number - replays }
+
+    /// A Boolean value that indicates whether the request has a key that identifies repeated requests to the server.
+    public var hasIdempotencyKey: Bool { request?.idempotencyKey != nil }
+}
+
+/// A rule that names one kind of failure after which a request may be sent again, and the reason.
+public struct RetryRule: Sendable, Hashable {
+    /// The property of a failure that makes the rule match.
+    private enum Subject: Sendable, Hashable {
+        case status(Int)
+        case failure(NetworkError.Code)
+    }
+
+    private let subject: Subject
+    /// A sentence that explains why another attempt may succeed.
+    public let reason: String
+    /// A Boolean value that indicates whether the failure means that the server is overloaded.
+    ///
+    /// The default is `false`. If the value is `true`, the pauses start longer.
+    public var isThrottling = false
+    /// The maximum number of times that the rule applies in one operation.
+    ///
+    /// If the value is `nil`, only the maximum number of attempts limits the rule.
+    public var limit: Int?
+    /// A Boolean value that indicates whether the rule applies only to requests with an `Idempotency-Key`.
+    ///
+    /// The default is `false`.
+    public var needsKey = false
+
+    /// Creates a rule that matches a status code of the response.
+    public static func status(_ status: Int, because reason: String) -> RetryRule {
+        RetryRule(subject: .status(status), reason: reason)
+    }
+
+    /// Creates a rule that matches a failure of the transfer.
+    public static func failure(_ code: NetworkError.Code, because reason: String) -> RetryRule {
+        RetryRule(subject: .failure(code), reason: reason)
+    }
+
+    /// Returns the same rule with longer pauses (``Retry/throttledBackoff``).
+    public func throttling() -> RetryRule { with { $0.isThrottling = true } }
+
+    /// Returns the same rule with a maximum number of uses in one operation.
+    public func limited(to limit: Int) -> RetryRule { with { $0.limit = limit } }
+
+    /// Returns the same rule, restricted to requests with an `Idempotency-Key`.
+    public func onlyWithKey() -> RetryRule { with { $0.needsKey = true } }
+
+    private func with(_ change: (inout RetryRule) -> Void) -> RetryRule {
+        var rule = self
+        change(&rule)
+        return rule
+    }
+
+    /// Returns a Boolean value that indicates whether the rule matches an error.
+    public func matches(_ error: NetworkError) -> Bool {
+        switch subject {
+        case .status(let status): error.code == .unacceptableStatus && error.status == status
+        case .failure(let code): error.code == code
+        }
+    }
+}
+
+extension RetryRule: CustomStringConvertible {
+    /// The status code or the error code that the rule matches.
+    public var description: String {
+        switch subject {
+        case .status(let status): "status \(status)"
+        case .failure(let code): "\(code)"
+        }
+    }
+}
+
+// The standard rules. A request is not sent again after any other failure. Other status codes (such as 501, 505 and
+// 511) will be the same the next time. An invalid certificate, request or body does not become valid by sending it
+// again.
+extension RetryRule {
+    /// The failures after which a request is sent again by default.
+    public static let standard: [RetryRule] = statuses + failures
+
+    private static let statuses: [RetryRule] = [
+        .status(408, because: "The server gave up waiting for the request."),
+        .status(409, because: "The first request with this key may still be under way.").onlyWithKey(),
+        .status(425, because: "The server did not want to act on early data.").limited(to: 1),
+        .status(429, because: "The server asks for fewer requests.").throttling(),
+        .status(500, because: "The server stumbled."),
+        .status(502, because: "What stands before the server got no good answer from it."),
+        .status(503, because: "The server cannot answer at present.").throttling(),
+        .status(504, because: "What stands before the server got no answer from it in time."),
+    ]
+
+    private static let failures: [RetryRule] = [
+        .failure(.timedOut, because: "No answer came in time."),
+        .failure(.cannotFindHost, because: "The name could not be looked up, which may be so for a moment only."),
+        .failure(.cannotConnect, because: "No connection could be made, which may be so for a moment only."),
+        .failure(.notConnected, because: "The network was not there."),
+        .failure(.connectionLost, because: "The connection broke."),
+        .failure(.truncatedBody, because: "The connection was closed before the response was complete."),
+        .failure(.resourcesExhausted, because: "This program had no socket or memory left at that moment."),
+    ]
+}
+
+/// A key that tells a server that a repeated request is the same request, so that the server does not carry it out
+/// twice.
+///
+/// The key is sent in the `Idempotency-Key` header. All attempts of an operation send the key of the first attempt,
+/// even if a hook later sets a different key. The body should also be the same in all attempts, because servers compare
+/// the bodies. A hook, encoder or endpoint of yours that creates the body again for each attempt must create the same
+/// bytes. An empty text does not count as a key.
+///
+/// Servers that do not support the key carry out a repeated request twice. Set a key only if the server documents that
+/// it supports the header.
+public struct IdempotencyKey: Sendable, Hashable, CustomStringConvertible {
+    static let field = "Idempotency-Key"
+
+    /// The text of the key, as it is sent.
+    public let text: String
+
+    /// Creates a key from your own text, such as a key that you store beyond the life of the process.
+    public init(_ text: String) {
+        self.text = text
+    }
+
+    /// Returns a new, unique key.
+    public static func random() -> IdempotencyKey { IdempotencyKey(UUID().uuidString.lowercased()) }
+
+    /// The text of the key, as it is sent.
+    public var description: String { text }
+}
+
+extension NetworkRequest {
+    /// The value of the `Idempotency-Key` header, or `nil` if the header is missing or empty.
+    var idempotencyKey: String? {
+        let key = headers[IdempotencyKey.field]?.trimmingCharacters(in: .whitespaces)
+        return key?.isEmpty == false ? key : nil
+    }
+}
+
+/// The pause that a server asks for in `Retry-After` (RFC 9110, section 10.2.3): a number of seconds, or a date.
+enum RetryAfter {
+    /// Returns the pause from now on, or `nil` if the header is missing or invalid.
+    ///
+    /// If the response has several such headers, the longest pause counts. A date is compared with the `Date` header of
+    /// the response, so that a wrong clock of the server or the client does no harm.
+    static func pause(in head: ResponseHead, now: Date) -> Duration? {
+        head.headers.values("Retry-After").compactMap { pause($0, in: head, now: now) }.max()
+    }
+
+    private static func pause(_ field: String, in head: ResponseHead, now: Date) -> Duration? {
+        let text = field.trimmingCharacters(in: .whitespaces)
+        guard !text.isEmpty else { return nil }
+        if text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+            // A number that does not fit an `Int64` counts as the longest possible pause.
+            return .seconds(Int64(text) ?? .max)
+        }
+        guard let date = HTTPDate.parse(text, now: now) else { return nil }
+        let theirs = head.headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
+        return .seconds(max(date.timeIntervalSince(theirs), 0))
+    }
+}

@@ -1,0 +1,282 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What is known of a task of Foundation's while it is on its way; on the queue of its carrier.
+final class URLSessionTransfer: @unchecked Sendable {
+    // Sendable: only used on that queue.
+
+    let host: Int
+    /// Whether it is beyond the limits of its host.
+    let isAhead: Bool
+    let beganAt: Int64
+    private let request: NetworkRequest
+    private let isInBackground: Bool
+    private var work: URLSessionWork?
+    private var isBraked = false
+    /// The body, which a file may have to be kept for.
+    private var body = URLSessionTransferBody.Form.none
+    /// The body of the response, if it came in a file.
+    private(set) var file: SpooledFile.Reader?
+    /// Whether a partial response (206) is the rest of a body that an earlier task had received in part.
+    var isContinued = false
+    var spool: BodySpool?
+    var deadlines: TransferDeadlines
+    var timer: (any OperationTimer)?
+    /// When the timer fires; the largest number if there is none.
+    var watchedUntil = Int64.max
+    /// A challenge was answered with no, so that Foundation calls the request cancelled.
+    var isChallengeRefused = false
+    /// What Foundation measured, where it does.
+    var measured: TransferMetrics?
+    private(set) var status: Int?
+    private var head: ResponseHead?
+    private var headerCount = 0
+    private var sentCount: Int64 = 0
+    private var receivedCount: Int64 = 0
+    private var firstByteAt: Int64?
+
+    init(_ task: URLSessionTransferTask, host: Int, isAhead: Bool, isInBackground: Bool, now: Int64) {
+        self.isInBackground = isInBackground
+        self.host = host
+        self.isAhead = isAhead
+        request = task.request
+        beganAt = now
+        // When the connection is ready is not told: the first limit that holds is the one for the first byte.
+        deadlines = TransferDeadlines(
+            isInBackground ? .none : task.request.options.timeouts, pauses: task.presentWishes.pauses, now: now)
+    }
+
+    func start(_ work: URLSessionWork, _ body: URLSessionTransferBody.Form, now: Int64) {
+        self.work = work
+        self.body = body
+        spool = nil
+        deadlines.connected(at: now)
+        // There may be a brake that was set while the body was still being written.
+        self.work?.start(isSuspended: isBraked)
+    }
+
+    /// There is nothing to be cancelled any more.
+    func foundationHasEnded() { work?.hasEnded = true }
+
+    func stop() {
+        timer?.cancel()
+        spool?.stop()
+        work?.stop()
+        // Both hold this transfer, and its task.
+        timer = nil
+        spool = nil
+        work = nil
+        body = .none
+    }
+
+    var phase: NetworkError.Phase {
+        if head != nil { return .receiving }
+        guard work != nil else { return .waiting }
+        return request.body.isNone || sentCount >= request.body.length ?? .max ? .awaitingResponse : .sending
+    }
+
+    /// So many bytes of the body were taken to be sent.
+    func sent(_ count: Int64, now: Int64) {
+        sentCount = count
+        deadlines.sent(at: now, isLast: count >= request.body.length ?? .max)
+    }
+
+    func apply(_ brakes: TaskMachine.Brakes) {
+        // A receiver that holds keeps the body of a transfer in the background in its file.
+        isBraked = isInBackground ? brakes.contains(.sending) : !brakes.isEmpty
+        work?.setSuspended(isBraked)
+    }
+
+    func metrics(of task: URLSessionTransferTask, now: Int64) -> TransferMetrics {
+        var metrics = measured ?? TransferMetrics()
+        let resumedAt = task.confined.resumedAt
+        metrics.slotGranted = .nanoseconds(beganAt - resumedAt)
+        metrics.firstByte = firstByteAt.map { .nanoseconds($0 - resumedAt) }
+        metrics.ended = .nanoseconds(now - resumedAt)
+        metrics.paused = .nanoseconds(deadlines.paused)
+        metrics.bodyBytesSent = max(metrics.bodyBytesSent, task.confined.sent)
+        metrics.bodyBytesReceived = max(metrics.bodyBytesReceived, receivedCount)
+        metrics.headerBytesReceived = max(metrics.headerBytesReceived, Int64(headerCount))
+        return metrics
+    }
+}
+
+// What came; each gives the error with which that ends the transfer.
+extension URLSessionTransfer {
+    func received(_ response: URLResponse, _ task: URLSessionTransferTask, now: Int64) -> NetworkError? {
+        if firstByteAt == nil { firstByteAt = now }
+        _ = deadlines.received(at: now)
+        guard let response = response as? HTTPURLResponse, var head = ResponseHead(response, to: request) else {
+            return NetworkError(
+                code: .invalidResponse, phase: .awaitingResponse, message: "What the server sent is no valid HTTP.")
+        }
+        if isContinued { head = head.asWhole(length: nil) }
+        headerCount += head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
+        let limit = request.options.maximumHeaderSize
+        guard headerCount <= limit else {
+            return NetworkError(
+                code: .headerTooLarge, phase: .awaitingResponse,
+                message: "The head of the response is larger than \(limit) bytes. "
+                    + "Raise maximumHeaderSize in the request's options if that is right.")
+        }
+        guard head.status >= 200 else {
+            guard head.status != 101 else {
+                return NetworkError(
+                    code: .invalidResponse, phase: .awaitingResponse,
+                    message: "The server switched to a protocol that nobody asked for.")
+            }
+            task.tell(.informational(head))
+            return nil
+        }
+        guard self.head == nil else { return nil }
+        if let problem = head.headers.framingProblem {
+            return NetworkError(
+                code: .invalidResponse, phase: .awaitingResponse,
+                message: "The response is no valid HTTP: \(problem).")
+        }
+        self.head = head
+        status = head.status
+        task.confined.machine.responded()
+        task.tell(.head(head))
+        return nil
+    }
+
+    /// The whole body is in a file.
+    func received(_ file: SpooledFile) -> NetworkError? {
+        do throws(NetworkError) {
+            let reader = try SpooledFile.Reader(file)
+            self.file = reader
+            receivedCount += reader.count
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    func received(_ data: Data, _ task: URLSessionTransferTask, now: Int64) -> NetworkError? {
+        guard let head, !data.isEmpty else { return nil }
+        _ = deadlines.received(at: now)
+        receivedCount += Int64(data.count)
+        if let error = expansionError(head) { return error }
+        task.tell(.bytes(data))
+        guard task.confined.pendingBytes > URLSessionAdapter.maximumPendingBytes else { return nil }
+        return NetworkError(
+            code: .resourcesExhausted, phase: .receiving,
+            message:
+                "More than \(URLSessionAdapter.maximumPendingBytes >> 20) MiB came in while the task was suspended or held, "
+                + "and Foundation cannot stop a server. Take it in more quickly, or use another session.")
+    }
+
+    /// How far a body swells is only known where its packed length is.
+    private func expansionError(_ head: ResponseHead) -> NetworkError? {
+        guard head.isDecoded, receivedCount > 1 << 20,
+            let packed = head.headers["Content-Length"].flatMap({ Int64($0) }), packed > 0
+        else { return nil }
+        let limit = request.options.maximumExpansion
+        guard receivedCount / packed >= Int64(limit) else { return nil }
+        return NetworkError(
+            code: .expansionTooLarge, phase: .receiving,
+            message: "The decompressed body is more than \(limit) times as large as what was received. "
+                + "Raise maximumExpansion in the request's options if that is right.")
+    }
+
+    /// Why a transfer failed that Foundation ended; nil if it succeeded.
+    func failure(after error: (any Error)?, _ task: URLSessionTransferTask) -> NetworkError? {
+        if let error, !isChallengeRefused || (error as? URLError)?.code != .cancelled {
+            var failure = URLSessionFailure(error, phase: phase).error
+            failure.status = status
+            return failure
+        }
+        if head == nil, let response = work?.task.response,
+            let error = received(response, task, now: URLSessionAdapter.now)
+        {
+            return error
+        }
+        guard let head else {
+            return NetworkError(
+                code: .invalidResponse, phase: .awaitingResponse, message: "The session ended without a response.")
+        }
+        do throws(NetworkError) { try body.check() } catch { return error }
+        return head.shortfall(of: receivedCount, for: request)
+    }
+}
+
+/// How a request's body is given to Foundation.
+enum URLSessionTransferBody {
+    /// What Foundation sends with the right length.
+    enum Form {
+        case none
+        case data(Data)
+        case file(FileRegion)
+        case temporary(SpooledFile)
+    }
+
+    case ready(Form)
+    /// Foundation would send it in chunks, and stop all sessions while it has nothing to give: it is written to a file
+    /// first.
+    case toBeWritten
+
+    /// - Parameter onlyFiles: Whether bytes in memory are to be written to a file first, too.
+    init(_ body: RequestBody, onlyFiles: Bool = false) {
+        switch body.source {
+        case .none: self = .ready(.none)
+        case .data where onlyFiles: self = .toBeWritten
+        case .data(let data): self = .ready(.data(data))
+        case .file(let region):
+            let isWhole = region.offset == 0 && FileRegionStatus(path: region.url.path)?.size == region.length
+            self = isWhole ? .ready(.file(region)) : .toBeWritten
+        case .stream: self = .toBeWritten
+        }
+    }
+}
+
+extension URLSessionTransferBody.Form {
+    /// Sees whether the file is still the one that was meant: before it is sent, and afterwards.
+    func check() throws(NetworkError) {
+        guard case .file(let region) = self else { return }
+        try region.check()
+    }
+}
+
+extension URLRequest {
+    /// Long enough for our own limits to come first; Foundation on Linux traps where it is much larger.
+    static let longInterval: TimeInterval = 1_000_000
+
+    /// The request in Foundation's form, without its body; `others` are fields that it gets unless it has them.
+    ///
+    /// If `timeout` is nil, the request has the time limit of its session.
+    init(carrying request: NetworkRequest, adding others: HeaderFields = [:], timeout: TimeInterval?) {
+        self.init(url: request.url)
+        httpMethod = request.method
+        for field in request.headers { addValue(field.value, forHTTPHeaderField: field.name) }
+        for field in others where !request.headers.contains(field.name) {
+            setValue(field.value, forHTTPHeaderField: field.name)
+        }
+        if !request.options.decodesContent, value(forHTTPHeaderField: "Accept-Encoding") == nil {
+            setValue("identity", forHTTPHeaderField: "Accept-Encoding")
+        }
+        // A jar above the session has the last word.
+        if request.headers.contains("Cookie") { httpShouldHandleCookies = false }
+        if let timeout { timeoutInterval = timeout }
+    }
+}
+
+extension HeaderFields {
+    /// The fields that a session's configuration adds to each request, as far as they can be sent.
+    init(fieldsOf configuration: URLSessionConfiguration) {
+        self.init()
+        for (name, value) in configuration.httpAdditionalHeaders ?? [:] {
+            guard let name = name as? String, let value = value as? String, let url = URL(string: "http://localhost/"),
+                let checked = try? NetworkRequest(url: url, headers: [name: value]).headers
+            else { continue }
+            for field in checked { add(field.name, field.value) }
+        }
+    }
+}

@@ -1,0 +1,363 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+
+/// How an operation ended, as a test expects it.
+///
+/// Each of these awaits the outcome, for a minute at most, and does not start the operation. In code that cannot await, the
+/// same names look at once at how it ended. What is thrown is an ``UnmetExpectation``.
+///
+/// ```swift
+/// import OperationNetworking
+/// import OperationTestKit
+///
+/// func theSongsAreThere(_ base: NetworkBase) async throws {
+///     let songs = base.get("songs", as: [String].self)
+///     songs.start()
+///     try await songs.expectSuccess(["One", "Two"])
+///
+///     let missing = base.get("nothing", as: [String].self)
+///     missing.start()
+///     let error = try await missing.expectFailure(.unacceptableStatus)
+///     print(error.status ?? 0)  // 404
+/// }
+/// ```
+extension TypedOperation {
+    /// Expects a result, and returns it.
+    @discardableResult
+    public final func expectSuccess(
+        within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
+    ) async throws(UnmetExpectation) -> ResultType {
+        try success(await end(within: limit), Asked("a success", fileID, line))
+    }
+
+    /// Expects a result now, and returns it.
+    @discardableResult
+    public final func expectSuccess(
+        fileID: String = #fileID, line: Int = #line
+    ) throws(UnmetExpectation) -> ResultType {
+        try success(end, Asked("a success", fileID, line))
+    }
+
+    /// Expects a failure, and returns its error.
+    @discardableResult
+    public final func expectFailure(
+        within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
+    ) async throws(UnmetExpectation) -> ErrorType {
+        try failure(await end(within: limit), Asked("a failure", fileID, line))
+    }
+
+    /// Expects a failure now, and returns its error.
+    @discardableResult
+    public final func expectFailure(
+        fileID: String = #fileID, line: Int = #line
+    ) throws(UnmetExpectation) -> ErrorType {
+        try failure(end, Asked("a failure", fileID, line))
+    }
+
+    /// Expects a cancellation, and returns its cause.
+    ///
+    /// The code is the kind of the cause; any will do if it is nil.
+    @discardableResult
+    public final func expectCancelled(
+        _ code: CancellationCause.Code? = nil, within limit: Duration = .seconds(60), fileID: String = #fileID,
+        line: Int = #line
+    ) async throws(UnmetExpectation) -> CancellationCause {
+        try cancellation(await end(within: limit), code, Asked(Self.cancelled(code), fileID, line))
+    }
+
+    /// Expects a cancellation now, and returns its cause.
+    @discardableResult
+    public final func expectCancelled(
+        _ code: CancellationCause.Code? = nil, fileID: String = #fileID, line: Int = #line
+    ) throws(UnmetExpectation) -> CancellationCause {
+        try cancellation(end, code, Asked(Self.cancelled(code), fileID, line))
+    }
+
+    private static func cancelled(_ code: CancellationCause.Code?) -> String {
+        code.map { "cancelled (\($0))" } ?? "a cancellation"
+    }
+}
+
+extension TypedOperation where ResultType: Equatable {
+    /// Expects this result.
+    public final func expectSuccess(
+        _ result: ResultType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
+    ) async throws(UnmetExpectation) {
+        let end = await end(within: limit)
+        try expect(result, end, Asked("success \(Told.value(result))", fileID, line))
+    }
+
+    /// Expects this result now.
+    public final func expectSuccess(
+        _ result: ResultType, fileID: String = #fileID, line: Int = #line
+    ) throws(UnmetExpectation) {
+        try expect(result, end, Asked("success \(Told.value(result))", fileID, line))
+    }
+
+    private func expect(_ result: ResultType, _ end: End, _ asked: Asked) throws(UnmetExpectation) {
+        guard try success(end, asked) != result else { return }
+        throw unmet(end, asked)
+    }
+}
+
+extension TypedOperation where ErrorType: Equatable {
+    /// Expects a failure with this error.
+    public final func expectFailure(
+        _ error: ErrorType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
+    ) async throws(UnmetExpectation) {
+        let end = await end(within: limit)
+        try expect(error, end, Asked("failure \(Told.error(error))", fileID, line))
+    }
+
+    /// Expects a failure with this error now.
+    public final func expectFailure(
+        _ error: ErrorType, fileID: String = #fileID, line: Int = #line
+    ) throws(UnmetExpectation) {
+        try expect(error, end, Asked("failure \(Told.error(error))", fileID, line))
+    }
+
+    private func expect(_ error: ErrorType, _ end: End, _ asked: Asked) throws(UnmetExpectation) {
+        guard try failure(end, asked) != error else { return }
+        throw unmet(end, asked)
+    }
+}
+
+extension TypedOperation where ErrorType == NetworkError {
+    /// Expects a failure of this kind, and returns the error.
+    ///
+    /// The status is that of the answer; any will do, or none, if it is nil.
+    @discardableResult
+    public final func expectFailure(
+        _ code: NetworkError.Code, status: Int? = nil, within limit: Duration = .seconds(60), fileID: String = #fileID,
+        line: Int = #line
+    ) async throws(UnmetExpectation) -> NetworkError {
+        let end = await end(within: limit)
+        return try failure(end, code, status, Asked(Self.failure(code, status), fileID, line))
+    }
+
+    /// Expects a failure of this kind now, and returns the error.
+    @discardableResult
+    public final func expectFailure(
+        _ code: NetworkError.Code, status: Int? = nil, fileID: String = #fileID, line: Int = #line
+    ) throws(UnmetExpectation) -> NetworkError {
+        try failure(end, code, status, Asked(Self.failure(code, status), fileID, line))
+    }
+
+    private static func failure(_ code: NetworkError.Code, _ status: Int?) -> String {
+        "failure \(code)\(status.map { " \($0)" } ?? "")"
+    }
+
+    private func failure(
+        _ end: End, _ code: NetworkError.Code, _ status: Int?, _ asked: Asked
+    ) throws(UnmetExpectation) -> NetworkError {
+        let error = try failure(end, asked)
+        guard error.code == code, status == nil || status == error.status else { throw unmet(end, asked) }
+        return error
+    }
+}
+
+/// What was asked, and where.
+struct Asked {
+    let expected: String
+    let fileID: String
+    let line: Int
+
+    init(_ expected: String, _ fileID: String, _ line: Int) {
+        (self.expected, self.fileID, self.line) = (expected, fileID, line)
+    }
+}
+
+extension TypedOperation {
+    /// How the operation ended, or why that is not known.
+    enum End {
+        case outcome(OperationOutcome<ResultType, ErrorType>)
+        case notYet
+        case notWithin(Duration)
+        /// The test's own task was cancelled, by its time limit as a rule.
+        case notAwaited
+    }
+
+    /// How it ended, if it did.
+    final var end: End { outcome.map { .outcome($0) } ?? .notYet }
+
+    /// How it ended, as soon as it has, and no later than that.
+    ///
+    /// Neither the end of that time nor that of the test's task cancels the operation.
+    final func end(within limit: Duration) async -> End {
+        if let outcome { return .outcome(outcome) }
+        let answer = FirstAnswer<End>()
+        let timer = SystemClock.shared.schedule(after: limit) { answer.give(.notWithin(limit)) }
+        defer { timer.cancel() }
+        // And not by awaiting it: whoever gave up to wait would keep the operation until it ends, if it ever does.
+        let observation = addObserver(isWaiter: true) { operation in
+            guard let outcome = (operation as? TypedOperation)?.outcome else { return }
+            answer.give(.outcome(outcome))
+        }
+        defer { observation.cancel() }
+        return await answer.valueUnlessCancelled(or: .notAwaited)
+    }
+
+    final func success(_ end: End, _ asked: Asked) throws(UnmetExpectation) -> ResultType {
+        if case .outcome(.success(let result)) = end { return result }
+        throw unmet(end, asked)
+    }
+
+    final func failure(_ end: End, _ asked: Asked) throws(UnmetExpectation) -> ErrorType {
+        if case .outcome(.failure(let error)) = end { return error }
+        throw unmet(end, asked)
+    }
+
+    final func cancellation(
+        _ end: End, _ code: CancellationCause.Code?, _ asked: Asked
+    ) throws(UnmetExpectation) -> CancellationCause {
+        if case .outcome(.cancelled(let cause)) = end, code == nil || code == cause.code { return cause }
+        throw unmet(end, asked)
+    }
+
+    final func unmet(_ end: End, _ asked: Asked) -> UnmetExpectation {
+        var details: [String] = []
+        if let network = self as? any AnyNetworkOperation, network.attemptCount > 0 {
+            details.append("attempts: \(network.story)")
+        }
+        return UnmetExpectation(
+            "\(Told.subject(self)) did not end as expected", expected: asked.expected, found: found(end),
+            details: details, fileID: asked.fileID, line: asked.line)
+    }
+
+    private func found(_ end: End) -> String {
+        switch end {
+        case .outcome(.success(let result)): return "success \(Told.value(result))"
+        case .outcome(.failure(let error)): return "failure \(Told.error(error))"
+        case .outcome(.cancelled(let cause)): return "cancelled (\(cause.code)), \(cause.message)"
+        case .notYet: return "no end, \(standing)"
+        case .notWithin(let limit): return "no end within \(Told.time(limit)), \(standing)"
+        case .notAwaited: return "no end before the test's own task was cancelled, \(standing)"
+        }
+    }
+
+    /// What it does in the place of ending.
+    private var standing: String {
+        if let waitReason { return "it is \(waitReason)" }
+        switch state {
+        case .notStarted where !isReady: return "it waits for its dependencies, or for its admission"
+        case .notStarted: return "it was not begun; start it, or add it to a queue"
+        case .suspended: return "it is suspended"
+        default: return "it is \(state)"
+        }
+    }
+}
+
+/// What was expected and what was found in its place: an error whose text says both.
+///
+/// The calls whose names begin with `expect` throw it. A test that throws has failed, in swift-testing and in XCTest
+/// alike, and both show the text:
+///
+/// ```
+/// GET https://example.com/songs did not end as expected, SongTests.swift:31
+///   expected: failure timedOut
+///   found:    failure unacceptableStatus 503, The server answered with status 503.
+///   attempts: 503 → 1 s → 503
+/// ```
+public struct UnmetExpectation: Error, Hashable, Sendable {
+    /// What it is about: the name of an operation, as a rule, and what was looked at.
+    public let subject: String
+    /// What was expected.
+    public let expected: String
+    /// What was found.
+    public let found: String
+    /// What else is known, each with a word on what it is: attempts, a state.
+    public let details: [String]
+    /// File and line of the expectation.
+    public let place: String
+
+    /// Makes one, for expectations of your own.
+    public init(
+        _ subject: String, expected: String, found: String, details: [String] = [], fileID: String = #fileID,
+        line: Int = #line
+    ) {
+        (self.subject, self.expected, self.found, self.details) = (subject, expected, found, details)
+        place = "\(fileID.split(separator: "/").last ?? ""):\(line)"
+    }
+}
+
+extension UnmetExpectation: CustomStringConvertible, LocalizedError {
+    /// All of it, in a few lines.
+    public var description: String {
+        let lines = ["expected: \(expected)", "found:    \(found)"] + details
+        return "\(subject), \(place)\n" + lines.map { "  \($0)" }.joined(separator: "\n")
+    }
+
+    /// All of it, in a few lines.
+    public var errorDescription: String? { description }
+}
+
+/// Waits until something is so that nobody tells of, by asking again and again: where there is no gate and no event.
+///
+/// ```swift
+/// import OperationNetworking
+/// import OperationTestKit
+///
+/// func waitsForTheNetwork(_ operation: NetworkDataOperation<Int>) async throws {
+///     operation.start()
+///     try await waitUntil("it waits for the network") { operation.waitReason?.kind == .network }
+/// }
+/// ```
+///
+/// It gives way to other tasks in between, and throws an ``UnmetExpectation`` after that time, or where its own task is
+/// cancelled.
+public func waitUntil(
+    _ what: String, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line,
+    _ isSo: @Sendable () -> Bool
+) async throws(UnmetExpectation) {
+    let end = ContinuousClock.now + limit
+    while !isSo() {
+        guard !Task.isCancelled, ContinuousClock.now < end else {
+            let found = Task.isCancelled ? "not so when the test's own task was cancelled" : "not so"
+            throw UnmetExpectation(
+                "What was waited for did not come", expected: "\(what), within \(Told.time(limit))", found: found,
+                fileID: fileID, line: line)
+        }
+        await Task.yield()
+    }
+}
+
+/// How values are told in the texts of expectations.
+enum Told {
+    private static let longest = 400
+
+    /// An operation by its name, by its request, or by its type.
+    static func subject(_ operation: ManagedOperation) -> String {
+        if let name = operation.name, !name.isEmpty { return name }
+        if let request = (operation as? any AnyNetworkOperation)?.request { return "\(request.summary)" }
+        return "\(type(of: operation))"
+    }
+
+    static func value(_ value: Any) -> String {
+        let text = value is String ? "\"\(value)\"" : "\(value)"
+        return text.count > longest ? "\(text.prefix(longest))… (\(text.count) characters)" : text
+    }
+
+    /// An error by what tells it from others, and its sentence.
+    static func error(_ error: any Error) -> String {
+        guard let error = error as? NetworkError else { return value(error) }
+        return "\(error.code)\(error.status.map { " \($0)" } ?? ""), \(error.message)"
+    }
+
+    /// `250 ms`, `1.5 s`, `1 min 30 s`.
+    static func time(_ duration: Duration) -> String {
+        let (whole, part) = duration.saturatedNanoseconds.quotientAndRemainder(dividingBy: 1_000_000)
+        let milliseconds = whole + (part >= 500_000 ? 1 : 0)
+        if milliseconds < 1_000 { return "\(milliseconds) ms" }
+        let (minutes, rest) = (milliseconds / 60_000, milliseconds % 60_000)
+        let (seconds, thousandths) = (rest / 1_000, rest % 1_000)
+        var decimals = String(String(thousandths + 1_000).dropFirst())
+        while decimals.hasSuffix("0") { decimals.removeLast() }
+        let short = "\(seconds)\(decimals.isEmpty ? "" : ".\(decimals)") s"
+        if minutes == 0 { return short }
+        return rest == 0 ? "\(minutes) min" : "\(minutes) min \(short)"
+    }
+}

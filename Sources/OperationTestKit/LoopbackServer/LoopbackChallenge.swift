@@ -1,0 +1,213 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// Asks for credentials before a request is answered, and checks them.
+///
+/// ```swift
+/// import OperationTestKit
+///
+/// let server = try LoopbackServer()
+/// let challenge = LoopbackChallenge.digest(realm: "test", user: "u", password: "p")
+/// server.route("/secret") { request in challenge.answer(to: request, granting: .text("open")) }
+/// ```
+public final class LoopbackChallenge: Sendable {
+    enum Scheme: Sendable {
+        case basic(user: String, password: String)
+        case bearer(isValid: @Sendable (String) -> Bool)
+        case digest(DigestCheck)
+    }
+
+    enum Verdict {
+        case granted
+        case stale
+        case refused
+    }
+
+    private let scheme: Scheme
+    private let realm: String
+    private let isOfProxy: Bool
+    private let nonces = Locked(NonceStore())
+
+    private init(_ scheme: Scheme, realm: String, isOfProxy: Bool) {
+        self.scheme = scheme
+        self.realm = realm
+        self.isOfProxy = isOfProxy
+    }
+
+    /// User and password as they are.
+    public static func basic(
+        realm: String = "test", user: String, password: String, isOfProxy: Bool = false
+    ) -> LoopbackChallenge {
+        LoopbackChallenge(.basic(user: user, password: password), realm: realm, isOfProxy: isOfProxy)
+    }
+
+    /// A token, which this closure judges; it is called on the server's thread.
+    public static func bearer(
+        realm: String = "test", isValid: @escaping @Sendable (String) -> Bool
+    ) -> LoopbackChallenge {
+        LoopbackChallenge(.bearer(isValid: isValid), realm: realm, isOfProxy: false)
+    }
+
+    /// A proof that the client knows the password, bound to a nonce of the server and to the request.
+    ///
+    /// Nonces that were not given out are refused, and so are counts that were used before. A nonce that served
+    /// `usesPerNonce` requests is stale.
+    public static func digest(
+        realm: String = "test", user: String, password: String, algorithm: DigestAlgorithm = .md5,
+        usesPerNonce: Int = .max, isOfProxy: Bool = false
+    ) -> LoopbackChallenge {
+        let check = DigestCheck(
+            realm: realm, user: user, password: password, algorithm: algorithm, usesPerNonce: usesPerNonce)
+        return LoopbackChallenge(.digest(check), realm: realm, isOfProxy: isOfProxy)
+    }
+
+    /// The answer if the credentials are right; otherwise 401 (407 of a proxy) with the challenge.
+    public func answer(to request: LoopbackRequest, granting answer: LoopbackAnswer) -> LoopbackAnswer {
+        let verdict = verdict(on: request)
+        guard verdict != .granted else { return answer }
+        let name = isOfProxy ? "Proxy-Authenticate" : "WWW-Authenticate"
+        return .status(isOfProxy ? 407 : 401).with(name, challenge(isStale: verdict == .stale))
+    }
+
+    private func verdict(on request: LoopbackRequest) -> Verdict {
+        guard let field = request[isOfProxy ? "Proxy-Authorization" : "Authorization"],
+            let blank = field.firstIndex(of: " ")
+        else { return .refused }
+        let name = field[..<blank].lowercased()
+        let rest = String(field[field.index(after: blank)...])
+        switch scheme {
+        case .basic(let user, let password):
+            let wanted = Data("\(user):\(password)".utf8).base64EncodedString()
+            return name == "basic" && rest == wanted ? .granted : .refused
+        case .bearer(let isValid): return name == "bearer" && isValid(rest) ? .granted : .refused
+        case .digest(let check):
+            guard name == "digest", let use = check.proven(by: AuthorizationParts(rest), of: request) else {
+                return .refused
+            }
+            let isFresh = nonces.withLock { $0.use(use.nonce, use.count, limit: check.usesPerNonce) }
+            return isFresh ? .granted : .stale
+        }
+    }
+
+    private func challenge(isStale: Bool) -> String {
+        switch scheme {
+        case .basic: "Basic realm=\"\(realm)\", charset=\"UTF-8\""
+        case .bearer: "Bearer realm=\"\(realm)\""
+        case .digest(let check):
+            "Digest realm=\"\(realm)\", qop=\"auth\", algorithm=\(check.algorithm.name), "
+                + "nonce=\"\(nonces.withLock { $0.issue() })\", opaque=\"\(DigestCheck.opaque)\""
+                + (isStale ? ", stale=true" : "")
+        }
+    }
+}
+
+/// The parts of an `Authorization` field behind its scheme: names with values, in quotes or without.
+struct AuthorizationParts {
+    private var values: [String: String] = [:]
+
+    init(_ text: String) {
+        var rest = text[...]
+        while let equals = rest.firstIndex(of: "=") {
+            let name = rest[..<equals].trimming(", \t").lowercased()
+            rest = rest[rest.index(after: equals)...]
+            let isQuoted = rest.first == "\""
+            if isQuoted { rest = rest.dropFirst() }
+            var value = ""
+            while let character = rest.popFirst(), character != (isQuoted ? "\"" : ",") {
+                value.append(isQuoted && character == "\\" ? rest.popFirst() ?? "\\" : character)
+            }
+            values[name] = isQuoted ? value : value[...].trimming(" \t")
+        }
+    }
+
+    subscript(name: String) -> String? { values[name] }
+}
+
+extension Substring {
+    fileprivate func trimming(_ characters: String) -> String {
+        let start = drop { characters.contains($0) }
+        guard let last = start.lastIndex(where: { !characters.contains($0) }) else { return "" }
+        return String(start[...last])
+    }
+}
+
+/// The hash of a digest challenge.
+///
+/// More cases may be added.
+public enum DigestAlgorithm: Hashable, Sendable, CaseIterable {
+    /// MD5, which is the oldest.
+    case md5
+    /// SHA-256.
+    case sha256
+    /// MD5, with the nonces of both sides in the first hash.
+    case md5Session
+    /// SHA-256, with the nonces of both sides in the first hash.
+    case sha256Session
+
+    var name: String {
+        switch self {
+        case .md5: "MD5"
+        case .sha256: "SHA-256"
+        case .md5Session: "MD5-sess"
+        case .sha256Session: "SHA-256-sess"
+        }
+    }
+
+    var isOfSession: Bool { self == .md5Session || self == .sha256Session }
+
+    func hash(_ text: String) -> String {
+        let bytes =
+            switch self {
+            case .md5, .md5Session: MD5.checksum(of: text.utf8, startingWith: MD5())
+            case .sha256, .sha256Session: SHA256.checksum(of: text.utf8, startingWith: SHA256())
+            }
+        return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}
+
+/// Checks the proof of RFC 7616 in a request.
+struct DigestCheck: Sendable {
+    static let opaque = "b3BhcXVl"
+
+    let realm: String
+    let user: String
+    let password: String
+    let algorithm: DigestAlgorithm
+    let usesPerNonce: Int
+
+    /// Which nonce was used with which count, if the proof is right.
+    func proven(by parts: AuthorizationParts, of request: LoopbackRequest) -> (nonce: String, count: Int)? {
+        guard parts["username"] == user, parts["realm"] == realm, parts["uri"] == request.target,
+            parts["qop"] == "auth", parts["opaque"] == Self.opaque,
+            parts["algorithm"].map({ $0 == algorithm.name }) ?? (algorithm == .md5), let nonce = parts["nonce"],
+            let count = parts["nc"], let clientNonce = parts["cnonce"], let number = Int(count, radix: 16),
+            count.utf8.count == 8
+        else { return nil }
+        var first = algorithm.hash("\(user):\(realm):\(password)")
+        if algorithm.isOfSession { first = algorithm.hash("\(first):\(nonce):\(clientNonce)") }
+        let second = algorithm.hash("\(request.method):\(request.target)")
+        let proof = algorithm.hash("\(first):\(nonce):\(count):\(clientNonce):auth:\(second)")
+        return parts["response"] == proof ? (nonce, number) : nil
+    }
+}
+
+/// The nonces that were given out, and how far each was counted.
+struct NonceStore {
+    private var counts: [String: Int] = [:]
+
+    mutating func issue() -> String {
+        let nonce = String(UInt64.random(in: 0 ... .max), radix: 16)
+        counts[nonce] = 0
+        return nonce
+    }
+
+    /// Whether the nonce may be used with this count; counts only go up.
+    mutating func use(_ nonce: String, _ number: Int, limit: Int) -> Bool {
+        guard let last = counts[nonce], number > last, number <= limit else { return false }
+        counts[nonce] = number
+        return true
+    }
+}

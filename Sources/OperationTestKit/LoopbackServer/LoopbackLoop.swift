@@ -1,0 +1,197 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// The thread of a server: waits for its sockets, and hands on what they bring.
+///
+/// Everything in here, the connections included, belongs to that one thread.
+final class LoopbackLoop {
+    let options: LoopbackServer.Options
+    let routes: LoopbackRouteTable
+    let journal: LoopbackJournal
+    let mailbox: LoopbackMailbox
+    let poller: any Poller
+    let inputBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
+
+    private let listeners: LoopbackListeners
+    private var connections: [Int32: LoopbackConnection] = [:]
+    private var files: [Int: Int32] = [:]
+    private var connectionCount = 0
+    private var requestCount = 0
+    private var accepts: Bool
+    private var isStopped = false
+
+    init(
+        _ options: LoopbackServer.Options, _ listeners: LoopbackListeners, _ mailbox: LoopbackMailbox,
+        _ routes: LoopbackRouteTable, _ journal: LoopbackJournal
+    ) {
+        self.options = options
+        self.listeners = listeners
+        self.mailbox = mailbox
+        self.routes = routes
+        self.journal = journal
+        poller = Self.makePoller()
+        accepts = options.accepts
+    }
+
+    deinit { inputBuffer.deallocate() }
+
+    private static func makePoller() -> any Poller {
+        #if !canImport(Darwin)
+            if let poller = EpollPoller() { return poller }
+        #endif
+        return PollPoller()
+    }
+
+    /// Serves until it is told to stop; then closes everything.
+    func run() {
+        poller.watch(mailbox.reading, for: .reading)
+        watchListeners()
+        while !isStopped { poller.wait { file, result in handle(file, result) } }
+        for connection in Array(connections.values) { connection.end(by: .close) }
+        poller.close()
+        listeners.close()
+        mailbox.close()
+    }
+
+    func nextRequestNumber() -> Int {
+        defer { requestCount += 1 }
+        return requestCount
+    }
+
+    /// Forgets a connection whose descriptor is about to be closed.
+    func remove(_ connection: LoopbackConnection) {
+        poller.forget(connection.file)
+        connections[connection.file] = nil
+        files[connection.number] = nil
+        // There may be room for one more now, if the system had none.
+        watchListeners()
+    }
+
+    private func handle(_ file: Int32, _ result: PollResult) {
+        if let connection = connections[file] {
+            connection.handle(result)
+        } else if file == mailbox.reading {
+            for message in mailbox.fetch() { handle(message) }
+        } else if listeners.files.contains(file) {
+            acceptConnections(from: file)
+        }
+    }
+
+    private func handle(_ message: LoopbackMailbox.Message) {
+        switch message {
+        case .goOn(let number, let wait): connection(number)?.goOn(after: wait)
+        case .readOn(let number, let wait): connection(number)?.readOn(after: wait)
+        case .setAccepting(let accepts):
+            self.accepts = accepts
+            watchListeners()
+        case .endConnections(let ending, let idleOnly):
+            for connection in Array(connections.values) where !idleOnly || connection.isIdle {
+                connection.end(by: ending)
+            }
+        case .stop: isStopped = true
+        }
+    }
+
+    private func connection(_ number: Int) -> LoopbackConnection? {
+        files[number].flatMap { connections[$0] }
+    }
+
+    private func acceptConnections(from listener: Int32) {
+        // A few at a time, so that those that are there get their turn.
+        for _ in 0..<64 where accepts {
+            let (file, isOutOfFiles) = Sockets.accept(listener)
+            // It would be told of the waiting connection again and again.
+            if isOutOfFiles { return listeners.files.forEach { poller.watch($0, for: []) } }
+            guard let file else { return }
+            let connection = LoopbackConnection(file: file, number: connectionCount, loop: self)
+            connectionCount += 1
+            connections[file] = connection
+            files[connection.number] = file
+            connection.begin()
+        }
+    }
+
+    private func watchListeners() {
+        for file in listeners.files { poller.watch(file, for: accepts ? .reading : []) }
+    }
+}
+
+/// What other threads ask of a loopback server's thread.
+final class LoopbackMailbox: Sendable {
+    enum Message: Sendable {
+        /// Something that a connection waited for has come.
+        case goOn(connection: Int, wait: Int)
+        /// A connection may read again.
+        case readOn(connection: Int, wait: Int)
+        case setAccepting(Bool)
+        case endConnections(LoopbackEnding, idleOnly: Bool)
+        case stop
+    }
+
+    private struct State {
+        var messages: [Message] = []
+        var writing: Int32?
+    }
+
+    private let state: Locked<State>
+    /// The end of the pipe that wakes the thread; closed by that thread.
+    let reading: Int32
+
+    /// Nil if the system has no descriptor left.
+    init?() {
+        guard let (reading, writing) = Sockets.makePipe() else { return nil }
+        self.reading = reading
+        state = Locked(State(writing: writing))
+    }
+
+    func post(_ message: Message) {
+        state.withLock { state in
+            guard let writing = state.writing else { return }
+            state.messages.append(message)
+            // Under the lock, so that the descriptor cannot be closed meanwhile; it does not block. One byte is enough
+            // for any number of messages that were not yet fetched.
+            guard state.messages.count == 1 else { return }
+            var byte: UInt8 = 1
+            _ = write(writing, &byte, 1)
+        }
+    }
+
+    /// Takes the messages; called by the server's thread when the pipe can be read.
+    func fetch() -> [Message] {
+        withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
+            _ = read(reading, buffer.baseAddress, buffer.count)
+        }
+        return state.withLock { state in
+            defer { state.messages = [] }
+            return state.messages
+        }
+    }
+
+    /// Closes the pipe; what is posted from now on is dropped.
+    func close() {
+        let writing = state.withLock { state in
+            defer {
+                state.writing = nil
+                state.messages = []
+            }
+            return state.writing
+        }
+        guard let writing else { return }
+        Sockets.close(writing)
+        Sockets.close(reading)
+    }
+}
+
+/// The routes of a server, which tests change while its thread reads them.
+final class LoopbackRouteTable: Sendable {
+    private let routes = Locked(LoopbackRoutes())
+
+    func change(_ change: (inout LoopbackRoutes) -> Void) {
+        routes.withLock { change(&$0) }
+    }
+
+    var current: LoopbackRoutes { routes.withLock { $0 } }
+}

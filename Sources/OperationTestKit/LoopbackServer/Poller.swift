@@ -1,0 +1,185 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// Waits until descriptors can be read or written; used by one thread.
+protocol Poller: AnyObject {
+    /// Watches a descriptor, or watches it for something else than before.
+    func watch(_ file: Int32, for interest: PollInterest)
+
+    /// Forgets a descriptor, before it is closed.
+    func forget(_ file: Int32)
+
+    /// Waits until something can be done, and calls `body` for each descriptor.
+    func wait(_ body: (Int32, PollResult) -> Void)
+
+    /// Gives back what the system lent.
+    func close()
+}
+
+/// What a descriptor is watched for; that it broke is always told.
+struct PollInterest: OptionSet {
+    let rawValue: UInt8
+
+    static let reading = Self(rawValue: 1)
+    static let writing = Self(rawValue: 2)
+}
+
+/// What can be done with a descriptor.
+struct PollResult: OptionSet {
+    let rawValue: UInt8
+
+    static let readable = Self(rawValue: 1)
+    static let writable = Self(rawValue: 2)
+    static let broken = Self(rawValue: 4)
+}
+
+#if !canImport(Darwin)
+    /// A poller on Linux's epoll, whose cost does not grow with the number of descriptors.
+    ///
+    /// Swift's modules leave the calls out; they are looked up in the running process.
+    final class EpollPoller: Poller {
+        private let calls: Calls
+        private let instance: Int32
+        private var interests: [Int32: PollInterest] = [:]
+        private let events: UnsafeMutableRawBufferPointer
+
+        /// Nil where the system has no epoll, or no descriptor left.
+        init?() {
+            guard let calls = Calls.shared else { return nil }
+            let closeOnExec: Int32 = 0o2_000_000
+            let instance = calls.create(closeOnExec)
+            guard instance >= 0 else { return nil }
+            self.calls = calls
+            self.instance = instance
+            events = .allocate(byteCount: Event.size * Self.batch, alignment: 8)
+        }
+
+        deinit { events.deallocate() }
+
+        func watch(_ file: Int32, for interest: PollInterest) {
+            let former = interests.updateValue(interest, forKey: file)
+            if former == interest { return }
+            withUnsafeTemporaryAllocation(byteCount: Event.size, alignment: 8) { event in
+                Event.store(file, interest, in: event)
+                _ = calls.control(instance, former == nil ? Call.add : Call.modify, file, event.baseAddress)
+            }
+        }
+
+        func forget(_ file: Int32) {
+            guard interests.removeValue(forKey: file) != nil else { return }
+            withUnsafeTemporaryAllocation(byteCount: Event.size, alignment: 8) { event in
+                _ = calls.control(instance, Call.remove, file, event.baseAddress)
+            }
+        }
+
+        func wait(_ body: (Int32, PollResult) -> Void) {
+            let count = calls.wait(instance, events.baseAddress, Int32(Self.batch), -1)
+            for index in 0..<max(Int(count), 0) {
+                let event = UnsafeRawBufferPointer(rebasing: events[(index * Event.size)..<((index + 1) * Event.size)])
+                let (file, result) = Event.load(from: event)
+                body(file, result)
+            }
+        }
+
+        func close() {
+            _ = Foundation.close(instance)
+        }
+
+        private static let batch = 256
+
+        private enum Call {
+            static let add: Int32 = 1
+            static let remove: Int32 = 2
+            static let modify: Int32 = 3
+        }
+
+        /// `struct epoll_event`: 32 bits of events and 64 of the caller's, without a gap on x86_64 only.
+        private enum Event {
+            #if arch(x86_64)
+                static let size = 12
+                static let dataOffset = 4
+            #else
+                static let size = 16
+                static let dataOffset = 8
+            #endif
+
+            static func store(_ file: Int32, _ interest: PollInterest, in event: UnsafeMutableRawBufferPointer) {
+                var flags: UInt32 = 0
+                if interest.contains(.reading) { flags |= 0x1 }
+                if interest.contains(.writing) { flags |= 0x4 }
+                event.storeBytes(of: flags, toByteOffset: 0, as: UInt32.self)
+                event.storeBytes(of: UInt64(UInt32(bitPattern: file)), toByteOffset: dataOffset, as: UInt64.self)
+            }
+
+            static func load(from event: UnsafeRawBufferPointer) -> (Int32, PollResult) {
+                let flags = event.loadUnaligned(fromByteOffset: 0, as: UInt32.self)
+                let data = event.loadUnaligned(fromByteOffset: dataOffset, as: UInt64.self)
+                var result: PollResult = []
+                if flags & 0x1 != 0 { result.insert(.readable) }
+                if flags & 0x4 != 0 { result.insert(.writable) }
+                if flags & 0x18 != 0 { result.insert(.broken) }
+                return (Int32(truncatingIfNeeded: data), result)
+            }
+        }
+
+        private struct Calls: Sendable {
+            typealias Create = @convention(c) (Int32) -> Int32
+            typealias Control = @convention(c) (Int32, Int32, Int32, UnsafeMutableRawPointer?) -> Int32
+            typealias Wait = @convention(c) (Int32, UnsafeMutableRawPointer?, Int32, Int32) -> Int32
+
+            let create: Create
+            let control: Control
+            let wait: Wait
+
+            static let shared: Calls? = {
+                guard let create = dlsym(nil, "epoll_create1"), let control = dlsym(nil, "epoll_ctl"),
+                    let wait = dlsym(nil, "epoll_wait")
+                else { return nil }
+                return Calls(
+                    create: unsafeBitCast(create, to: Create.self), control: unsafeBitCast(control, to: Control.self),
+                    wait: unsafeBitCast(wait, to: Wait.self))
+            }()
+        }
+    }
+#endif
+
+/// A poller on `poll(2)`, which every system has: the cost of a wait grows with the number of descriptors.
+final class PollPoller: Poller {
+    private var entries: [pollfd] = []
+    private var places: [Int32: Int] = [:]
+
+    func watch(_ file: Int32, for interest: PollInterest) {
+        var events = Int16(0)
+        if interest.contains(.reading) { events |= Int16(POLLIN) }
+        if interest.contains(.writing) { events |= Int16(POLLOUT) }
+        if let place = places[file] {
+            entries[place].events = events
+        } else {
+            places[file] = entries.count
+            entries.append(pollfd(fd: file, events: events, revents: 0))
+        }
+    }
+
+    func forget(_ file: Int32) {
+        guard let place = places.removeValue(forKey: file), let last = entries.popLast() else { return }
+        guard place < entries.count else { return }
+        entries[place] = last
+        places[last.fd] = place
+    }
+
+    func wait(_ body: (Int32, PollResult) -> Void) {
+        guard poll(&entries, nfds_t(entries.count), -1) > 0 else { return }
+        // A copy: what is done about one changes which are watched.
+        for entry in entries where entry.revents != 0 {
+            var result: PollResult = []
+            if entry.revents & Int16(POLLIN) != 0 { result.insert(.readable) }
+            if entry.revents & Int16(POLLOUT) != 0 { result.insert(.writable) }
+            if entry.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0 { result.insert(.broken) }
+            body(entry.fd, result)
+        }
+    }
+
+    func close() {}
+}

@@ -1,0 +1,167 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Dependencies between operations of this package and others, in plain queues and without.
+@Suite(.timeLimit(.minutes(3)))
+struct PlainOperationDependencyTests {
+    private let queue = OperationQueue()
+
+    @Test func `ours waits for a foreign one`() async throws {
+        let order = EventRecorder<String>()
+        let foreign = BlockOperation { order.record("foreign") }
+        let own = ClosureOperation { order.record("own") }
+        own.addDependency(foreign)
+        #expect(own.dependencies == [foreign])
+        #expect(!own.isReady)
+        queue.addOperation(own)
+        queue.addOperation(foreign)
+        _ = try await own.value
+        #expect(order.events == ["foreign", "own"])
+    }
+
+    @Test func `ours is ready when the foreign one had ended before`() {
+        let foreign = BlockOperation(), own = HandDriven()
+        foreign.start()
+        own.addDependency(foreign)
+        #expect(Look(own) == .waiting)
+    }
+
+    @Test func `a foreign one waits for ours`() async {
+        let order = EventRecorder<String>()
+        let own = HandDriven(
+            hooks: .init(main: { operation in
+                order.record("own")
+                operation.finish(withResult: 1)
+            }))
+        let foreign = BlockOperation { order.record("foreign") }
+        foreign.addDependency(own)
+        #expect(!foreign.isReady)
+        #expect(foreign.dependencies.count == 1)
+        queue.addOperation(foreign)
+        queue.addOperation(own)
+        #expect(await order.events(atLeast: 2) == ["own", "foreign"])
+    }
+
+    @Test func `a foreign one is ready when ours had ended before`() {
+        let own = HandDriven(), foreign = BlockOperation()
+        UpstreamEnd.succeeds.perform(on: own)
+        foreign.addDependency(own)
+        #expect(foreign.isReady)
+    }
+
+    @Test(arguments: UpstreamEnd.allCases)
+    func `a foreign one goes on however ours ends`(end: UpstreamEnd) async {
+        let own = HandDriven(), ran = EventRecorder<Int>()
+        let foreign = BlockOperation { ran.record(1) }
+        foreign.addDependency(own)
+        queue.addOperation(foreign)
+        end.perform(on: own)
+        #expect(await ran.events(atLeast: 1) == [1])
+    }
+
+    @Test func `a cancelled foreign dependency cancels by the rule`() async throws {
+        let foreign = BlockOperation(), strict = HandDriven(), failing = HandDriven(), plain = HandDriven()
+        foreign.name = "Foreign"
+        try strict.depend(on: foreign, otherwise: .cancel)
+        try failing.depend(on: foreign, otherwise: .fail { .converted("\($0)") })
+        try plain.depend(on: foreign, otherwise: .runAnyway)
+        foreign.cancel()
+        foreign.start()
+        #expect(foreign.isFinished)
+        #expect(strict.cancellationCause?.code == .dependencyCancelled)
+        #expect(strict.cancellationCause?.message.contains("Foreign") == true)
+        failing.start()
+        #expect(failing.outcome?.error != nil)
+        #expect(Look(plain) == .waiting)
+    }
+
+    @Test func `a foreign dependency that is removed holds nothing up`() async throws {
+        let foreign = BlockOperation(), own = ClosureOperation { 1 }
+        own.addDependency(foreign)
+        own.removeDependency(foreign)
+        #expect(own.dependencies == [])
+        #expect(Look(own) == .waiting)
+        queue.addOperation(own)
+        #expect(try await own.value == 1)
+        foreign.start()
+    }
+
+    @Test func `our dependency can be removed from a foreign operation`() async {
+        let own = HandDriven(), ran = EventRecorder<Int>(), other = HandDriven()
+        let foreign = BlockOperation { ran.record(1) }
+        foreign.addDependency(own)
+        foreign.addDependency(other)
+        foreign.removeDependency(own)
+        #expect(foreign.dependencies.count == 1)
+        #expect(!foreign.isReady)
+        queue.addOperation(foreign)
+        UpstreamEnd.succeeds.perform(on: other)
+        #expect(await ran.events(atLeast: 1) == [1])
+    }
+
+    @Test func `either may be freed first`() {
+        let census = LiveObjects(), own = HandDriven(), foreign = BlockOperation()
+        do {
+            let dependent = census.track(BlockOperation())
+            dependent.addDependency(own)
+            census.track(HandDriven()).addDependency(foreign as Operation)
+        }
+        #expect(census.types == [])
+        UpstreamEnd.succeeds.perform(on: own)
+        foreign.start()
+        do {
+            let dependent = BlockOperation(), other = HandDriven()
+            dependent.addDependency(census.track(HandDriven()))
+            other.addDependency(census.track(BlockOperation()) as Operation)
+            #expect(census.count == 2)
+        }
+        #expect(census.types == [])
+    }
+
+    @Test func `a chain of both kinds runs in order in a queue`() async {
+        let order = EventRecorder<Int>(), count = 40
+        let chain = (0..<count).map { number -> Operation in
+            number.isMultiple(of: 2)
+                ? BlockOperation { order.record(number) } : ClosureOperation { order.record(number) }
+        }
+        for (upstream, downstream) in zip(chain, chain.dropFirst()) {
+            if let own = upstream as? ManagedOperation {
+                downstream.addDependency(own)
+            } else {
+                downstream.addDependency(upstream)
+            }
+        }
+        for operation in chain.reversed() { queue.addOperation(operation) }
+        #expect(await order.events(atLeast: count) == Array(0..<count))
+    }
+
+    @Test func `cancelling the dependents of a running operation harms nobody`() async throws {
+        let head = HandDriven(), began = Gate(), runs = EventRecorder<Int>()
+        let first = HandDriven(hooks: .init(main: { _ in began.open() }))
+        queue.addOperation(first)
+        await began.passage()
+        for number in 0..<100 {
+            let own = ClosureOperation { runs.record(number) }
+            own.addDependency(first)
+            own.addDependency(head)
+            // It may run: the first is cancelled first, and releases it before it is cancelled too.
+            let foreign = BlockOperation {}
+            foreign.addDependency(first)
+            queue.addOperation(own)
+            queue.addOperation(foreign)
+        }
+        queue.cancelAllOperations()
+        #expect(first.isCancelled)
+        first.finish(withResult: 1)
+        let queue = queue
+        try await TestThread.run { queue.waitUntilAllOperationsAreFinished() }
+        #expect(queue.operationCount == 0)
+        #expect(runs.events == [])
+        UpstreamEnd.succeeds.perform(on: head)
+    }
+}

@@ -1,0 +1,105 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// How many threads work for a queue.
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
+struct QueueThreadsTests {
+    @Test func `an operation that ended while its body blocks does not hold up the queue`() async throws {
+        let queue = QueueManager("ended", width: 1), go = Gate()
+        let stuck = HandDriven("stuck", hooks: .init(main: { _ in go.wait() }))
+        let next = (0..<3).map { number in ClosureOperation { number } }
+        try queue.add([stuck])
+        try queue.add(next)
+        _ = await stuck.calls.events(atLeast: 1)
+        stuck.cancel()
+        await queue.drained()
+        #expect(next.allSatisfy { $0.outcome != nil })
+        go.open()
+    }
+
+    /// Looks at a crew every 4 ms for so long, with something to do for more threads than there are.
+    private struct Watch {
+        var crew: QueueThreads
+        private var now: UInt64 = 0
+        private var usedTime: UInt64 = 0
+        private var starts: UInt64 = 0
+
+        init(width: Int? = nil, cores: Int = 2) {
+            crew = QueueThreads(width: width, cores: cores)
+            while crew.join() {}
+            _ = crew.beginWatch()
+        }
+
+        /// - Parameters:
+        ///   - busy: How many cores the process keeps busy.
+        ///   - startingEach: After how many looks something begins.
+        mutating func pass(milliseconds: Int, busy: Double, startingEach: Int = .max) {
+            for count in 1...milliseconds / 4 {
+                now += 4_000_000
+                usedTime += UInt64(4_000_000 * busy)
+                if count % startingEach == 0 { starts += 1 }
+                _ = crew.look(.init(starts: starts, usedTime: usedTime, now: now), canStart: true)
+                // Those that are too many leave after what they run.
+                if count % startingEach == 0, !crew.mayGoOn { crew.leave() }
+            }
+        }
+    }
+
+    @Test func `a crew is blocked once its most threads have blocked for some seconds`() {
+        var watch = Watch()
+        watch.pass(milliseconds: 4_000, busy: 0)
+        #expect(watch.crew.workers == QueueThreads.mostThreads && !watch.crew.isBlocked)
+        watch.pass(milliseconds: 2_000, busy: 0)
+        #expect(watch.crew.isBlocked)
+        watch.pass(milliseconds: 8, busy: 0, startingEach: 1)
+        #expect(!watch.crew.isBlocked)
+        var computing = Watch()
+        computing.pass(milliseconds: 60_000, busy: 2)
+        #expect(!computing.crew.isBlocked)
+    }
+
+    @Test(arguments: [1, 2, 8, 64])
+    func `bodies that compute get no company`(cores: Int) {
+        var watch = Watch(cores: cores)
+        watch.pass(milliseconds: 200, busy: Double(cores))
+        #expect(watch.crew.workers == cores)
+        watch.pass(milliseconds: 2_000, busy: Double(cores) * 0.95, startingEach: 30)
+        #expect(watch.crew.workers <= cores + 1)
+    }
+
+    @Test func `bodies that block get company within milliseconds, and so do some of them among others that compute`() {
+        var watch = Watch()
+        watch.pass(milliseconds: 40, busy: 0)
+        #expect(watch.crew.workers == 64)
+        watch = Watch()
+        watch.pass(milliseconds: 20, busy: 1)
+        #expect(watch.crew.workers > 2)
+        watch = Watch(width: 1)
+        watch.pass(milliseconds: 20, busy: 0)
+        #expect(watch.crew.workers > 1)
+    }
+
+    @Test func `while others compute, more threads come late and ever less often, but they do`() {
+        var watch = Watch()
+        watch.pass(milliseconds: 1_000, busy: 2)
+        #expect((3...4).contains(watch.crew.workers))
+        watch.pass(milliseconds: 10_000, busy: 2)
+        #expect((6...8).contains(watch.crew.workers))
+        // The others have ended.
+        watch.pass(milliseconds: 40, busy: 0)
+        #expect(watch.crew.workers == 64)
+    }
+
+    @Test func `threads that came for bodies that blocked are given back once the cores are busy`() {
+        var watch = Watch()
+        watch.pass(milliseconds: 40, busy: 0)
+        #expect(watch.crew.workers == 64)
+        watch.pass(milliseconds: 1_000, busy: 2, startingEach: 1)
+        #expect(watch.crew.workers == 2)
+    }
+}

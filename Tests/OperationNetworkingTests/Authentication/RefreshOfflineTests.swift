@@ -1,0 +1,87 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("A refresh, and a network that goes", .timeLimit(.minutes(1)))
+struct RefreshOfflineTests {
+    @Test("Those that wait for a refresh which finds no network wait for the network, and go on when it returns")
+    func networkGoes() async throws {
+        let bench = try TokenBench(), offline = try OfflineBench(), refreshes = Gate()
+        let network = offline.network
+        network.write(.satisfied)
+        let authenticator = bench.authenticator(refresh: {
+            await refreshes.passage()
+            if network.connectivity.isOffline { throw URLError(.notConnectedToInternet) }
+            return "new"
+        })
+        do {
+            let operations = bench.operations(3, authenticator)
+            for operation in operations { operation.offline = offline.policy { $0.beforeSending = .send } }
+            // One is rejected, and two are held back.
+            operations[0].start()
+            await until { authenticator.postponedCount == 1 }
+            for operation in operations.dropFirst() { operation.start() }
+            await until { authenticator.postponedCount == 3 }
+            network.write(.unsatisfied)
+            refreshes.open()
+            await offline.parked(3)
+            await until { operations.allSatisfy { $0.waitReason?.kind == .network } }
+            #expect(authenticator.postponedCount == 0)
+            // It returns before the pause after a failure is over.
+            offline.comeBack()
+            for _ in operations { offline.clock.advance(by: .seconds(1)) }
+            for operation in operations { #expect(try await operation.value == "Hello") }
+            #expect(bench.asked.count == 2)
+            #expect(bench.server.counts.heads == 4)
+        }
+        try await bench.bench.checkNothingIsLeft()
+    }
+
+    @Test("One that was suspended until its time to wait was over begins another refresh, without the pause")
+    func suspendedInOutage() async throws {
+        let bench = try TokenBench(), offline = try OfflineBench(), network = offline.network
+        let authenticator = bench.authenticator(refresh: {
+            if network.connectivity.isOffline { throw URLError(.notConnectedToInternet) }
+            return "new"
+        })
+        do {
+            let operation = bench.operation(authenticator)
+            operation.offline = offline.policy {
+                $0.beforeSending = .send
+                $0.longestWait = .seconds(60)
+            }
+            operation.start()
+            await offline.parked(operation)
+            #expect(bench.asked.count == 1)
+            #expect(operation.suspend())
+            offline.clock.advance(by: .seconds(3_600))
+            #expect(offline.offlineWaiting.waitingCount == 0)
+            network.write(.satisfied)
+            #expect(operation.resume())
+            // On the realm's clock no time has passed.
+            #expect(try await operation.value == "Hello")
+            #expect(bench.asked.count == 2)
+        }
+        try await bench.bench.checkNothingIsLeft()
+    }
+
+    @Test("With a network that is there, a refresh that fails fails all, offline policy or not")
+    func networkIsThere() async throws {
+        let bench = try TokenBench(), offline = try OfflineBench()
+        offline.network.write(.satisfied)
+        let authenticator = bench.authenticator(refresh: { throw URLError(.notConnectedToInternet) })
+        let operation = bench.operation(authenticator)
+        operation.offline = offline.policy()
+        let error = await failure(of: operation)
+        #expect(error?.code == .refreshFailed && error?.cause is URLError)
+        #expect(offline.offlineWaiting.waitingCount == 0)
+    }
+}

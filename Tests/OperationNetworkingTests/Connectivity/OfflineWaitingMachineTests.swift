@@ -1,0 +1,235 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// Those who wait for the network: in which order, at what pace and until when.
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
+struct OfflineWaitingMachineTests {
+    private let pace = OfflineResumePace(perSecond: 10, settling: .seconds(1))
+
+    private func second(_ number: Double) -> OperationInstant {
+        OperationInstant(offset: .nanoseconds(Int64((number * 1e9).rounded())))
+    }
+
+    private func machine(_ capacity: Int = .max) -> OfflineWaitingMachine {
+        OfflineWaitingMachine(capacity: capacity, pace: pace, now: second(0))
+    }
+
+    @Test func `they go on in their order, at the pace, once the network has been back for a while`() {
+        var machine = machine()
+        for _ in 0..<3 { _ = machine.park(atMost: nil, now: second(0), chance: 0) }
+        #expect(machine.nextDue == nil)
+        machine.connectivityChanged(isOffline: false, now: second(10), chance: 0.5)
+        #expect(machine.nextDue == second(11.5))
+        #expect(machine.timePassed(now: second(11), chance: 0) == [])
+        #expect(machine.timePassed(now: second(11.5), chance: 0.5) == [.release(1)])
+        #expect(machine.nextDue == second(11.6))
+        #expect(machine.timePassed(now: second(11.6), chance: 0) == [.release(2)])
+        #expect(machine.nextDue == second(11.65))
+        // Late, and the next one does not come at once because of that.
+        #expect(machine.timePassed(now: second(20), chance: 0.5) == [.release(3)])
+        #expect(machine.nextDue == nil && machine.count == 0)
+    }
+
+    @Test func `a network that goes again within that time wakes nobody`() {
+        var machine = machine()
+        _ = machine.park(atMost: nil, now: second(0), chance: 0)
+        for number in 0..<1_000 {
+            let now = Double(number)
+            machine.connectivityChanged(isOffline: false, now: second(now), chance: 0)
+            #expect(machine.timePassed(now: second(now + 0.9), chance: 0) == [])
+            machine.connectivityChanged(isOffline: true, now: second(now + 0.9), chance: 0)
+            #expect(machine.nextDue == nil)
+        }
+        machine.connectivityChanged(isOffline: false, now: second(2_000), chance: 0)
+        // Said twice is said once.
+        machine.connectivityChanged(isOffline: false, now: second(2_000.5), chance: 0)
+        #expect(machine.timePassed(now: second(2_001), chance: 0) == [.release(1)])
+    }
+
+    @Test func `one that has waited too long goes, but not while the network is there and it only waits its turn`() {
+        var machine = machine()
+        _ = machine.park(atMost: .seconds(5), now: second(0), chance: 0)
+        _ = machine.park(atMost: .seconds(3), now: second(0), chance: 0)
+        _ = machine.park(atMost: nil, now: second(0), chance: 0)
+        #expect(machine.nextDue == second(3))
+        #expect(machine.timePassed(now: second(3), chance: 0) == [.giveUp(2)])
+        machine.connectivityChanged(isOffline: false, now: second(4.5), chance: 0)
+        #expect(machine.timePassed(now: second(5.4), chance: 0) == [])
+        #expect(machine.timePassed(now: second(5.5), chance: 0) == [.release(1)])
+        machine.connectivityChanged(isOffline: true, now: second(5.5), chance: 0)
+        #expect(machine.nextDue == nil)
+        #expect(machine.count == 1)
+    }
+
+    @Test func `the time for which the network is there does not count towards the limit`() {
+        var machine = machine()
+        _ = machine.park(atMost: .seconds(300), now: second(0), chance: 0)
+        machine.connectivityChanged(isOffline: false, now: second(10), chance: 0)
+        _ = machine.park(atMost: .seconds(100), now: second(50), chance: 0)
+        // It comes and goes while many wait their turn.
+        machine.connectivityChanged(isOffline: true, now: second(400), chance: 0)
+        #expect(machine.offlineTime(at: second(399)) == second(10), "read before, brought after")
+        #expect(machine.offlineTime(at: second(401)) == second(11))
+        #expect(machine.timePassed(now: second(401), chance: 0) == [])
+        #expect(machine.nextDue == second(500))
+        #expect(machine.timePassed(now: second(500), chance: 0) == [.giveUp(2)])
+        machine.connectivityChanged(isOffline: false, now: second(510), chance: 0)
+        machine.connectivityChanged(isOffline: true, now: second(1_000), chance: 0)
+        #expect(machine.nextDue == second(1_180))
+        #expect(machine.timePassed(now: second(1_179.9), chance: 0) == [])
+        #expect(machine.timePassed(now: second(1_180), chance: 0) == [.giveUp(1)])
+    }
+
+    @Test func `those that give up leave nothing behind in the line`() {
+        var machine = machine()
+        _ = machine.park(atMost: nil, now: second(0), chance: 0)
+        for number in 0..<10_000 {
+            _ = machine.park(atMost: .milliseconds(1), now: second(Double(number)), chance: 0)
+            _ = machine.timePassed(now: second(Double(number) + 0.5), chance: 0)
+        }
+        #expect(machine.count == 1 && machine.lineCount < 100)
+    }
+
+    @Test(arguments: [-5, .nan, 1e300, -.infinity] as [Double])
+    func `whatever is given as chance, it is taken as one`(chance: Double) {
+        var machine = machine()
+        for _ in 0..<2 { _ = machine.park(atMost: nil, now: second(0), chance: chance) }
+        machine.connectivityChanged(isOffline: false, now: second(0), chance: chance)
+        #expect(machine.timePassed(now: second(0.9), chance: chance) == [])
+        #expect(machine.timePassed(now: second(2), chance: chance) == [.release(1)])
+        #expect(machine.timePassed(now: second(2.01), chance: chance) == [])
+        #expect(machine.timePassed(now: second(2.2), chance: chance) == [.release(2)])
+    }
+
+    @Test func `one that leaves is not there any more, and leaves nothing behind`() {
+        var machine = machine(2)
+        #expect(machine.park(atMost: .seconds(9), now: second(0), chance: 0) == 1)
+        #expect(machine.park(atMost: .seconds(1), now: second(0), chance: 0) == 2)
+        #expect(machine.park(atMost: nil, now: second(0), chance: 0) == nil, "full")
+        #expect(machine.leave(2) == true)
+        #expect(machine.leave(2) == false)
+        #expect(machine.nextDue == second(9))
+        #expect(machine.park(atMost: nil, now: second(0), chance: 0) == 3)
+        #expect(machine.leave(1) == true)
+        #expect(machine.leave(3) == true)
+        #expect(machine.nextDue == nil && machine.count == 0)
+        machine.connectivityChanged(isOffline: false, now: second(1), chance: 0)
+        #expect(machine.nextDue == nil)
+        // One that came too late to see it go: it goes on after the same while.
+        #expect(machine.park(atMost: nil, now: second(2), chance: 0) == 4)
+        #expect(machine.nextDue == second(3))
+    }
+
+    @Test(arguments: [(20.0, 1), (99, 1), (1_000, 10), (1e9, 10_000), (0, 1), (-1, 1), (.nan, 1)])
+    func `a pace is as many at once as timers need`(perSecond: Double, batch: Int) {
+        let pace = OfflineResumePace(perSecond: perSecond)
+        var machine = OfflineWaitingMachine(pace: pace, isOffline: false, now: second(0))
+        for _ in 0..<20_000 { _ = machine.park(atMost: nil, now: second(0), chance: 0) }
+        #expect(machine.timePassed(now: second(10), chance: 0.5).count == batch)
+    }
+
+    @Test func `whatever happens in whatever order, each ends once, in its order, at its pace, and within its limit`() {
+        for seed in 0..<UInt64(Rounds.count(ci: 1_000, soak: 100_000)) {
+            var generator = SeededGenerator(seed: Rounds.firstSeed &+ seed)
+            var run = ParkingRun(pace: pace, capacity: Int.random(in: 1...8, using: &generator))
+            for _ in 0..<80 { run.step(&generator) }
+            run.finish()
+            #expect(run.problems == [], "seed \(seed)")
+        }
+    }
+}
+
+/// A machine, and a slow and simple view of what it must do.
+private struct ParkingRun {
+    private struct Wait {
+        let ticket: OfflineWaitingMachine.Ticket
+        /// By the time without a network.
+        let limit: Duration?
+    }
+
+    private let pace: OfflineResumePace
+    private let capacity: Int
+    private var machine: OfflineWaitingMachine
+    private var waits: [Wait] = []
+    private var now = OperationInstant(offset: .zero)
+    private var isOffline = true
+    /// For how long the network was gone.
+    private var offline = Duration.zero
+    private var returned: OperationInstant?
+    private var lastRelease: OperationInstant?
+    private(set) var problems: [String] = []
+
+    init(pace: OfflineResumePace, capacity: Int) {
+        (self.pace, self.capacity) = (pace, capacity)
+        machine = OfflineWaitingMachine(capacity: capacity, pace: pace, now: now)
+    }
+
+    private mutating func check(_ isRight: Bool, _ text: @autoclosure () -> String) {
+        if !isRight { problems.append("\(now): \(text())") }
+    }
+
+    mutating func step(_ generator: inout SeededGenerator) {
+        let chance = Double.random(in: 0..<1, using: &generator)
+        switch Int.random(in: 0..<10, using: &generator) {
+        case 0...3:
+            let wait = Duration.milliseconds(Int.random(in: 0...3_000, using: &generator))
+            let limit = generator.chance(1, in: 3) ? nil : wait
+            let ticket = machine.park(atMost: limit, now: now, chance: chance)
+            let count = waits.count
+            check((ticket != nil) == (count < capacity), "place for \(count)")
+            if let ticket { waits.append(Wait(ticket: ticket, limit: limit.map { offline + $0 })) }
+        case 4:
+            guard let wait = waits.randomElement(using: &generator) else { return }
+            check(machine.leave(wait.ticket), "leaves")
+            waits.removeAll { $0.ticket == wait.ticket }
+        case 5:
+            isOffline.toggle()
+            if !isOffline { returned = now }
+            machine.connectivityChanged(isOffline: isOffline, now: now, chance: chance)
+        case 6: pass(.milliseconds(Int.random(in: 0...2_000, using: &generator)), chance)
+        default: passToNext(chance)
+        }
+        check(machine.count == waits.count, "count")
+    }
+
+    private mutating func passToNext(_ chance: Double) {
+        guard let due = machine.nextDue else { return }
+        pass(max(now.duration(to: due), .zero), chance)
+    }
+
+    private mutating func pass(_ duration: Duration, _ chance: Double) {
+        now = now.advanced(by: duration)
+        if isOffline { offline += duration }
+        for action in machine.timePassed(now: now, chance: chance) {
+            switch action {
+            case .release(let ticket):
+                check(!isOffline && waits.first?.ticket == ticket, "released \(ticket)")
+                check(returned.map { $0.duration(to: now) >= pace.settling } ?? false, "too soon after the return")
+                check(lastRelease.map { $0.duration(to: now) >= .milliseconds(50) } ?? true, "too soon after the last")
+                lastRelease = now
+                waits.removeAll { $0.ticket == ticket }
+            case .giveUp(let ticket):
+                let wait = waits.first { $0.ticket == ticket }
+                check(isOffline && wait?.limit.map { $0 <= offline } == true, "gave up \(ticket)")
+                waits.removeAll { $0.ticket == ticket }
+            }
+        }
+        if isOffline { check(waits.allSatisfy { $0.limit.map { $0 > offline } ?? true }, "one has waited too long") }
+    }
+
+    /// The network returns, and all go on.
+    mutating func finish() {
+        if isOffline {
+            isOffline = false
+            returned = now
+            machine.connectivityChanged(isOffline: false, now: now, chance: 0.5)
+        }
+        for _ in 0..<10 { passToNext(0.5) }
+        check(machine.count == 0 && machine.nextDue == nil, "somebody was forgotten")
+    }
+}

@@ -1,0 +1,164 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+/// The offlineWaiting itself: its timers, its watch on the network, and what it takes.
+@Suite(.timeLimit(.minutes(Rounds.minutes)))
+struct OfflineWaitingTests {
+    private let clock = ManualClock()
+    private let network = ManualConnectivity(.unsatisfied)
+
+    private func offlineWaiting(_ capacity: Int = 1_000_000, perSecond: Double = 10) -> OfflineWaiting {
+        OfflineWaiting(
+            monitor: network, capacity: capacity, pace: OfflineResumePace(perSecond: perSecond, settling: .seconds(1)),
+            clock: clock, chance: { 0.5 })
+    }
+
+    @Test func `they are told when the network is back, one after another, and no timer is left`() {
+        let offlineWaiting = offlineWaiting(), told = EventRecorder<Int>()
+        for number in 0..<3 { _ = offlineWaiting.park(atMost: nil) { _, _ in told.record(number) } }
+        clock.advance(by: .seconds(60))
+        network.write(.satisfied)
+        #expect(told.events == [])
+        clock.advance(by: .milliseconds(1_500))
+        #expect(told.events == [0])
+        clock.advance(by: .milliseconds(100))
+        #expect(told.events == [0, 1])
+        clock.advance(by: .milliseconds(100))
+        #expect(told.events == [0, 1, 2])
+        #expect(clock.pendingCount == 0 && offlineWaiting.waitingCount == 0)
+    }
+
+    @Test func `a limit is told with the time for which the network was gone`() {
+        let offlineWaiting = offlineWaiting(), told = EventRecorder<(OfflineWaiting.End, Duration)>()
+        _ = offlineWaiting.park(atMost: .seconds(30)) { told.record(($0, $1)) }
+        _ = offlineWaiting.park(atMost: .seconds(90)) { told.record(($0, $1)) }
+        clock.advance(by: .seconds(30))
+        #expect(told.events.map(\.0) == [.limitReached])
+        clock.advance(by: .seconds(10))
+        network.write(.satisfied)
+        clock.advance(by: .seconds(10))
+        #expect(told.events.map(\.0) == [.limitReached, .released])
+        #expect(told.events.map(\.1) == [.seconds(30), .seconds(40)])
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `of a network that comes and goes only the time without it is told`() {
+        let offlineWaiting = offlineWaiting(), told = EventRecorder<Duration>()
+        _ = offlineWaiting.park(atMost: .seconds(30)) { told.record($1) }
+        for _ in 0..<29 {
+            clock.advance(by: .seconds(1))
+            network.write(.satisfied)
+            clock.advance(by: .seconds(1))
+            network.write(.unsatisfied)
+        }
+        clock.advance(by: .milliseconds(999))
+        #expect(told.events == [])
+        clock.advance(by: .milliseconds(1))
+        #expect(told.events == [.seconds(30)])
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `one that leaves hears nothing, and its timer goes with it`() {
+        let offlineWaiting = offlineWaiting()
+        let ticket = offlineWaiting.park(atMost: .seconds(30)) { _, _ in Issue.record("It left.") }
+        #expect(clock.pendingCount == 1)
+        #expect(ticket.map { offlineWaiting.leave($0) } == true)
+        #expect(ticket.map { offlineWaiting.leave($0) } == false)
+        #expect(clock.pendingCount == 0)
+        network.write(.satisfied)
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `one that parks when the network is back already goes on after the same while`() {
+        let offlineWaiting = offlineWaiting(), told = EventRecorder<OfflineWaiting.End>()
+        network.write(.unknown)
+        _ = offlineWaiting.park(atMost: .zero) { end, _ in told.record(end) }
+        clock.advance(by: .milliseconds(1_499))
+        #expect(told.events == [])
+        clock.advance(by: .milliseconds(1))
+        #expect(told.events == [.released])
+    }
+
+    @Test func `one that goes on may park again, and one that is told may let others leave`() {
+        let offlineWaiting = offlineWaiting(), told = EventRecorder<String>()
+        let tickets = EventRecorder<OfflineWaiting.Ticket>()
+        let network = network
+        _ = offlineWaiting.park(atMost: nil) { _, _ in
+            told.record("first")
+            network.write(.unsatisfied)
+            for ticket in tickets.events { offlineWaiting.leave(ticket) }
+            _ = offlineWaiting.park(atMost: nil) { _, _ in told.record("first again") }
+        }
+        if let ticket = offlineWaiting.park(atMost: nil, { _, _ in told.record("second") }) { tickets.record(ticket) }
+        network.write(.satisfied)
+        clock.advance(by: .seconds(60))
+        #expect(told.events == ["first"])
+        network.write(.satisfied)
+        clock.advance(by: .seconds(60))
+        #expect(told.events == ["first", "first again"])
+    }
+
+    @Test func `it watches the network from the first one on, and no longer than it lives`() {
+        do {
+            let offlineWaiting = offlineWaiting()
+            #expect(network.observerCount == 0)
+            let ticket = offlineWaiting.park(atMost: .seconds(1)) { _, _ in }
+            #expect(network.observerCount == 1 && ticket != nil)
+        }
+        #expect(network.observerCount == 0)
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test func `a great many go on at the pace that was set, and take less than a kibibyte each`() {
+        let count = Rounds.count(ci: 10_000, soak: 100_000)
+        let offlineWaiting = offlineWaiting(perSecond: 1_000), told = EventRecorder<OperationInstant>()
+        let clock = clock
+        let before = ProcessFigures.residentBytes
+        for _ in 0..<count { _ = offlineWaiting.park(atMost: .seconds(3_600)) { _, _ in told.record(clock.now) } }
+        let bytes = ProcessFigures.residentBytes - before
+        #if !TSAN && !ASAN
+            // A sanitizer keeps books of its own on each byte.
+            #expect(bytes <= count * 1_024)
+        #else
+            _ = bytes
+        #endif
+        #expect(clock.pendingCount == 1)
+        network.write(.satisfied)
+        clock.advance(by: .milliseconds(1_500) + .seconds(Double(count) / 1_000))
+        #expect(told.count == count)
+        // In each tenth of a second a hundred.
+        let byTenth = Dictionary(grouping: told.events) { Int($0.offset / .milliseconds(100)) }.mapValues(\.count)
+        #expect(byTenth.values.allSatisfy { $0 <= 110 }, "\(byTenth.values.max() ?? 0)")
+        #expect(clock.pendingCount == 0 && offlineWaiting.waitingCount == 0)
+    }
+
+    @Test func `Race: parking, leaving, time and the network at once: each ends once or left`() async throws {
+        for round in 0..<Rounds.count(ci: 60, soak: 5_000) {
+            let offlineWaiting = offlineWaiting(perSecond: 1e6), (clock, network) = (clock, network)
+            network.write(.unsatisfied)
+            let ended = EventRecorder<Int>(), left = EventRecorder<Int>()
+            try await TestThread.run {
+                ThreadTeam(count: 3).run([
+                    {
+                        for number in 0..<50 {
+                            let ticket = offlineWaiting.park(atMost: .milliseconds(5)) { _, _ in ended.record(number) }
+                            if number % 3 == 0, let ticket, offlineWaiting.leave(ticket) { left.record(number) }
+                        }
+                    },
+                    { for number in 0..<50 { network.write(number % 2 == 0 ? .satisfied : .unsatisfied) } },
+                    { for _ in 0..<50 { clock.advance(by: .milliseconds(1)) } },
+                ])
+            }
+            network.write(.satisfied)
+            clock.advance(by: .seconds(60))
+            #expect(Set(ended.events + left.events).count == 50, "round \(round)")
+            #expect(ended.count + left.count == 50, "round \(round)")
+            #expect(clock.pendingCount == 0 && offlineWaiting.waitingCount == 0, "round \(round)")
+        }
+    }
+}

@@ -1,0 +1,281 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(3)))
+struct CacheDecisionTests {
+    private static let tagged: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"a\""]
+    private static let untagged: HeaderFields = ["Cache-Control": "max-age=60"]
+
+    private static func with(_ control: String) -> HeaderFields { ["Cache-Control": control, "ETag": "\"a\""] }
+
+    private func decide(
+        _ headers: HeaderFields, _ request: HeaderFields = [:], after: Double, method: String = "GET"
+    ) throws -> CacheDecision {
+        CacheDecision.decide(
+            method: method, request: request, responses: [try CacheSamples.response(200, headers)],
+            now: CacheSamples.now + after)
+    }
+
+    /// A response's fields, the request's, how much later, and what is done.
+    @Test(
+        arguments: [
+            (tagged, [:], 0, .serve(0, age: 0)), (tagged, [:], 59, .serve(0, age: 59)),
+            (tagged, [:], 60, .revalidate(0)),
+            (untagged, [:], 60, .forward), (with("max-age=60, no-cache"), [:], 1, .revalidate(0)),
+            (["Cache-Control": "max-age=60, stale-if-error=9"], [:], 69, .revalidate(0)),
+            (["Cache-Control": "max-age=60, stale-if-error=9"], [:], 70, .forward),
+            (["Cache-Control": "max-age=60, stale-if-error=9"], ["Cache-Control": "no-cache"], 61, .forward),
+            (["Cache-Control": "max-age=60, stale-if-error=9, must-revalidate"], [:], 61, .forward),
+            (untagged, ["Cache-Control": "stale-if-error=9"], 61, .revalidate(0)),
+            (tagged, ["Cache-Control": "no-cache"], 1, .revalidate(0)),
+            (tagged, ["Pragma": "no-cache"], 1, .revalidate(0)),
+            (untagged, ["Cache-Control": "no-cache"], 1, .forward),
+            (tagged, ["Cache-Control": "no-store"], 1, .forward),
+            (tagged, ["Cache-Control": "max-age=0"], 0, .revalidate(0)),
+            (tagged, ["Cache-Control": "max-age=10"], 10, .serve(0, age: 10)),
+            (tagged, ["Cache-Control": "max-age=10"], 11, .revalidate(0)),
+            (tagged, ["Cache-Control": "min-fresh=10"], 50, .serve(0, age: 50)),
+            (tagged, ["Cache-Control": "min-fresh=10"], 51, .revalidate(0)),
+            (tagged, ["Cache-Control": "max-stale"], 9999, .serve(0, age: 9999)),
+            (tagged, ["Cache-Control": "max-stale=5"], 65, .serve(0, age: 65)),
+            (tagged, ["Cache-Control": "max-stale=5"], 66, .revalidate(0)),
+            (tagged, ["Cache-Control": "max-stale=99, max-age=62"], 63, .revalidate(0)),
+            (with("max-age=60, must-revalidate"), ["Cache-Control": "max-stale"], 61, .revalidate(0)),
+            (with("max-age=60, no-cache"), ["Cache-Control": "max-stale"], 1, .revalidate(0)),
+            (tagged, ["Cache-Control": "only-if-cached"], 59, .serve(0, age: 59)),
+            (tagged, ["Cache-Control": "only-if-cached"], 60, .unavailable),
+            (tagged, ["Cache-Control": "only-if-cached, max-stale"], 60, .serve(0, age: 60)),
+            (
+                with("max-age=60, stale-while-revalidate=30"), ["Cache-Control": "only-if-cached"], 61,
+                .unavailable
+            ),
+            (with("max-age=60, no-store"), [:], 1, .forward),
+            (with("max-age=60, no-store"), ["Cache-Control": "max-stale"], 99, .forward),
+            (with("max-age=60, no-store, must-understand"), [:], 1, .serve(0, age: 1)),
+            (with("max-age=60, immutable"), ["Cache-Control": "max-age=0"], 10, .serve(0, age: 10)),
+            (with("max-age=60, immutable"), ["Cache-Control": "no-cache"], 10, .revalidate(0)),
+            (with("max-age=60, immutable"), [:], 60, .revalidate(0)),
+            (with("max-age=60, stale-while-revalidate=30"), [:], 60, .serveAndRevalidate(0, age: 60)),
+            (with("max-age=60, stale-while-revalidate=30"), [:], 90, .serveAndRevalidate(0, age: 90)),
+            (with("max-age=60, stale-while-revalidate=30"), [:], 91, .revalidate(0)),
+            (with("max-age=60, stale-while-revalidate=30, must-revalidate"), [:], 61, .revalidate(0)),
+            (with("max-age=60, stale-while-revalidate=30"), ["Cache-Control": "max-age=99"], 61, .revalidate(0)),
+            (tagged, ["If-None-Match": "\"x\""], 1, .forward), (tagged, ["If-Modified-Since": "x"], 1, .forward),
+            (tagged, ["Range": "bytes=0-"], 1, .forward),
+            (tagged, ["If-Range": "x"], 1, .forward),
+            (tagged, ["Cache-Control": "only-if-cached", "Range": "bytes=0-"], 1, .unavailable),
+        ] as [(HeaderFields, HeaderFields, Double, CacheDecision)])
+    func `what is kept is served, asked about or left alone as RFC 9111 says`(
+        headers: HeaderFields, request: HeaderFields, after: Double, expected: CacheDecision
+    ) throws {
+        #expect(try decide(headers, request, after: after) == expected)
+    }
+
+    @Test func `HEAD is answered by what GET got, and changes nothing; other methods go to the server`() throws {
+        #expect(try decide(Self.tagged, after: 1, method: "HEAD") == .serve(0, age: 1))
+        #expect(try decide(Self.tagged, after: 61, method: "HEAD") == .forward)
+        #expect(try decide(Self.with("max-age=1, stale-while-revalidate=9"), after: 2, method: "HEAD") == .forward)
+        for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
+            #expect(try decide(Self.tagged, after: 1, method: method) == .forward)
+        }
+    }
+
+    @Test func `of several responses the newest counts that fits the fields which the server named`() throws {
+        let german: HeaderFields = ["Accept-Language": "de"]
+        let english: HeaderFields = ["accept-language": "en"]
+        let vary: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language, X-Other"]
+        let responses = [
+            try CacheSamples.response(200, vary, to: german), try CacheSamples.response(200, vary, to: english),
+            try CacheSamples.response(200, vary, to: german, received: 5),
+            try CacheSamples.response(200, vary, to: [:]),
+        ]
+        func decide(_ request: HeaderFields) -> CacheDecision {
+            CacheDecision.decide(method: "GET", request: request, responses: responses, now: CacheSamples.now + 5)
+        }
+        #expect(decide(german) == .serve(2, age: 0))
+        #expect(decide(english) == .serve(1, age: 5))
+        #expect(decide([:]) == .serve(3, age: 5))
+        #expect(decide(["Accept-Language": "fr"]) == .forward)
+        #expect(decide(["Accept-Language": "de", "X-Other": ""]) == .forward)
+        #expect(decide(["Accept-Language": " de "]) == .serve(2, age: 0))
+        #expect(decide(["Accept-Language": "de", "Accept-Language": "en"]) == .forward)
+    }
+
+    @Test func `a private response counts for the cookies with which it was asked for`() throws {
+        func decide(_ control: String, _ request: HeaderFields) throws -> CacheDecision {
+            let response = try CacheSamples.response(200, ["Cache-Control": control], to: ["Cookie": "sid=A"])
+            return CacheDecision.decide(
+                method: "GET", request: request, responses: [response], now: CacheSamples.now)
+        }
+        for control in ["private, max-age=60", "max-age=60, Private", "private=\"x\", max-age=60"] {
+            #expect(try decide(control, ["Cookie": "sid=A"]) == .serve(0, age: 0))
+            #expect(try decide(control, ["Cookie": "sid=B"]) == .forward)
+            #expect(try decide(control, [:]) == .forward)
+        }
+        #expect(try decide("max-age=60", ["Cookie": "sid=B"]) == .serve(0, age: 0))
+    }
+
+    @Test func `what one user got is never shown to another, and no secret is kept`() throws {
+        let response = try CacheSamples.response(
+            200, ["Cache-Control": "max-age=60", "Vary": "Cookie"],
+            to: ["Authorization": "Basic anna", "Cookie": "id=secret"])
+        func decide(_ request: HeaderFields) -> CacheDecision {
+            CacheDecision.decide(method: "GET", request: request, responses: [response], now: CacheSamples.now)
+        }
+        #expect(decide(["Authorization": "Basic anna", "Cookie": "id=secret"]) == .serve(0, age: 0))
+        #expect(decide(["Authorization": "Basic otto", "Cookie": "id=secret"]) == .forward)
+        #expect(decide(["Cookie": "id=secret"]) == .forward)
+        #expect(decide(["Authorization": "Basic anna", "Cookie": "id=other"]) == .forward)
+        let text = String(decoding: try JSONEncoder().encode(response), as: UTF8.self)
+        #expect(!text.contains("anna") && !text.contains("secret"))
+        #expect(try JSONDecoder().decode(CachedResponse.self, from: Data(text.utf8)) == response)
+    }
+
+    @Test(
+        arguments: [
+            ("max-age=60, stale-if-error=30", "", 90, 90), ("max-age=60, stale-if-error=30", "", 91, nil),
+            ("max-age=60", "stale-if-error=30", 90, 90), ("max-age=60, stale-if-error=30", "no-cache", 70, nil),
+            ("max-age=60", "", 61, nil), ("max-age=60, stale-if-error=30, must-revalidate", "", 61, nil),
+            ("max-age=60, stale-if-error=30", "", 10, 10),
+        ] as [(String, String, Double, Int?)])
+    func `after an error what is stale is served as long as was allowed`(
+        control: String, wish: String, after: Double, age: Int?
+    ) throws {
+        let response = try CacheSamples.response(200, Self.with(control))
+        let found = CacheDecision.staleOnError(
+            response, request: ["Cache-Control": wish], now: CacheSamples.now + after)
+        #expect(found == age)
+    }
+
+    @Test func `an answer that it still holds brings new fields, and keeps those of the body`() throws {
+        let old = try CacheSamples.response(
+            200,
+            [
+                "Cache-Control": "max-age=1", "ETag": "\"a\"", "Content-Length": "5", "Content-Type": "text/plain",
+                "X": "1", "X": "2", "Age": "50", "Y": "y",
+            ])
+        let head = try CacheSamples.head(
+            304,
+            [
+                "Cache-Control": "max-age=100", "x": "3", "Content-Length": "0", "Content-Encoding": "gzip",
+                "Connection": "close", "Set-Cookie": "a=b",
+            ])
+        let new = old.freshened(
+            by: head, to: [:], requested: CacheSamples.now + 10, received: CacheSamples.now + 11)
+        #expect(
+            new.headers["Cache-Control"] == "max-age=100" && new.headers.values("X") == ["3"] && new.headers["Y"] == "y"
+        )
+        #expect(
+            new.headers["Content-Length"] == "5" && new.headers["Content-Type"] == "text/plain"
+                && !new.headers.contains("Content-Encoding"))
+        #expect(
+            !new.headers.contains("Age") && !new.headers.contains("Connection") && !new.headers.contains("Set-Cookie"))
+        #expect(CacheFreshness(new, now: CacheSamples.now + 50).isFresh)
+        #expect(new.status == 200 && new.selecting == old.selecting)
+    }
+
+    @Test func `a server is asked with all validators, and an answer about another response is not about this one`()
+        throws
+    {
+        let both = try #require(CacheValidator(["ETag": "W/\"a\"", "Last-Modified": "then"]))
+        var request: HeaderFields = [:]
+        both.ask(in: &request)
+        #expect(request == ["If-None-Match": "W/\"a\"", "If-Modified-Since": "then"])
+        #expect(CacheValidator(["ETag": ""]) == nil)
+        #expect(both.isMeant(by: try CacheSamples.head(304, ["ETag": "\"a\""])))
+        #expect(both.isMeant(by: try CacheSamples.head(304, [:])))
+        #expect(!both.isMeant(by: try CacheSamples.head(304, ["ETag": "\"b\""])))
+        #expect(!both.isMeant(by: try CacheSamples.head(304, ["Last-Modified": "later"])))
+    }
+
+    @Test func `the head that is served tells its age and the length of what is kept`() throws {
+        let url = try #require(URL(string: "https://h.com/a"))
+        let head = try CacheSamples.response(200, ["Age": "5", "Content-Length": "99", "X": "y"]).head(
+            url: url, age: 42, bodyLength: 7)
+        #expect(head.headers == ["Age": "42", "Content-Length": "7", "X": "y"])
+        #expect(head.url == url && head.status == 200)
+    }
+
+    @Test func `an answer that it still holds may say that it depends on more`() throws {
+        let german: HeaderFields = ["Accept-Language": "de"]
+        let old = try CacheSamples.response(200, Self.tagged, to: german)
+        let head = try CacheSamples.head(304, ["Vary": "Accept-Language", "Cache-Control": "max-age=60"])
+        let new = old.freshened(by: head, to: german, requested: CacheSamples.now, received: CacheSamples.now)
+        func decide(_ request: HeaderFields) -> CacheDecision {
+            CacheDecision.decide(method: "GET", request: request, responses: [new], now: CacheSamples.now)
+        }
+        #expect(decide(german) == .serve(0, age: 0) && decide(["Accept-Language": "fr"]) == .forward)
+    }
+
+    @Test func `who wants a body decompressed does not get it as it came, nor the other way round`() throws {
+        var raw = TransferOptions()
+        raw.decodesContent = false
+        for (options, other) in [(TransferOptions(), raw), (raw, TransferOptions())] {
+            let response = try CacheSamples.response(
+                200, ["Cache-Control": "max-age=60", "Content-Encoding": "gzip"],
+                to: CacheSelection.wishes([:], options))
+            #expect(CacheSelection.fits(response, CacheSelection.wishes([:], options)))
+            #expect(!CacheSelection.fits(response, CacheSelection.wishes([:], other)))
+            let plain = try CacheSamples.response(200, Self.tagged, to: CacheSelection.wishes([:], options))
+            #expect(CacheSelection.fits(plain, CacheSelection.wishes([:], other)))
+        }
+    }
+
+    @Test func `a private response that an older version stored without its cookies fits no request`() throws {
+        for (control, isPrivate) in [("private, max-age=60", true), ("max-age=60", false)] {
+            let new = try CacheSamples.response(200, ["Cache-Control": control], to: ["Cookie": "sid=1"])
+            var stored = try #require(
+                try JSONSerialization.jsonObject(with: JSONEncoder().encode(new)) as? [String: Any])
+            var selecting = try #require(stored["selecting"] as? [String: Any])
+            #expect((selecting.removeValue(forKey: "cookie") != nil) == isPrivate)
+            stored["selecting"] = selecting
+            let old = try JSONDecoder().decode(
+                CachedResponse.self, from: JSONSerialization.data(withJSONObject: stored))
+            for request: HeaderFields in [[:], ["Cookie": "sid=1"], ["Cookie": "sid=2"]] {
+                #expect(CacheSelection.fits(old, request) == !isPrivate)
+            }
+            #expect(CacheSelection.fits(new, ["Cookie": "sid=1"]))
+        }
+    }
+
+    @Test(arguments: [
+        ("X-Api-Key", "one", "two"), ("X-Access-Token", "one", "two"), ("X-Auth-Token", "one", "two"),
+        ("X-Session", "Bearer one", "Bearer two"), ("Authorization", "Bearer one", "Bearer two"),
+    ])
+    func `what was kept for one user of a server fits no other user`(name: String, one: String, two: String) throws {
+        for control in ["max-age=60", "private, max-age=60"] {
+            let response = try CacheSamples.response(200, ["Cache-Control": control], to: [name: one])
+            #expect(CacheSelection.fits(response, [name: one]))
+            #expect(!CacheSelection.fits(response, [name: two]) && !CacheSelection.fits(response, [:]))
+            let anonymous = try CacheSamples.response(200, ["Cache-Control": control], to: [:])
+            #expect(CacheSelection.fits(anonymous, [:]) && !CacheSelection.fits(anonymous, [name: one]))
+        }
+    }
+
+    @Test func `a field that names no user does not select a response`() throws {
+        let response = try CacheSamples.response(
+            200, ["Cache-Control": "max-age=60"],
+            to: ["Accept": "a", "User-Agent": "App/1", "Referer": "https://h.com/?token=1"])
+        #expect(CacheSelection.fits(response, ["Accept": "b", "User-Agent": "App/2", "Cookie": "sid=1"]))
+    }
+
+    @Test func `no value of a request is kept so that it could be read, or found without the key`() throws {
+        let request: HeaderFields = ["X-Api-Key": "s3cret"]
+        func response(_ key: CacheKey) throws -> CachedResponse {
+            CachedResponse(
+                try CacheSamples.head(200, ["Cache-Control": "max-age=60", "Vary": "X-Api-Key"]), to: request,
+                requested: CacheSamples.now, received: CacheSamples.now, key: key)
+        }
+        let (one, other) = (CacheKey.random(), CacheKey.random())
+        let kept = try response(one)
+        #expect(!String(decoding: try JSONEncoder().encode(kept), as: UTF8.self).contains("s3cret"))
+        #expect(try kept.selecting != response(other).selecting && kept.selecting == response(one).selecting)
+        #expect(CacheSelection.fits(kept, request, key: one))
+        #expect(!CacheSelection.fits(kept, request, key: other))
+    }
+}

@@ -1,0 +1,71 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+#if os(Linux)
+    import OperationNetworking
+    import Testing
+
+    @Suite(.timeLimit(.minutes(3)))
+    struct CurlErrorMappingTests {
+        /// What libcurl's numbers from 1 on mean, unless what else is known says more; the rest is of other protocols.
+        private static let table: [(NetworkError.Code, [Int32])] = [
+            (.invalidResponse, [1, 8, 43]), (.invalidURL, [3]), (.cannotFindHost, [5, 6]),
+            (.cannotConnect, [7, 45, 96]),
+            (.connectionLost, [16, 52, 55, 56, 92, 95]), (.truncatedBody, [18]), (.undecodableBody, [23, 61]),
+            (.bodyUnreadable, [26]), (.resourcesExhausted, [2, 27, 89, 99]), (.timedOut, [28]),
+            (.secureConnectionFailed, [35, 53, 54, 59, 64, 66, 80, 101]), (.sessionUnavailable, [4, 41, 48]),
+            (.tooManyRedirects, [47]), (.untrustedCertificate, [51, 60, 77, 82, 83, 90, 91]),
+            (.clientCertificateRejected, [58, 98]), (.bodyTooLarge, [63]), (.bodyNotRepeatable, [65]),
+            (.proxyFailed, [67, 94, 97]),
+        ]
+
+        @Test func `each number of libcurl's has its kind, and a sentence`() {
+            let known = Dictionary(uniqueKeysWithValues: Self.table.flatMap { row in row.1.map { ($0, row.0) } })
+            for code in Int32(1)...110 {
+                let told = CurlErrorMapping(code: code, phase: .receiving, isResponseComplete: true).told
+                #expect(told.0 == known[code] ?? .transferFailed, "\(code)")
+                #expect(told.1.hasSuffix("."), "\(code)")
+            }
+        }
+
+        @Test(
+            arguments: [
+                (23, .resourcesExhausted), (24, .resourcesExhausted), (12, .resourcesExhausted),
+                (105, .resourcesExhausted), (97, .cannotConnect), (99, .resourcesExhausted), (100, .notConnected),
+                (101, .notConnected), (113, .notConnected), (111, .cannotConnect), (0, .cannotConnect),
+            ] as [(Int, NetworkError.Code)])
+        func `why there is no connection, the system says`(number: Int, code: NetworkError.Code) {
+            #expect(CurlErrorMapping(code: 7, phase: .connecting, systemError: number).told.0 == code)
+        }
+
+        @Test func `a request that the server did not process says so where its stream ended, and nowhere else`() {
+            for code in Int32(0)...110 {
+                let plain = CurlErrorMapping(code: code, phase: .awaitingResponse).told
+                let refused = CurlErrorMapping(code: code, phase: .awaitingResponse, isRefused: true).told
+                let isEnd = CurlErrorMapping.endsOfStreams.contains(code)
+                #expect((plain.1 != refused.1) == isEnd, "\(code)")
+                #expect(refused.0 == (isEnd ? .connectionLost : plain.0), "\(code)")
+            }
+        }
+
+        @Test func `the same number means another thing elsewhere`() {
+            func code(
+                _ code: Int32, _ phase: NetworkError.Phase, _ text: String = "", hasHeaders: Bool = false
+            ) -> NetworkError.Code {
+                CurlErrorMapping(code: code, phase: phase, text: text, hasReceivedHeaders: hasHeaders).told.0
+            }
+            #expect(code(0, .awaitingResponse) == .invalidResponse)
+            #expect(code(0, .awaitingResponse, hasHeaders: true) == .connectionLost)
+            #expect(code(18, .awaitingResponse) == .connectionLost)
+            #expect(code(27, .awaitingResponse) == .headerTooLarge)
+            #expect(code(100, .awaitingResponse) == .headerTooLarge)
+            #expect(code(43, .connecting) == .transferFailed)
+            #expect(code(27, .connecting) == .resourcesExhausted)
+            #expect(code(56, .connecting) == .proxyFailed)
+            #expect(code(56, .receiving, "Illegal or missing hexadecimal sequence") == .invalidResponse)
+            for number in [35, 55, 56] as [Int32] {
+                #expect(code(number, .receiving, "tlsv13 alert certificate required") == .clientCertificateRejected)
+            }
+        }
+    }
+#endif

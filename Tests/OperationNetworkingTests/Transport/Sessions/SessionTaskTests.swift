@@ -1,0 +1,258 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Synchronization
+import Testing
+
+private typealias FakeTask = SessionTask<FakeCarrier>
+
+/// A carrier that notes who came by.
+private final class FakeCarrier: TaskAdapter {
+    typealias Transfer = Int
+
+    struct Extras {}
+
+    let now: Int64 = 0
+    private let posts = Tally()
+    var postCount: Int { posts.count }
+
+    func post(_ task: SessionTask<FakeCarrier>) { posts.add() }
+}
+
+/// A host with one slot or several, which a test moves step by step.
+private final class FakeHost: TaskHost {
+    typealias Carrier = FakeCarrier
+
+    var slots: SlotTable<FakeTask>
+    init(slots count: Int = 1) { slots = SlotTable(.init(perHost: count, total: count, lookups: 1)) }
+
+    func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool) { (request.origin.name, true) }
+    private(set) var forgotten: [FakeTask] = []
+
+    func phase(of task: FakeTask) -> NetworkError.Phase { task.confined.machine.restingPhase }
+    func abandon(_ task: FakeTask) { task.confined.transfer = nil }
+    func apply(_ brakes: TaskMachine.Brakes, to task: FakeTask) { task.deliverPending() }
+    func forget(_ task: FakeTask) { forgotten.append(task) }
+
+    /// The session comes by.
+    func visit(_ task: FakeTask) {
+        fulfil(task.takeWishes(), task)
+        task.deliverPending()
+    }
+
+    /// Gives the free slot to the next in the line; true if that one takes it.
+    func grant() -> Bool? {
+        guard let grant = slots.next() else { return nil }
+        if takesSlot(grant.ticket) { return true }
+        slots.release(grant.host)
+        return false
+    }
+}
+
+struct SessionTaskTests {
+    private let carrier = FakeCarrier()
+    private let host = FakeHost()
+    private let receiver = RecordingReceiver()
+    private let task: FakeTask
+
+    init() throws {
+        let url = try #require(URL(string: "https://example.com/"))
+        let request = try NetworkRequest("POST", url: url, body: .data(Data("hello".utf8)))
+        task = FakeTask(request, receiver, carrier, FakeCarrier.Extras())
+    }
+
+    private var record: RecordingReceiver.Record { receiver.record }
+    private var head: TaskEvent { .head(ResponseHead(url: task.request.url, status: 200, headers: [:])) }
+
+    /// Has the task resumed, and gives it its slot.
+    private func start() {
+        task.resume()
+        host.visit(task)
+        #expect(host.grant() == true)
+        task.confined.machine.connected()
+    }
+
+    @Test func `a task that was suspended behind the session's back takes no slot, and stands in line again later`() {
+        task.resume()
+        host.visit(task)
+        task.suspend()
+        #expect(host.grant() == false)
+        // The word of it comes by now.
+        host.visit(task)
+        #expect(host.grant() == nil && host.slots.activeCount == 0)
+        task.resume()
+        host.visit(task)
+        #expect(host.grant() == true)
+        #expect(record.ends == 0)
+    }
+
+    @Test func `a task that is suspended and resumed while its turn comes is not lost`() async throws {
+        let tasks = (0..<20_000).map { _ in FakeTask(task.request, receiver, carrier, FakeCarrier.Extras()) }
+        let host = FakeHost(slots: tasks.count)
+        for task in tasks {
+            task.resume()
+            host.visit(task)
+        }
+        // Another thread changes its mind about the task whose turn it is, as often as it can.
+        let turn = Atomic(0)
+        async let changes: Void = TestThread.run {
+            while case let index = turn.load(ordering: .acquiring), index < tasks.count {
+                tasks[index].suspend()
+                tasks[index].resume()
+            }
+        }
+        var running = 0
+        for index in tasks.indices {
+            turn.store(index, ordering: .releasing)
+            if host.grant() == true { running += 1 }
+        }
+        turn.store(tasks.count, ordering: .releasing)
+        try await changes
+        for task in tasks { host.visit(task) }
+        while let isTaken = host.grant() { running += isTaken ? 1 : 0 }
+        #expect(running == tasks.count)
+    }
+
+    @Test func `a task that was cancelled behind the session's back takes no slot, and ends once`() {
+        task.resume()
+        host.visit(task)
+        task.cancel()
+        #expect(host.grant() == false)
+        host.visit(task)
+        #expect(record.error?.code == .cancelled && record.ends == 1 && record.faults.isEmpty)
+        #expect(host.forgotten.count == 1 && host.slots.activeCount == 0)
+    }
+
+    @Test func `many calls are one visit`() {
+        for _ in 0..<10 {
+            task.resume()
+            task.suspend()
+            task.hold()
+        }
+        #expect(carrier.postCount == 1)
+        host.visit(task)
+        task.resume()
+        #expect(carrier.postCount == 2)
+    }
+
+    @Test func `what comes under a brake is told in its order when the last brake is released`() {
+        start()
+        task.hold()
+        task.tell(head)
+        task.tell(.bytes(Data("abc".utf8)))
+        #expect(record.head == nil && task.isHeldBack && task.confined.pendingBytes == 3)
+        task.suspend()
+        task.proceed()
+        host.visit(task)
+        #expect(record.head == nil)
+        task.resume()
+        // It comes behind what is still to be told.
+        task.tell(.bytes(Data("def".utf8)))
+        #expect(record.head == nil)
+        host.visit(task)
+        #expect(record.text == "abcdef" && record.faults.isEmpty)
+        #expect(!task.isHeldBack && task.confined.pendingBytes == 0)
+    }
+
+    @Test func `progress under a suspension is told when it is over, before anything that came later`() {
+        start()
+        task.tellSent(2)
+        #expect(record.sent == 2)
+        task.hold()
+        task.tellSent(3)
+        #expect(record.sent == 3)
+        task.proceed()
+        task.suspend()
+        task.tellSent(5)
+        task.tell(.metrics(TransferMetrics()))
+        #expect(record.sent == 3 && record.metrics == nil && task.isHeldBack)
+        task.resume()
+        #expect(task.isHeldBack)
+        host.visit(task)
+        #expect(record.sent == 5 && record.metrics != nil && !task.isHeldBack)
+        // Sent anew, it is not told again, and not more is told than there is.
+        task.tellSent(1)
+        task.tellSent(9)
+        #expect(record.sent == 5 && record.faults.isEmpty)
+    }
+
+    @Test func `what was being taken when the task was suspended is told at once`() {
+        start()
+        task.suspend()
+        task.tellSent(2, wasUnderWay: true)
+        #expect(record.sent == 2 && record.faults.isEmpty)
+        task.cancel()
+        task.tellSent(4, wasUnderWay: true)
+        #expect(record.sent == 2)
+    }
+
+    @Test func `after a cancel nothing is told but the end, and that once`() {
+        start()
+        task.suspend()
+        task.tell(head)
+        task.tellSent(5)
+        task.cancel()
+        task.tell(.bytes(Data("abc".utf8)))
+        host.visit(task)
+        task.tellEnd(nil)
+        #expect(record.head == nil && record.sent == 0 && record.ends == 1 && record.error?.code == .cancelled)
+        #expect(record.error?.request?.url == task.request.summary.url)
+        task.resume()
+        task.cancel()
+        host.visit(task)
+        #expect(record.ends == 1 && record.faults.isEmpty)
+    }
+
+    @Test func `what was sent once does not become unsent because the next connection failed`() {
+        start()
+        task.confined.wasSent = true
+        host.finish(task, NetworkError(code: .cannotConnect, phase: .connecting, message: ""))
+        #expect(record.error?.code == .cannotConnect && record.error?.isUnsent == false)
+    }
+
+    /// What a session does when the response is there: each is a moment before which another thread may let go of the brake.
+    private static let lastSteps: [@Sendable (FakeTask, FakeHost, inout Bool) -> Void] = [
+        { task, _, _ in task.tell(.head(ResponseHead(url: task.request.url, status: 204, headers: [:]))) },
+        { task, _, _ in task.tell(.trailers([:])) },
+        { task, _, _ in task.tell(.metrics(TransferMetrics())) },
+        { task, _, isHeldBack in isHeldBack = task.isHeldBack },
+        { task, host, isHeldBack in
+            guard task.confined.machine.transferEnded(withFailure: false, isHeldBack: isHeldBack) else { return }
+            host.finish(task, nil)
+        },
+        { _, _, _ in },
+    ]
+
+    @Test(arguments: lastSteps.indices, [false, true])
+    func `a brake that is let go of at any moment of the end loses no event`(_ moment: Int, _ isSuspended: Bool) {
+        let receiver = RecordingReceiver { event, task in
+            guard case .informational = event else { return }
+            if isSuspended { task.suspend() } else { task.hold() }
+        }
+        let task = FakeTask(task.request, receiver, carrier, FakeCarrier.Extras())
+        task.resume()
+        host.visit(task)
+        #expect(host.grant() == true)
+        task.confined.machine.connected()
+        task.tell(.informational(ResponseHead(url: task.request.url, status: 103, headers: [:])))
+        host.visit(task)
+        var isHeldBack = false
+        for (number, step) in Self.lastSteps.enumerated() {
+            if number == moment {
+                if isSuspended { task.resume() } else { task.proceed() }
+            }
+            step(task, host, &isHeldBack)
+            #expect(receiver.record.head == nil || number >= moment)
+            // Between what libcurl tells and the end, the session may come by.
+            if number == moment, number < 2 { host.visit(task) }
+        }
+        host.visit(task)
+        let record = receiver.record
+        #expect(record.isSuccess && record.status == 204 && record.trailers != nil && record.metrics != nil)
+        #expect(record.informational.count == 1 && record.faults.isEmpty && host.forgotten.count == 1)
+    }
+}

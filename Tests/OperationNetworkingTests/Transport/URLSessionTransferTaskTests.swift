@@ -1,0 +1,51 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationNetworking
+import OperationTestKit
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Tasks of Foundation's session before Foundation has anything to do with them.
+@Suite(.timeLimit(.minutes(3)))
+struct URLSessionTransferTaskTests {
+    /// Has nothing to give, ever.
+    private final class Silent: BodyProducer {
+        let asked = Gate()
+
+        func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
+            asked.open()
+            return .notYet
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a task that ends while its body is made is let go of`(_ isSuspended: Bool) async throws {
+        let session = URLSession(configuration: .ephemeral)
+        defer { session.closeNetworkTasks() }
+        let producer = Silent()
+        let url = try #require(URL(string: "http://127.0.0.1:9/"))
+        let body = RequestBody.stream(canBeSentAgain: false) { producer }
+        let receiver = RecordingReceiver()
+        weak var left: AnyObject?
+        do {
+            let task = session.makeTask(with: try NetworkRequest("PUT", url: url, body: body), receiver: receiver)
+            left = task
+            task.resume()
+            await producer.asked.passage()
+            if isSuspended { task.suspend() }
+            task.cancel()
+        }
+        let record = await receiver.end()
+        #expect(record.error?.code == .cancelled && record.ends == 1)
+        while left != nil {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+    }
+}
